@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,7 +34,7 @@ from calque.model.hive import (
 )
 from calque.model.names import TableName, partition_name
 from calque.model.policy import Limits, TargetCapabilities
-from calque.ports import Conflict, TooLarge
+from calque.ports import Conflict, TableCommit, TooLarge
 
 if TYPE_CHECKING:
     from calque.sandbox import Metastore
@@ -276,31 +277,25 @@ def test_a_call_with_one_bad_partition_changes_none_or_those_ahead_of_it(world: 
 
 def test_any_difference_of_a_table_is_one_commit(world: World, build_partition: Build) -> None:
     world.create_database()
-    other = world.create_database("archive")
     table = world.table("orders", ["day"], **{"calque.event": "1"})
+    name = TableName(table.database, "orders")
     one, two, three, four = (build_partition(table, (day,), world.place(day), n="old") for day in "1234")
     commit = world.catalog.commit_table
     if not world.catalog.abilities().any_difference:
         with pytest.raises(Refused, match="no commit of any difference"):
-            commit(None, table, [one], ())
-        assert world.catalog.table(TableName(table.database, "orders")) is None
+            commit(TableCommit(None, table, [one]))
+        assert world.catalog.table(name) is None
         return
-    commit(None, table, [one, two, three], ())
-    name, moved = TableName(table.database, "orders"), TableName(other, "past")
+    commit(TableCommit(None, table, [one, two, three]))
     assert list(every_partition(world, name)) == ["day=1", "day=2", "day=3"]
-    wider = replace(widened(table, "c"), database=other, name="past")
-    new = replace(one, database=other, table="past", parameters={"n": "new"})
-    added = replace(four, database=other, table="past")
-    commit(name, wider, [new, added], ["day=2"], cascade=True, expected_event="1")
-    assert world.catalog.table(name) is None
-    assert definition(world.catalog.table(moved)) == definition(wider)
-    kept = replace(
-        three, database=other, table="past", storage=replace(wider.storage or Storage(), location=world.place("3"))
-    )
-    assert {wanted: content(found) for wanted, found in every_partition(world, moved).items()} == {
+    wider, new = widened(table, "c"), replace(one, parameters={"n": "new"})
+    commit(TableCommit(name, wider, [new, four], ["day=2"], cascade=True, expected_event="1"))
+    assert definition(world.catalog.table(name)) == definition(wider)
+    kept = replace(three, storage=replace(wider.storage or Storage(), location=world.place("3")))
+    assert {wanted: content(found) for wanted, found in every_partition(world, name).items()} == {
         "day=1": content(new),
         "day=3": content(kept),
-        "day=4": content(added),
+        "day=4": content(four),
     }
 
 
@@ -310,21 +305,20 @@ def test_a_commit_that_can_not_be_made_changes_nothing(world: World, build_parti
     world.create_database()
     table = world.table("orders", ["day"], **{"calque.event": "7"})
     name, one = world.created(table), build_partition(table, ("1",), world.place("1"))
-    world.created(world.table("other"))
     world.catalog.add_partitions(name, [one])
-    commit = world.catalog.commit_table
     wider, two = widened(table, "c"), build_partition(table, ("2",), world.place("2"))
-    calls: dict[str, Callable[[], None]] = {
-        "come too late": lambda: commit(name, wider, [two], ["day=1"], expected_event="6"),
-        "create an existing table": lambda: commit(None, wider, [two], ()),
-        "change a missing table": lambda: commit(TableName(name.database, "absent"), wider, [two], ()),
-        "rename onto an existing table": lambda: commit(name, replace(wider, name="other"), [two], ["day=1"]),
-        "rename into a missing database": lambda: commit(name, replace(wider, database="nowhere"), [two], ()),
-        "drop a missing partition": lambda: commit(name, wider, [two], ["day=1", "day=9"]),
+    commits = {
+        "come too late": TableCommit(name, wider, [two], ["day=1"], expected_event="6"),
+        "create an existing table": TableCommit(None, wider, [two]),
+        "change a missing table": TableCommit(TableName(name.database, "absent"), wider, [two]),
+        "drop a missing partition": TableCommit(name, wider, [two], ["day=1", "day=9"]),
     }
-    assert {what: outcome(call) for what, call in calls.items()} == dict.fromkeys(calls, "Conflict")
+    outcomes = {what: outcome(partial(world.catalog.commit_table, commit)) for what, commit in commits.items()}
+    assert outcomes == dict.fromkeys(commits, "Conflict")
     with pytest.raises(Refused):
-        commit(name, wider, [two, replace(two, values=("3", "x"))], ["day=1"])
+        world.catalog.commit_table(TableCommit(name, wider, [two, replace(two, values=("3", "x"))], ["day=1"]))
+    with pytest.raises(Refused):
+        world.catalog.commit_table(TableCommit(name, replace(wider, name="other"), [two], ["day=1"]))
     assert definition(world.catalog.table(name)) == definition(table)
     assert {wanted: content(found) for wanted, found in every_partition(world, name).items()} == {"day=1": content(one)}
 

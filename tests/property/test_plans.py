@@ -372,15 +372,17 @@ def price_of(ground: EdgeRules, problem: Problem, states: list[Whole], earlier: 
         return None
     new_content = head.size if head.content != old_head.content else 0
     price: Price | None = None
-    if not changes.count():
+    if ground.abilities.any_difference:
+        if name == old_name:
+            return 0, HOP_BYTES + new_content + changes.bytes()
+        price = (0, HOP_BYTES) if head.content == old_head.content and not changes.count() else None
+    elif not changes.count():
         same_definition = (name, head.version) == (old_name, old_head.version)
         price = 0, HOP_BYTES + new_content
         if same_definition and ground.in_place and extends(old_head.content, head.content):
             price = 0, HOP_BYTES + head.size - old_head.size
     elif (name, head, cascade) == (old_name, old_head, old_cascade):
         price = price_of_partitions(ground, changes)
-    if ground.abilities.any_difference and (price is None or price[0]):
-        return 0, HOP_BYTES + new_content + changes.bytes()
     rest = {key: value for key, value in was.items() if key != lineage}
     if price is None and rest in states[earlier + 1 : later]:
         return 0, HOP_BYTES + changes.bytes()

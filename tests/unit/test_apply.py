@@ -235,15 +235,14 @@ def test_any_difference_is_one_commit_and_carries_its_marks() -> None:
     rig = Rig(DELTA_LIKE)
     built(rig, rig.part(11, "changed", "a"), rig.part(11, "gone", "b"), rig.part(11, "kept", "c"))
     before = rig.partitions()
-    rig.definitions.tables, rig.definitions.columns = {20: PAST}, {20: ["x", "y"]}
+    rig.definitions.columns = {20: ["x", "y"]}
     changed, new = rig.part(21, "changed", "a2", added=11), rig.part(22, "new", "d")
     operation = CommitTable(
-        PAST, ORDERS, head(20), (changed, ("p=gone", None), new), frozenset({"p=changed"}), cascade=20
+        ORDERS, ORDERS, head(20), (changed, ("p=gone", None), new), frozenset({"p=changed"}), cascade=20
     )
     applied = rig.run(operation, touched=["p=changed", "p=gone", "p=new"])
-    after = rig.partitions(PAST)
+    after = rig.partitions()
     assert rig.calls == ["commit_table"]
-    assert rig.store_reader().table(ORDERS) is None
     assert {name: rig.files(location_of(one)) for name, one in after.items()} == {
         "p=changed": ("a2",),
         "p=kept": ("c",),
@@ -253,14 +252,13 @@ def test_any_difference_is_one_commit_and_carries_its_marks() -> None:
     assert location_of(after["p=kept"]) == location_of(before["p=kept"])
     assert columns_of(after["p=kept"]) == ["x", "y"]
     assert columns_of(after["p=new"]) == ["x"]
-    assert [rig.table_mark(PAST), *(rig.mark(name, EVENT, PAST) for name in after)] == ["20", "21", "11", "22"]
-    assert [rig.mark(name, INCARNATION, PAST) for name in after] == ["11", "11", "22"]
+    assert [rig.table_mark(), *(rig.mark(name, EVENT) for name in after)] == ["20", "21", "11", "22"]
+    assert [rig.mark(name, INCARNATION) for name in after] == ["11", "11", "22"]
     assert sorted((row.table, row.partition, row.change) for row in applied.objects) == [
-        ("orders", "", "rename_away"),
-        ("past", "", "commit_table"),
-        ("past", "p=changed", "alter_partition"),
-        ("past", "p=gone", "drop_partition"),
-        ("past", "p=new", "add_partition"),
+        ("orders", "", "commit_table"),
+        ("orders", "p=changed", "alter_partition"),
+        ("orders", "p=gone", "drop_partition"),
+        ("orders", "p=new", "add_partition"),
     ]
 
 
@@ -607,10 +605,9 @@ def test_a_table_that_another_one_replaces_leaves_it_no_facets() -> None:
 
 def test_a_commit_keeps_facets_of_what_it_renames() -> None:
     rig = with_facets(DELTA_LIKE)
-    rig.definitions.tables = {20: PAST}
-    rig.run(CommitTable(PAST, ORDERS, head(20), (renamed_part(rig, 21), ("p=old", None))), touched=["p=old", "p=new"])
+    rig.run(CommitTable(ORDERS, ORDERS, head(20), (renamed_part(rig, 21), ("p=old", None))), touched=["p=old", "p=new"])
     found = {(): {"x": counted(0)}, ("kept",): {"x": counted(2)}, ("new",): {"x": counted(1)}}
-    assert facets(rig, PAST) == (*KEYS, found)
+    assert facets(rig, ORDERS) == (*KEYS, found)
 
 
 def test_a_partition_that_is_flipped_to_another_name_keeps_its_statistics() -> None:

@@ -33,7 +33,7 @@ PORTS = {
 }
 READS = {
     "catalog": {
-        *("abilities", "databases", "tables", "functions", "database", "table", "headers", "function"),
+        *("abilities", "contents", "databases", "tables", "functions", "database", "table", "headers", "function"),
         *("partition_names", "partitions", "few_partitions", "identity", "constraints", "foreign_keys_to"),
         *("table_statistics", "partition_statistics"),
     },
@@ -48,13 +48,13 @@ READS = {
     "ledger": {"last_epoch", "epochs", "objects", "tables", "records", "latest_objects", "headers", "rows_of"},
     "storage": {
         *("list", "exists", "checksums", "system_checksums", "row_digests", "files", "read", "children", "entries"),
-        "modified",
+        *("modified", "tails"),
     },
 }
 ONLY_READ = {
     ports.EventFiles: {"files"},
     ports.EventLog: {"current", "read"},
-    ports.CatalogReader: READS["catalog"] - {"abilities"},
+    ports.CatalogReader: READS["catalog"] - {"abilities", "contents"},
     ports.Clock: {"elapsed_ns", "now_ns", "sleep"},
 }
 """Sockets that leave nothing behind."""

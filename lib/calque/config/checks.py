@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
@@ -90,30 +90,32 @@ def _scans(scans: object) -> Mapping[str, float | None]:
     return intervals
 
 
-DATA = ("copy", "none")
+def _modes(*modes: str) -> Callable[[object], str | Mapping[str, str]]:
+    """One of the words, for every table or by pattern."""
+    words = " or ".join(f'"{mode}"' for mode in modes)
 
+    def mode_of(value: object) -> str:
+        if isinstance(value, str) and value in modes:
+            return value
+        shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
+        raise Refused(f"{shown} is neither {' nor '.join(modes)}", nearest(str(value), modes), f"Write {words}")
 
-def _data(value: object) -> str | Mapping[str, str]:
-    """For every table, or by pattern."""
-    if isinstance(value, str):
-        return _data_mode(value)
-    if not isinstance(value, Mapping):
-        todo = 'Write "copy", "none", or by table: { "*.*" = "copy", "tmp.*" = "none" }'
-        raise WrongError(Refused("it must be a string or a table", todo=todo))
-    modes: dict[str, str] = {}
-    for pattern, mode in value.items():
-        try:
-            modes[_pattern(pattern)] = _data_mode(mode)
-        except Refused as refused:
-            raise WrongError(refused, pattern) from None
-    return modes
+    def by_table(value: object) -> str | Mapping[str, str]:
+        if isinstance(value, str):
+            return mode_of(value)
+        if not isinstance(value, Mapping):
+            either = ", ".join(f'"{mode}"' for mode in modes)
+            todo = f'Write {either}, or by table: {{ "*.*" = "{modes[0]}", "tmp.*" = "{modes[1]}" }}'
+            raise WrongError(Refused("it must be a string or a table", todo=todo))
+        by_pattern: dict[str, str] = {}
+        for pattern, mode in value.items():
+            try:
+                by_pattern[_pattern(pattern)] = mode_of(mode)
+            except Refused as refused:
+                raise WrongError(refused, pattern) from None
+        return by_pattern
 
-
-def _data_mode(value: object) -> str:
-    if value in DATA and isinstance(value, str):
-        return value
-    shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
-    raise Refused(f"{shown} is neither copy nor none", nearest(str(value), DATA), 'Write "copy" or "none"')
+    return by_table
 
 
 def _retentions(retentions: object) -> Mapping[str, float]:
@@ -324,7 +326,8 @@ Duration = Annotated[float, BeforeValidator(with_pydantic_errors(units.seconds))
 PositiveDuration = Annotated[Duration, AfterValidator(with_pydantic_errors(_positive))]
 Scan = Annotated[float | None, BeforeValidator(with_pydantic_errors(_scan))]
 Scans = Annotated[Mapping[str, float | None], BeforeValidator(_scans)]
-Data = Annotated[str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_data))]
+Data = Annotated[str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_modes("copy", "none")))]
+TableFormat = Annotated[str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_modes("plain", "delta")))]
 Retentions = Annotated[Mapping[str, float], BeforeValidator(_retentions)]
 Subsets = Annotated[Mapping[str, str], AfterValidator(_subsets)]
 Where = Annotated[str, AfterValidator(with_pydantic_errors(_where))]

@@ -36,6 +36,7 @@ from calque.config.checks import (
     Size,
     Start,
     Subsets,
+    TableFormat,
     Topic,
     User,
     Where,
@@ -227,6 +228,7 @@ class Target(MetastoreSection):
     atomicity: Literal["listing", "rows"] = "listing"
     appends: Literal["in_place", "new_directory"] = "in_place"
     data: Data = "copy"
+    format: TableFormat = "plain"
     drops: Literal["follow", "keep"] = "follow"
     grace: Duration = 3600.0
     max_drop: Share = 0.1

@@ -95,6 +95,7 @@ class HiveTarget:
             atomicity=self.keys.atomicity,
             appends=self.keys.appends,
             data=self.keys.data,
+            format=self.keys.format,
             partitions=self.keys.partitions,
             where=self.keys.where,
             drops=self.keys.drops,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from calque.core.pattern_set import PatternSet
-from calque.core.patterns import covers, literal_name, matches, may_touch, parse_pattern
+from calque.core.patterns import Pattern, covers, literal_name, matches, may_touch, parse_pattern
 from calque.core.small_files import rules_of
 from calque.core.subset import Subset
 from calque.model.names import OURS, TableName, table_name
@@ -31,14 +31,15 @@ class Admission:
         self._tables_by_new_name: dict[TableName, list[TableName]] = {}
         for old, new in self.tables.items():
             self._tables_by_new_name.setdefault(new, []).append(old)
-        by_pattern = {"*.*": policy.data} if isinstance(policy.data, str) else policy.data
-        ordered = sorted(by_pattern.items(), key=lambda item: (-len(item[0]), item))
-        self.data = tuple((parse_pattern(text), mode == "copy") for text, mode in ordered)
+        self.data = _choices(policy.data, "copy")
         """Which tables' files are copied: the first pattern that matches decides."""
-        self.copies_some = "*.*" not in by_pattern or any(copies for _, copies in self.data)
+        self.copies_some = EVERY_TABLE not in _texts(policy.data) or any(copies for _, copies in self.data)
         """Whether files of some table may be copied."""
         self.leaves_some = not all(copies for _, copies in self.data)
         """Whether files of some table may stay at the source."""
+        self._delta = _choices(policy.format, "delta")
+        self.has_delta = any(is_delta for _, is_delta in self._delta)
+        """Whether some table may be kept as a Delta table."""
 
     def takes(self, name: TableName) -> bool:
         """Whether the table (or the database, for a name without one) is replicated. Exclude wins; what is ours by its
@@ -78,8 +79,11 @@ class Admission:
         and the definition alone is replicated."""
         if not self.leaves_some:
             return True
-        name = table_name(*name)
-        return next((copies for pattern, copies in self.data if matches(pattern, name)), True)
+        return _chosen(self.data, name, True)
+
+    def wants_delta(self, name: TableName) -> bool:
+        """Whether the replica of the table is to be a Delta table, if its definition and files permit it."""
+        return self.has_delta and _chosen(self._delta, name, False)
 
     def leaves_some_of(self, database: str) -> bool:
         """Whether files of some table of the database may stay at the source. False is certain; True need not be."""
@@ -137,6 +141,26 @@ class Admission:
             TableName(old, target_name.table) for old, new in self.databases.items() if new == target_name.database
         ]
         return [*by_table_rename, *by_database_rename, target_name]
+
+
+EVERY_TABLE = "*.*"
+Choices = tuple[tuple[Pattern, bool], ...]
+
+
+def _texts(setting: str | Mapping[str, str]) -> Mapping[str, str]:
+    """A setting of every table, or of tables by patterns, by patterns."""
+    return {EVERY_TABLE: setting} if isinstance(setting, str) else setting
+
+
+def _choices(setting: str | Mapping[str, str], value: str) -> Choices:
+    """For which patterns, the longest first, the setting has the value."""
+    ordered = sorted(_texts(setting).items(), key=lambda item: (-len(item[0]), item))
+    return tuple((parse_pattern(text), each == value) for text, each in ordered)
+
+
+def _chosen(choices: Choices, name: TableName, otherwise: bool) -> bool:
+    name = table_name(*name)
+    return next((choice for pattern, choice in choices if matches(pattern, name)), otherwise)
 
 
 def _split(text: str) -> TableName:

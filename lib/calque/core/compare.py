@@ -12,7 +12,18 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from calque.core.image import DROPPED, EVENT, INCARNATION, STATE, ImageBuilder, Marks, canonical, is_ours
+from calque.core.delta_replica import is_delta_replica
+from calque.core.image import (
+    DROPPED,
+    EVENT,
+    INCARNATION,
+    STATE,
+    STATISTICS,
+    ImageBuilder,
+    Marks,
+    canonical,
+    is_ours,
+)
 from calque.core.layout import join, place
 from calque.errors import Refused
 from calque.model.files import Listing
@@ -119,7 +130,7 @@ def compare_header(
     name: TableName, table: Table, target_table: Table, imaging: ImageBuilder, head: EventId
 ) -> list[Difference]:
     expected = imaging.table(table, NO_MARKS, location_of(target_table))
-    differences = compare_definitions(name, "", expected, target_table)
+    differences = compare_definitions(name, "", expected, target_table, ignored=facets_of(target_table))
     differences += compare_marks(name, "", target_table.parameters, (EVENT, INCARNATION), head)
     if not imaging.admission.copies(name) and not is_view(table):
         differences += compare_locations(name, "", table, target_table)
@@ -135,7 +146,8 @@ def compare_partition(
     if source_partition is None:
         return [Difference(name, partition, DifferenceKind.EXTRA, "partition", None, partition)]
     expected = imaging.partition(source_partition, name, NO_MARKS, location_of(target_partition))
-    differences = compare_definitions(name, partition, expected, target_partition)
+    ignored = facets_of(target.table) if target.table is not None else frozenset()
+    differences = compare_definitions(name, partition, expected, target_partition, ignored=ignored)
     differences += compare_marks(name, partition, target_partition.parameters, (EVENT, INCARNATION), head)
     if not imaging.admission.copies(name):
         differences += compare_locations(name, partition, source_partition, target_partition)
@@ -172,10 +184,17 @@ def foreign(name: TableName, of: str, source: str, at_target: str) -> Difference
 # Definitions
 
 
-def compare_definitions(name: TableName, partition: str, expected: object, actual: object) -> list[Difference]:
+def facets_of(target_table: Table) -> frozenset[str]:
+    """Parameters that need not be the source's: the log of a Delta table has statistics of its own."""
+    return STATISTICS if is_delta_replica(target_table) else frozenset()
+
+
+def compare_definitions(
+    name: TableName, partition: str, expected: object, actual: object, *, ignored: frozenset[str] = frozenset()
+) -> list[Difference]:
     """One difference for each differing field; none exactly when `core.image.same_definition`, the marks of `FORMS`,
-    `calque.state` and `calque.dropped` aside."""
-    expected_values, actual_values = leaves(expected), leaves(actual)
+    `calque.state`, `calque.dropped` and `ignored` parameters aside."""
+    expected_values, actual_values = leaves(expected, ignored), leaves(actual, ignored)
     differences = []
     for what in sorted(expected_values.keys() | actual_values.keys()):
         if expected_values.get(what, ABSENT) != actual_values.get(what, ABSENT):
@@ -189,7 +208,7 @@ RECORDS = frozenset({"columns", "partition keys", "sort columns", "resources"})
 ABSENT = object()
 
 
-def leaves(thing: object) -> dict[str, Any]:
+def leaves(thing: object, ignored: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The canonical form by the names of its fields: "owner", "columns", "partition keys", "parameters.k",
     "serde.parameters.k"."""
     values: dict[str, Any] = {}
@@ -204,7 +223,7 @@ def leaves(thing: object) -> dict[str, Any]:
             else:
                 values[".".join([*(word for word in above[-1:] if word != "storage"), name.replace("_", " ")])] = value
 
-    gather(canonical(thing, frozenset({STATE, DROPPED, INCARNATION})), ())
+    gather(canonical(thing, ignored | {STATE, DROPPED, INCARNATION}), ())
     return values
 
 

@@ -36,12 +36,17 @@ from calque.model.policy import TargetCapabilities
 @dataclass(frozen=True, slots=True)
 class EdgeRules:
     """What decides over edges besides the chain. `extends` says whether all files of one content are in another,
-    unchanged; `in_place` allows appends to live directories, `rows` early listings (`atomicity = "rows"`)."""
+    unchanged; `in_place` allows appends to live directories, `rows` early listings (`atomicity = "rows"`). Of the
+    lineages that are `committed` any difference is one commit, as of all where the catalog can."""
 
     abilities: TargetCapabilities
     extends: Callable[[Content, Content], bool]
     in_place: bool = True
     rows: bool = False
+    committed: frozenset[LineageId] = frozenset()
+
+    def commits(self, lineage: LineageId) -> bool:
+        return self.abilities.any_difference or lineage in self.committed
 
 
 ONE_CALL = EdgeCost()
@@ -89,14 +94,12 @@ def edge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, la
         return DropTableEdge(delta.table, ONE_CALL)
     if delta.unknown or delta.two_columns():
         return None
+    if ground.commits(lineage):
+        return commit_edge(lineage, delta)
     differs_beside = delta.beside_partitions()
     if not delta.touches_partitions():
         return header_edge(ground, lineage, delta)
     edge = None if differs_beside else partition_edge(ground, lineage, delta)
-    if (edge is None or edge.cost.in_parts > 1) and ground.abilities.any_difference:
-        head_bytes = delta.head.size if delta.head is not None and delta.content else 0
-        size = head_bytes + delta.bytes_added + delta.bytes_changed
-        return CommitTableEdge(lineage, delta, EdgeCost(objects_of(delta), size))
     if edge is None and ground.rows and not differs_beside:
         return flip_edge(ground, lineage, delta, bridge=False)
     if edge is None and delta.vanished:
@@ -109,12 +112,23 @@ def appearing(ground: EdgeRules, lineage: LineageId, delta: Delta, totals: Linea
     if total is None:
         return None
     count, size = total
+    if ground.commits(lineage):
+        return CommitNewTableEdge(lineage, delta.table, EdgeCost(max(count, 1), size))
     if not count:
         return CreateTableEdge(lineage, delta.table, EdgeCost(1, size))
-    if ground.abilities.any_difference:
-        return CommitNewTableEdge(lineage, delta.table, EdgeCost(count, size))
     calls = 2 + pieces(count, ground.abilities.limits.add_partitions)
     return HiddenBuildEdge(lineage, delta.table, EdgeCost(count, size, calls))
+
+
+def commit_edge(lineage: LineageId, delta: Delta) -> Edge | None:
+    """A new name is a call of its own, which says the header that comes with it."""
+    if delta.was == delta.now:
+        head_bytes = delta.head.size if delta.head is not None and delta.content else 0
+        size = head_bytes + delta.bytes_added + delta.bytes_changed
+        return CommitTableEdge(lineage, delta, EdgeCost(max(objects_of(delta), 1), size))
+    if not delta.content and not delta.touches_partitions():
+        return AlterTableEdge(lineage, delta, ONE_CALL)
+    return rebuild_edge(lineage, delta, bridge=False) if delta.vanished else None
 
 
 def header_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge:

@@ -36,7 +36,9 @@ SOURCE, EVENT, INCARNATION, TYPE, ORIGIN = (
 )
 STATE = "calque.state"
 DROPPED = "calque.dropped"
-MARKS = frozenset({SOURCE, EVENT, INCARNATION, TYPE, ORIGIN, STATE, DROPPED})
+FORMAT = "calque.format"
+"""Of a table that was to be a Delta table at the target: `delta` where it is one, else `plain: ` and why it is not."""
+MARKS = frozenset({SOURCE, EVENT, INCARNATION, TYPE, ORIGIN, STATE, DROPPED, FORMAT})
 PARKED = frozenset(
     {
         "translated_to_external",
@@ -229,7 +231,7 @@ def _cleaned(value: object, ignore: frozenset[str]) -> object:
 
 @cache
 def _dropped(ignore: frozenset[str]) -> frozenset[str]:
-    return VOLATILE | ignore | {EVENT, HIVE_POSITION, OWN_POSITION_AT_HIVE, "path"}
+    return VOLATILE | ignore | {EVENT, FORMAT, HIVE_POSITION, OWN_POSITION_AT_HIVE, "path"}
 
 
 def same_definition(one: object, other: object, *, facets: bool = True) -> bool:

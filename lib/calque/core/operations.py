@@ -56,7 +56,7 @@ class HiddenBuildEdge(NamedTuple):
 
 
 class CommitNewTableEdge(NamedTuple):
-    """A table with partitions where there was none, in one commit."""
+    """A table where there was none, with its partitions, in one commit."""
 
     lineage: LineageId
     table: TableName

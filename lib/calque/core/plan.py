@@ -42,6 +42,15 @@ class Solution:
     """The end is visitable, and yet no operations lead there: something must be read."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedEdge:
+    """An edge, the index of the state that it reaches, and the first event on the way that touches its table."""
+
+    reaches: int
+    edge: Edge
+    first_event: EventId
+
+
 @dataclass(slots=True)
 class _PathLabel:
     cost: Cost
@@ -267,21 +276,21 @@ class ChainSearch:
                         return True
             elif last_absent <= later and (delta.was is None or delta.lasting()):
                 lasting += 1
-                if delta.was is not None and self.too_much(delta):
+                if delta.was is not None and self.too_much(lineage, delta):
                     return True
         return lasting > 1
 
-    def too_much(self, delta: Delta) -> bool:
+    def too_much(self, lineage: LineageId, delta: Delta) -> bool:
         """Whether one operation can't do what differs for good."""
         ground = self.problem.ground
-        if ground.abilities.any_difference:
+        if ground.commits(lineage):
             return False
         if delta.lasting_header():
             return delta.lasting_partitions() + delta.staying > 0
         return delta.staying > 0 < delta.lasting_partitions() and not ground.rows and not delta.renames_one()
 
-    def path(self, goal: int) -> Iterator[tuple[int, Edge]]:
-        """The edges from the origin to `goal`, each with the state it reaches."""
+    def path(self, goal: int) -> Iterator[PlannedEdge]:
+        """The edges from the origin to `goal`."""
         indices = [goal]
         while indices[-1] != self.origin:
             indices.append(self.labels[indices[-1]].before)
@@ -291,7 +300,15 @@ class ChainSearch:
             if difference.differing:
                 edge = self.edge(difference, after)
                 assert edge is not None
-                yield after, edge
+                yield PlannedEdge(after, edge, self.first_event(before, after, difference))
+
+    def first_event(self, before: int, after: int, difference: Difference) -> EventId:
+        """Of the first stage on the way that touches what differs."""
+        stages = self.stages[before + 1 : after + 1]
+        touching = (
+            stage.event_id for stage in stages if any(touch.lineage in difference.differing for touch in stage.touches)
+        )
+        return next(filter(None, touching), 0)
 
 
 def presences(stages: list[Stage]) -> dict[LineageId, tuple[int, int]]:
@@ -317,16 +334,18 @@ def add(cost: Cost, edge: EdgeCost) -> Cost:
     return (bridges + edge.bridge, parts + (edge.in_parts > 1), work, calls + edge.calls)
 
 
-def group_plan(problem: Problem, visitable: set[int], path: list[tuple[int, Edge]], reached: int) -> GroupPlan:
+def group_plan(problem: Problem, visitable: set[int], path: list[PlannedEdge], reached: int) -> GroupPlan:
     """The path as hops, with what was passed over."""
     walk = StateWalk(problem.chain, counted(problem, reached), reached)
     hops = []
-    for index, edge in path:
+    for planned in path:
+        index = planned.reaches
         walk.to(index)
         event = problem.stages[index - 1].event_id if index else 0
-        operation, cost = operation_of(walk, edge), edge.cost
-        hops.append(Hop(event, operation, cost.objects, cost.bytes, cost.bridge, cost.in_parts))
-    visited = {index for index, _ in path}
+        operation, cost = operation_of(walk, planned.edge), planned.edge.cost
+        first_event = planned.first_event or event
+        hops.append(Hop(event, operation, cost.objects, cost.bytes, cost.bridge, cost.in_parts, first_event))
+    visited = {planned.reaches for planned in path}
     events: list[EventId] = [0, *(stage.event_id for stage in problem.stages)]
     return GroupPlan(
         problem.chain.tables,

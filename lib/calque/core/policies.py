@@ -62,6 +62,10 @@ class Change:
         """Whether the table's files are to be copied now, and were not by each of the policies, or the other way."""
         return any(one.copies(name) is not self.now.copies(name) for one in self.before)
 
+    def switches_format(self, name: TableName) -> bool:
+        """Whether the table is to be a Delta table now, and was not under each of the policies, or the other way."""
+        return any(one.wants_delta(name) is not self.now.wants_delta(name) for one in self.before)
+
     def switches_subset(self, name: TableName) -> bool:
         """Whether other partitions of the table are to be there than under each of the policies."""
         now = self.now.subset.predicate(name)
@@ -77,7 +81,10 @@ class Change:
             or self.renames
             or self.differs("where")
             or any(name != self.now.source_of(target_name) for name in names)
-            or any(name and (self.switches_data(name) or self.switches_subset(name)) for name in names)
+            or any(
+                name and (self.switches_data(name) or self.switches_format(name) or self.switches_subset(name))
+                for name in names
+            )
         )
 
     def was_put(self, name: TableName, target_name: TableName) -> bool:

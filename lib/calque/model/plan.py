@@ -163,10 +163,10 @@ class Rebuild:
 
 @dataclass(frozen=True, slots=True)
 class CommitTable:
-    """Any difference of one table in one commit, where the target's catalog can (`TargetCapabilities.any_difference`).
-    `was` is None where nothing stood. `partitions` are the touched ones; None says that one vanished. `switched` names
-    those that get a new directory; `""` is a plain table's own. With `cascade`, the newest event that did, the other
-    partitions get the table's columns."""
+    """Any difference of one table but its name in one commit: of a Delta table, and where the target's catalog can
+    (`TargetCapabilities.any_difference`). `was` is None where nothing stood. `partitions` are the touched ones; None
+    says that one vanished. `switched` names those that get other files; `""` is a table's own without partitions. With
+    `cascade`, the newest event that did, the other partitions get the table's columns."""
 
     table: TableName
     was: TableName | None
@@ -193,13 +193,25 @@ Operation = (
 
 
 @dataclass(frozen=True, slots=True)
+class ShownState:
+    """Which state of its source a table shows: the one that began at `event_id`. The state that it showed before ended
+    with `first_event`, the first event that changed the table then."""
+
+    event_id: EventId
+    first_event: EventId
+
+
+@dataclass(frozen=True, slots=True)
 class Hop:
+    """`first_event` is that of the first state after the one before in which the operation's table is another."""
+
     to_event: EventId
     operation: Operation
     objects: int
     bytes: int = 0
     bridge: bool = False
     in_parts: int = 1
+    first_event: EventId = 0
 
 
 @dataclass(frozen=True, slots=True)

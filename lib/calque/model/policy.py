@@ -39,6 +39,9 @@ class Policy:
     data: str | Mapping[str, str] = "copy"
     """"copy" or "none" for every table, or by pattern: the longest that matches a table decides, and what none matches
     is copied."""
+    format: str | Mapping[str, str] = "plain"
+    """"plain" (as at the source) or "delta" (its Parquet files in a Delta table) for every table, or by pattern: the
+    longest that matches a table decides, and what none matches is plain."""
     partitions: Mapping[str, str] = field(default_factory=dict)
     """Predicates over partition keys, by patterns of tables at the source; of those that match the longest decides."""
     where: str = ""
@@ -71,4 +74,4 @@ class TargetCapabilities:
     atomic_lists: bool = True
     """A call's list of partitions is written all or nothing; otherwise one partition after the other."""
     any_difference: bool = False
-    """Any difference of one table, its partitions and its name included, is one commit (`CommitTable`)."""
+    """Any difference of one table and its partitions, but of its name, is one commit (`CommitTable`)."""

@@ -74,6 +74,7 @@ class PolicyTerms:
     strict_locations: bool | None = None
     partitions: Mapping[str, str] = field(default_factory=dict)
     where: str = ""
+    format: str | Mapping[str, str] = "plain"
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from calque.ports import (
     Scans,
     Storage,
     StorageEntry,
+    TableCommit,
 )
 
 P = ParamSpec("P")
@@ -164,18 +165,14 @@ class ForwardingCatalog(ForwardingCatalogReader):
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
         self._intercept("drop_partitions", self._catalog.drop_partitions, name, names)
 
-    def commit_table(
-        self,
-        name: TableName | None,
-        table: Table,
-        put: Sequence[Partition],
-        drop: Sequence[str],
-        *,
-        cascade: bool = False,
-        expected_event: str = "",
-    ) -> None:
-        commit = self._catalog.commit_table
-        self._intercept("commit_table", commit, name, table, put, drop, cascade=cascade, expected_event=expected_event)
+    def commit_table(self, commit: TableCommit) -> None:
+        self._intercept("commit_table", self._catalog.commit_table, commit)
+
+    def contents(self, table: Table, partitions: Sequence[str]) -> Mapping[str, Listing] | None:
+        return self._intercept("contents", self._catalog.contents, table, partitions)
+
+    def settle(self, table: Table) -> None:
+        self._intercept("settle", self._catalog.settle, table)
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         self._intercept("add_constraints", self._catalog.add_constraints, constraints)
@@ -230,6 +227,9 @@ class ForwardingStorage:
 
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         return self._intercept("checksums", self._storage.checksums, paths)
+
+    def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
+        return self._intercept("tails", self._storage.tails, paths, size)
 
     def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         return self._intercept("system_checksums", self._storage.system_checksums, paths)

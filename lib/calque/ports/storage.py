@@ -121,6 +121,10 @@ class Storage(Protocol):
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         """xxh3-128 (hexadecimal) of each file's whole content, by full path; those that are not there are left out."""
 
+    def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
+        """The last `size` bytes of each file, of a smaller one its whole content, by full path; what is not there is
+        left out."""
+
     def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         """The checksum that the file system itself has of each file, by full path, as Hive writes it into events:
         hexadecimal, equal for equal content of equal layout. Those that are not there are left out, and all where the

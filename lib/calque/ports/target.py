@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from calque.errors import CallFailed
 from calque.model.facets import Constraint, Statistics
+from calque.model.files import Listing
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.lease import Generation
 from calque.model.names import TableName
+from calque.model.plan import ShownState
 from calque.model.policy import TargetCapabilities
 from calque.ports.source import CatalogReader
+
+
+@dataclass(frozen=True, slots=True)
+class TableCommit:
+    """The table `name` (None: a new one) becomes `table`; `put` are added or replaced, `drop` vanish. With `cascade`
+    the partitions that are not in `put` get the table's columns. `expected_event` is as in `Catalog.alter_table`.
+    `contents` says the files of the table (`""`), and of those of `put`, that get other ones than they have, or their
+    first; they lie at the target. `shows` is which state of the source this makes."""
+
+    name: TableName | None
+    table: Table
+    put: Sequence[Partition] = ()
+    drop: Sequence[str] = ()
+    cascade: bool = False
+    expected_event: str = ""
+    contents: Mapping[str, Listing] = field(default_factory=dict)
+    shows: ShownState | None = None
 
 
 class Catalog(CatalogReader, Protocol):
@@ -51,20 +71,17 @@ class Catalog(CatalogReader, Protocol):
 
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None: ...
 
-    def commit_table(
-        self,
-        name: TableName | None,
-        table: Table,
-        put: Sequence[Partition],
-        drop: Sequence[str],
-        *,
-        cascade: bool = False,
-        expected_event: str = "",
-    ) -> None:
-        """Any difference of one table, of any size, in one step: the table `name` (None: a new one) becomes `table`,
-        its name included; `put` are added or replaced, `drop` vanish. With `cascade` the partitions that are not in
-        `put` get the table's columns. `expected_event` is as in `alter_table`. `Refused` without
-        `TargetCapabilities.any_difference`."""
+    def commit_table(self, commit: TableCommit) -> None:
+        """Any difference of one table but its name, of any size, in one step. `Refused` of a table of which the catalog
+        can't (`TargetCapabilities.any_difference`)."""
+
+    def contents(self, table: Table, partitions: Sequence[str]) -> Mapping[str, Listing] | None:
+        """The files that a table of the catalog (`""`), or each of its named partitions that exists, has. None where
+        the catalog knows no files: what lies in their directories is what they have."""
+
+    def settle(self, table: Table) -> None:
+        """Whatever a death left undone of the last change of a table of the catalog is done: it was shown whole before,
+        to whoever reads. Costs no call where a change is one."""
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         """Add constraints of one kind to one table, which they name. `Conflict` or `Refused` where one of the name is

@@ -13,6 +13,8 @@ from uuid import uuid4
 
 from calque.adapters.delta.history import TargetHistory
 from calque.adapters.delta.ledger import DeltaLedger
+from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
+from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
@@ -32,7 +34,7 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
-from calque.ports import Catalog, Leases, PartitionEvents, Storage
+from calque.ports import Catalog, Leases, Ledger, PartitionEvents, Storage
 from calque.wiring.links_in_hand import RecordedLinksInHand
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
@@ -89,13 +91,10 @@ class TargetWiring:
                 storage.make_directories,
                 RecordedLinksInHand(self.folder.control),
             )
-        return TargetSide.of(
-            policy or self.plug.policy(),
-            catalog,
-            guard.ledger(ledger or self.ledger()),
-            guard.storage(FencedStorage(storage, fence)),
-            stopping,
-        )
+        own_ledger, fenced_storage = guard.ledger(ledger or self.ledger()), guard.storage(FencedStorage(storage, fence))
+        logs = ReplicaLogs(fenced_storage, self.plug.keys.grace)
+        catalog = DeltaReplicaCatalog(catalog, fenced_storage, logs, partial(next_epoch, own_ledger))
+        return TargetSide.of(policy or self.plug.policy(), catalog, own_ledger, fenced_storage, stopping)
 
     def ledger(self) -> DeltaLedger:
         return DeltaLedger(self.folder.table(self.places.ledger), self.folder.table_options)
@@ -184,6 +183,12 @@ class TargetWiring:
     def _client(self, **options: Any) -> Client:
         keys = self.plug.keys
         return Client(",".join(keys.metastore), keys.access(), **options)
+
+
+def next_epoch(ledger: Ledger) -> int:
+    """The number of the epoch that tells of what is done now."""
+    last = ledger.last_epoch()
+    return last.epoch + 1 if last is not None else 1
 
 
 def sides_anew(source: Source, target: Target, state: State) -> tuple[SourceSide, TargetSide]:

@@ -90,6 +90,13 @@ class LocalSystem:
         finally:
             os.close(descriptor)
 
+    def tail(self, path: str, size: int) -> bytes:
+        descriptor = os.open(path, READING)
+        try:
+            return os.pread(descriptor, size, max(0, os.fstat(descriptor).st_size - size))
+        finally:
+            os.close(descriptor)
+
     def write_whole(self, path: str, content: bytes, modified_ns: int) -> bytes:
         """Write a new small file with this time; what is read back. A part may be left by an exception."""
         descriptor = self._opened(path)

@@ -147,6 +147,9 @@ class SparkStorage:
         checksums = self._run("checksum", self._bins(list(dict.fromkeys(paths)), _same_weight), _checksum_bin, _silent)
         return {path: checksum for path, checksum in checksums.items() if checksum}
 
+    def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
+        return self._files.tails(paths, size)
+
     def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         return self._files.system_checksums(paths)
 

@@ -25,7 +25,7 @@ from calque.adapters.files.noting import (
 )
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.slots import CopySlots
-from calque.adapters.files.system import ChecksumSystem, FileSystemSet, System, trouble
+from calque.adapters.files.system import ChecksumSystem, FileSystemSet, System, TailSystem, trouble
 from calque.core.deltalog import LOG as DELTA_LOG
 from calque.core.deltalog import commit_path, newest_commit
 from calque.core.layout import COPYING, join, place
@@ -140,6 +140,13 @@ class FileStorage:
         with ThreadPoolExecutor(threads, thread_name_prefix="checksum") as pool:
             checksums = dict(zip(unique_paths, pool.map(self._checksum, unique_paths), strict=True))
         return {path: checksum for path, checksum in checksums.items() if checksum}
+
+    def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
+        unique_paths = list(dict.fromkeys(paths))
+        threads = (self._local if _local(unique_paths) else REMOTE).threads
+        with ThreadPoolExecutor(threads, thread_name_prefix="tail") as pool:
+            tails = zip(unique_paths, pool.map(lambda path: self._tail(path, size), unique_paths), strict=True)
+            return {path: tail for path, tail in tails if tail is not None}
 
     def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         unique_paths = list(dict.fromkeys(paths))
@@ -270,6 +277,19 @@ class FileStorage:
             return "" if facts is None or facts.directory else checksum(system, path, facts.size)
         except FileNotFoundError:
             return ""
+        except OSError as error:
+            raise trouble("read", location, error) from error
+
+    def _tail(self, location: str, size: int) -> bytes | None:
+        """None when there is no such file."""
+        system, path = self.systems.at(location)
+        if not isinstance(system, TailSystem):
+            content = self.read(location)
+            return None if content is None else content[-size:]
+        try:
+            return system.tail(path, size)
+        except FileNotFoundError:
+            return None
         except OSError as error:
             raise trouble("read", location, error) from error
 

@@ -108,6 +108,14 @@ class ChecksumSystem(Protocol):
         """As `Storage.system_checksums` has it. Raises `OSError`, also where it is not told."""
 
 
+@runtime_checkable
+class TailSystem(Protocol):
+    """A system that reads the end of a file without the rest."""
+
+    def tail(self, path: str, size: int) -> bytes:
+        """The last `size` bytes; all of a smaller file."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnLocations:
     """Locations below which calque writes the data of one target, and how they are reached."""

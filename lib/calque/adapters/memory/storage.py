@@ -123,6 +123,9 @@ class MemoryStorage:
                     checksums[path] = xxh3_128_hexdigest(stored.content)
         return checksums
 
+    def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
+        return {path: content[-size:] for path in paths if (content := self.read(path)) is not None}
+
     def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         checksums = {}
         for path in paths:

@@ -56,7 +56,7 @@ from calque.model.facets import (
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.names import TableName, partition_name, partition_values
 from calque.model.policy import TargetCapabilities
-from calque.ports import Conflict, TooLarge
+from calque.ports import Conflict, TableCommit, TooLarge
 
 T = TypeVar("T")
 ALL = -1
@@ -322,9 +322,15 @@ class HiveCatalog(HiveReader):
         request = DropPartitionsRequest(*name, PartitionsByName(tuple(names)))
         self._call_list("drop_partitions", len(names), messages.DROP_PARTITIONS, request)
 
-    def commit_table(self, *_: object, **__: object) -> None:
+    def commit_table(self, commit: TableCommit) -> None:  # noqa: ARG002
         """No metastore can."""
         check_commit(any_difference=False)
+
+    def contents(self, table: Table, partitions: Sequence[str]) -> None:
+        """No metastore knows any."""
+
+    def settle(self, table: Table) -> None:
+        """Each change is one call."""
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         kind, name = type(constraints[0]), TableName(constraints[0].database, constraints[0].table)

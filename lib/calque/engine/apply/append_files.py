@@ -7,9 +7,9 @@ from dataclasses import replace
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.partitions import incarnation_of
 from calque.engine.apply.tables import advanced, alter_table
-from calque.engine.files.stage import StagedFiles, stage_append
+from calque.engine.files.stage import StagedFiles, identity, stage_append
 from calque.model.files import File, Listing
-from calque.model.names import TableName
+from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AlterTable, Head, Publish
 
 
@@ -54,3 +54,28 @@ def known_files(context: HopContext, table: TableName, partition: str, target_li
     row = context.side.ledger.latest_objects([(*table, partition)]).get((*table, partition))
     checksums = {(file.path, file.size): file.checksum for file in row.files} if row else {}
     return tuple(replace(file, checksum=checksums.get((file.path, file.size))) for file in target_listing.files)
+
+
+def append_unseen(
+    context: HopContext,
+    table: TableName,
+    partition: str,
+    target_listing: Listing,
+    source_listing: Listing,
+    event_id: EventId,
+) -> StagedFiles | None:
+    """Put the files that a Delta table's content gets beside those that it has: its log shows them later. None where
+    it does not only get more, and where a death left other files in their place."""
+    wanted = {file.path: identity(file) for file in source_listing.files}
+    if not {identity(file) for file in target_listing.files} <= {*wanted.values()}:
+        return None
+    side, location = context.side, target_listing.location
+    present = {file.path: identity(file) for file in side.storage.list([location])[location].files}
+    if any(wanted.get(path) != one for path, one in present.items()):
+        return None
+    append = stage_append(side, target_listing, source_listing, event_id)
+    if append.renames:
+        side.storage.publish(append.renames)
+    context.count(append.placed)
+    known = known_files(context, table, partition, target_listing)
+    return StagedFiles(location, tuple(sorted([*known, *append.placed.files])))

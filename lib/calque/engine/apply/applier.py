@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
+from calque.core.delta_replica import is_delta_replica
 from calque.core.facets import Changes
 from calque.engine.apply import append_files, commit_table, facets, hidden_build, partitions, prepare_flip_sweep, tables
 from calque.engine.apply.context import AppliedChanges, DefinitionSource, HopContext
@@ -77,24 +78,36 @@ class Applier:
                 append_files.publish(context, operation)
             case PrepareFlipSweep():
                 prepare_flip_sweep.flip(context, operation, hop.to_event)
+            case Rebuild(was=was) if is_delta(context, was):
+                commit_table.rebuild(context, operation, hop)
             case Rebuild():
                 hidden_build.rebuild(context, operation, hop.to_event)
             case CommitTable():
-                commit_table.commit_table(context, operation, hop.to_event)
+                commit_table.commit_table(context, operation, hop)
             case _:
                 assert_never(operation)
 
     def disarm(self) -> None:
         """Ahead of the first hop."""
         tables.disarm(self.context)
+        for shown in self.context.shown.values():
+            if shown is not None and is_delta_replica(shown.table):
+                self.context.side.catalog.settle(shown.table)
 
     def facets(self, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
-        facets.write_facets(self.context, table, changes, versions)
+        """A Delta table's log has statistics of its own, and no constraints of the source's."""
+        if not is_delta(self.context, table):
+            facets.write_facets(self.context, table, changes, versions)
 
     def waiting_keys(self, tables: Iterable[TableName]) -> None:
         """Of tables of others, to the group's."""
         for table in tables:
             facets.add_waiting_keys(self.context, table)
+
+
+def is_delta(context: HopContext, table: TableName | None) -> bool:
+    shown = context.shown.get(table) if table is not None else None
+    return shown is not None and is_delta_replica(shown.table)
 
 
 def announcement(hop: Hop) -> ToAnnounce | None:

@@ -1,12 +1,18 @@
-"""Any difference of one table in one commit, where the catalog can."""
+"""Any difference of one table in one commit: of a Delta table, and where the catalog can."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from calque.core.delta_fit import why_partition_plain, why_plain
+from calque.core.delta_replica import DELTA, is_delta_replica
+from calque.engine.apply import hidden_build
+from calque.engine.apply.append_files import append_unseen
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.partitions import (
+    PartitionWrite,
     Parts,
     altered_partitions,
     definitions,
@@ -14,63 +20,165 @@ from calque.engine.apply.partitions import (
     incarnation_of,
     new_partitions,
     remember,
+    source_of,
 )
-from calque.engine.apply.tables import altered, created, expected, followed, new_table, now_under, switched_content
+from calque.engine.apply.tables import alter_table as rename_table
+from calque.engine.apply.tables import (
+    altered,
+    create_table,
+    created,
+    drop_table,
+    expected,
+    followed,
+    new_table,
+    now_under,
+    replicated,
+    switched_content,
+)
 from calque.engine.files.stage import StagedFiles
 from calque.engine.target.observe import ShownTable
-from calque.model.hive import location_of
-from calque.model.names import EventId
-from calque.model.plan import CommitTable
+from calque.errors import Refused
+from calque.model.files import Listing
+from calque.model.hive import Partition, Table, location_of
+from calque.model.names import TableName
+from calque.model.plan import BASE, AlterTable, CommitTable, CreateTable, Head, HiddenBuild, Hop, Rebuild, ShownState
+from calque.ports import Conflict, TableCommit
 
 
-def commit_table(context: HopContext, operation: CommitTable, event_id: EventId) -> None:
+def commit_table(context: HopContext, operation: CommitTable, hop: Hop) -> None:
+    shows = ShownState(hop.to_event, hop.first_event or hop.to_event)
     if operation.was is None:
-        create(context, operation)
+        create(context, operation.table, operation.head, present(operation.partitions), shows)
     else:
-        change(context, operation, context.shown_table(operation.was), event_id)
+        change(context, operation, context.shown_table(operation.was), shows)
 
 
-def create(context: HopContext, operation: CommitTable) -> None:
-    table, head = operation.table, operation.head
-    definition, placed = new_table(context, table, head)
+def present(partitions: Iterable[tuple[str, object]]) -> Parts:
+    return [(name, part) for name, part in partitions if part is not None]  # type: ignore[misc]
+
+
+def create(context: HopContext, table: TableName, head: Head, parts: Parts, shows: ShownState) -> None:
+    """A table where there is none: plain where it can't be a Delta table."""
+    table_format = format_of(context, table, head, parts)
+    if table_format and table_format != DELTA:
+        context.formats[table] = table_format
+        if parts:
+            hidden_build.build(context, HiddenBuild(table, head, tuple(parts)))
+        else:
+            create_table(context, CreateTable(table, head))
+        return
+    definition, placed = new_table(context, table, head, table_format)
     shown = ShownTable(definition)
-    parts = [(name, part) for name, part in operation.partitions if part is not None]
     added = new_partitions(context, table, shown, parts)
-    context.call(context.side.catalog.commit_table, None, definition, list(definitions(added)), ())
+    contents = contents_of(added, placed if head.data is not None else None)
+    put = list(definitions(added))
+    context.call(context.side.catalog.commit_table, TableCommit(None, definition, put, contents=contents, shows=shows))
     created(context, table, head, shown, placed)
     remember(context, table, added)
 
 
-def change(context: HopContext, operation: CommitTable, old: ShownTable, event_id: EventId) -> None:
+def format_of(context: HopContext, table: TableName, head: Head, parts: Parts) -> str:
+    """What a new table says of its format: nothing where none was asked for."""
+    if not context.side.admission.wants_delta(table):
+        return ""
+    source = replicated(context, head.version)
+    why = why_plain(source) or misfit(source, (source_of(context, part) for _, part in parts))
+    return f"plain: {why}" if why else DELTA
+
+
+def misfit(table: Table, partitions: Iterable[Partition]) -> str:
+    return next(filter(None, (why_partition_plain(table, partition) for partition in partitions)), "")
+
+
+def change(context: HopContext, operation: CommitTable, old: ShownTable, shows: ShownState) -> None:
     table, was, head = operation.table, operation.was, operation.head
     assert was is not None
-    placed = switched_content(context, table, head, old) if "" in operation.switched else None
-    definition = altered(context, table, old, head, placed)
-    before = replace(old, table=definition)
-    parts = [(name, part) for name, part in operation.partitions if part is not None]
+    if not context.commits(old.table):
+        raise Conflict(f"{context.name_at_target(was)} is kept plain")
+    parts = present(operation.partitions)
     old_parts = [(name, part) for name, part in parts if name in old.partitions]
     new_parts = [(name, part) for name, part in parts if name not in old.partitions]
     dropped_names = [name for name, part in operation.partitions if part is None and name in old.partitions]
-    written = altered_partitions(context, table, before, old_parts, operation.switched)
+    grown = appended(context, operation, old)
+    placed = grown.pop("", None)
+    if placed is None and "" in operation.switched:
+        placed = switched_content(context, table, head, old)
+    definition = altered(context, table, old, head, placed)
+    before = replace(old, table=definition)
+    written = altered_partitions(context, table, before, old_parts, operation.switched - grown.keys(), grown)
     written |= new_partitions(context, table, before, new_parts, renamed(context, old, dropped_names, new_parts))
-    kept_statistics = statistics_of_others(context, was, parts)
-    context.call(
-        context.side.catalog.commit_table,
+    if is_delta_replica(definition):
+        require_fit(context, table, definition, old, written, cascade=bool(operation.cascade))
+    kept_statistics = {} if is_delta_replica(definition) else statistics_of_others(context, was, parts)
+    commit = TableCommit(
         context.name_at_target(was),
         definition,
         list(definitions(written)),
         dropped_names,
-        cascade=bool(operation.cascade),
-        expected_event=expected(old),
+        bool(operation.cascade),
+        expected(old),
+        contents_of(written, placed),
+        shows,
     )
+    context.call(context.side.catalog.commit_table, commit)
     partitions = {name: followed(part, definition, bool(operation.cascade)) for name, part in old.partitions.items()}
-    now_under(context, was, table, replace(before, partitions=partitions), event_id)
+    now_under(context, was, table, replace(before, partitions=partitions), shows.event_id)
     if placed is not None:
         context.shows_files(table, "", placed)
     context.record(table, "", context.shown_table(table).incarnation(), head.since, "commit_table", placed)
-    forget(context, table, dropped_names, event_id)
+    forget(context, table, dropped_names, shows.event_id)
     remember(context, table, written)
     write_kept(context, table, kept_statistics)
+
+
+def appended(context: HopContext, operation: CommitTable, old: ShownTable) -> dict[str, StagedFiles]:
+    """Contents of a Delta table (`""`: its own) that only get more files: these are put beside the ones that are there,
+    where nobody sees them before the commit."""
+    if not is_delta_replica(old.table):
+        return {}
+    data = {name: (part.data, part.since) for name, part in present(operation.partitions)}
+    if operation.head.data is not None:
+        data[""] = operation.head.data, operation.head.since
+    grown = {}
+    for name in sorted(operation.switched & data.keys() & old.listings.keys()):
+        content, since = data[name]
+        placed = append_unseen(context, operation.table, name, old.listings[name], context.listing(content), since)
+        if placed is not None:
+            grown[name] = placed
+    return grown
+
+
+def require_fit(
+    context: HopContext,
+    table: TableName,
+    definition: Table,
+    old: ShownTable,
+    written: Mapping[str, PartitionWrite],
+    *,
+    cascade: bool,
+) -> None:
+    """`Refused` where the state can't be one of a Delta table."""
+    why = why_plain(definition) or misfit(definition, (write.definition for write in written.values()))
+    if not why and not cascade and columns_of(definition) != columns_of(old.table):
+        kept = context.side.catalog.partition_names(context.name_at_target(table))
+        if {*kept} - written.keys():
+            why = "partitions have other columns than the table"
+    if why:
+        raise Refused(
+            f"{context.name_at_target(table)} can't go on as a Delta table",
+            f"At the source {why}" if why.startswith("partitions") else why,
+            f'Write format = {{ "{table}" = "plain" }} for it, drop it at the target, and release it',
+        )
+
+
+def columns_of(table: Table) -> object:
+    return table.storage.columns if table.storage is not None else None
+
+
+def contents_of(written: Mapping[str, PartitionWrite], placed: StagedFiles | None) -> dict[str, Listing]:
+    """The files of what gets other ones."""
+    contents = {name: write.placed.listing() for name, write in written.items() if write.placed is not None}
+    return contents if placed is None else {**contents, "": placed.listing()}
 
 
 def renamed(context: HopContext, old: ShownTable, dropped_names: list[str], new_parts: Parts) -> dict[str, StagedFiles]:
@@ -94,3 +202,25 @@ def renamed(context: HopContext, old: ShownTable, dropped_names: list[str], new_
                 del candidates[was]
                 break
     return directories
+
+
+def rebuild(context: HopContext, operation: Rebuild, hop: Hop) -> None:
+    """The last resort for a Delta table: a name of another, or another name and more, in two steps."""
+    table, was, head = operation.table, operation.was, operation.head
+    shows = ShownState(hop.to_event, hop.first_event or hop.to_event)
+    if operation.whole or was is None:
+        if was is not None:
+            drop_table(context, was, hop.to_event)
+        create(context, table, head, present(operation.partitions), shows)
+        return
+    if was != table:
+        base = replace(head, version=BASE, data=None)
+        rename_table(context, AlterTable(table, was, base))
+    old = context.shown_table(table)
+    names = {name for name, part in present(operation.partitions)} & old.partitions.keys()
+    switched = frozenset(
+        name
+        for name, part in present(operation.partitions)
+        if name in names and old.listings[name].fingerprint() != context.listing(part.data).fingerprint()
+    ) | frozenset({""} if head.data is not None and head.data.event_id else ())
+    change(context, CommitTable(table, table, head, operation.partitions, switched, operation.cascade), old, shows)

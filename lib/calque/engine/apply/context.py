@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import ParamSpec, Protocol, TypeVar
 
 from calque.core.definition import text_of_partition, text_of_table
+from calque.core.delta_replica import is_delta_replica, root_of_content
 from calque.core.image import EVENT, STATE, moved
 from calque.core.layout import join, natural_location
 from calque.core.limits import ListOperation
@@ -71,6 +72,8 @@ class HopContext:
     announcement: ToAnnounce | None = None
     parts_announcement: ToAnnounce | None = None
     """The announcement of the hop in hand, if it turns out to take several calls; None where these make no states."""
+    formats: dict[TableName, str] = field(default_factory=dict)
+    """What new tables say of the format that was asked for and is not theirs."""
     prepared_files: dict[TableName, StagedFiles] = field(default_factory=dict)
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
     attachments: Attachments = field(init=False)
@@ -99,6 +102,14 @@ class HopContext:
         if placed is not None:
             return placed.location
         return location_of(target_object if self.side.admission.copies(table) else source_object)
+
+    def commits(self, target_table: Table) -> bool:
+        """Whether any difference of a table at the target is one commit."""
+        return is_delta_replica(target_table) or self.side.catalog.abilities().any_difference
+
+    def root(self, target_table: Table) -> str:
+        """Below which all contents of a Delta table lie; empty for other tables."""
+        return root_of_content(location_of(target_table) or "") if is_delta_replica(target_table) else ""
 
     def is_shown(self, location: str) -> bool:
         """Whether a table of the group lies there."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from calque.core.compare import Difference, TableSide
 from calque.core.decode import Undecodable
+from calque.core.delta_replica import is_delta_replica
 from calque.core.facets import Changes, Rows, by_name, columns_of, compare_columns, compare_constraint, constraint_image
 from calque.core.later_names import LaterNames
 from calque.core.limits import batches
@@ -68,6 +69,8 @@ def copy_facets(
     if exact.table is None or is_view(exact.table):
         return
     context = HopContext(side, ReadImages(exact), no_files, {}, applied)
+    if side.admission.wants_delta(exact.name) and is_delta(context, exact.name):
+        return
     new = any(isinstance(hop.operation, CreateTable | HiddenBuild) for hop in landing.hops)
     names: Sequence[str] = list(exact.partitions) if partitions is None else partitions
     source_names, upto = LaterNames(exact.name), exact.exact_at
@@ -116,6 +119,11 @@ def look(context: HopContext, name: TableName) -> bool:
         target_table = context.side.catalog.table(context.name_at_target(name))
         context.shown[name] = ShownTable(target_table) if target_table is not None else None
     return context.shown[name] is not None
+
+
+def is_delta(context: HopContext, name: TableName) -> bool:
+    """Whether the table is a Delta table at the target: its log has statistics of its own, and no constraints."""
+    return look(context, name) and is_delta_replica(context.shown_table(name).table)
 
 
 def copy_columns(
@@ -172,6 +180,8 @@ def compare_facets(
     """Of a table that is at both sides, the partitions that are at both."""
     assert source_table.table is not None
     assert target_table.table is not None
+    if is_delta_replica(target_table.table):
+        return []
     target_name = side.admission.name_at_target(name)
     columns = [[column.name for column in columns_of(table)] for table in (source_table.table, target_table.table)]
     differences = compare_columns(

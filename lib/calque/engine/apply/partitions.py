@@ -105,6 +105,7 @@ def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, p
         claim,
         shown=target_partition is not None and location_of(target_partition) == natural,
         grouped=small_files(context, table, shown.table, source_of(context, part), part),
+        root=context.root(shown.table),
     )
 
 
@@ -132,10 +133,15 @@ def small_files(
 
 
 def altered_partitions(
-    context: HopContext, table: TableName, shown: ShownTable, partitions: Parts, switched: frozenset[str]
+    context: HopContext,
+    table: TableName,
+    shown: ShownTable,
+    partitions: Parts,
+    switched: frozenset[str],
+    kept_directories: Mapping[str, StagedFiles] | None = None,
 ) -> dict[str, PartitionWrite]:
     """New definitions of partitions that are there; `switched` ones get a directory of their own, and so do those that
-    wait at one that is nobody's (`flip`)."""
+    wait at one that is nobody's (`flip`). Those in `kept_directories` have their new files where they are."""
     requests = {}
     for name, part in partitions:
         if has_no_place(shown.partitions[name]):
@@ -150,8 +156,9 @@ def altered_partitions(
                 shown.incarnation(),
                 part.since,
                 grouped=small_files(context, table, shown.table, definition, part),
+                root=context.root(shown.table),
             )
-    placed = context.staged(table, requests)
+    placed = {**(kept_directories or {}), **context.staged(table, requests)}
     writes = {}
     for name, part in partitions:
         place = placed.get(name)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
+from calque.core.delta_replica import DELTA, like, with_format
 from calque.core.iceberg import is_iceberg
 from calque.core.image import EVENT, TYPE, Marks, moved
 from calque.core.kinds import obstacle
@@ -53,13 +54,33 @@ def created(context: HopContext, table: TableName, head: Head, shown: ShownTable
     context.record(table, "", shown.incarnation(), head.since, "create_table", placed)
 
 
-def new_table(context: HopContext, table: TableName, head: Head) -> tuple[Table, StagedFiles]:
-    """The definition of a table that is not there yet, its files staged."""
+def new_table(context: HopContext, table: TableName, head: Head, table_format: str = "") -> tuple[Table, StagedFiles]:
+    """The definition of a table that is not there yet, its files staged; `table_format` is what its mark of that name
+    says."""
     source = replicated(context, head.version)
-    placed = StagedFiles("", ()) if is_view(source) else root(context, table, source, head)
+    if is_view(source):
+        placed = StagedFiles("", ())
+    elif table_format == DELTA:
+        placed = delta_root(context, table, source, head)
+    else:
+        placed = root(context, table, source, head)
     marks = Marks(head.since, head.incarnation)
     definition = context.side.imaging.table(source, marks, placed.location or None)
+    if text := table_format or context.formats.get(table):
+        definition = with_format(definition, text)
     return pointed(context, table, source, definition, None), placed
+
+
+def delta_root(context: HopContext, table: TableName, source: Table, head: Head) -> StagedFiles:
+    """Where a Delta table's log and contents come to lie; of a table without partitions its first content."""
+    own_place = root(context, table, source, replace(head, data=None))
+    if head.data is None:
+        return own_place
+    listing = context.listing(head.data)
+    require_kind(source, listing)
+    name = context.name_at_target(table)
+    request = StageRequest(listing, None, name, "", head.incarnation, head.since, root=own_place.location)
+    return context.staged(table, {"": request})[""]
 
 
 def root(context: HopContext, table: TableName, source: Table, head: Head) -> StagedFiles:
@@ -73,7 +94,7 @@ def root(context: HopContext, table: TableName, source: Table, head: Head) -> St
     natural = natural_place(context, table, source)
     if head.data is not None and copies:
         require_kind(source, listing)
-    grows = partitioned or is_iceberg(source)
+    grows = partitioned or head.data is None or is_iceberg(source)
     shown = context.is_shown(natural)
     request = StageRequest(
         listing, natural, context.name_at_target(table), "", head.incarnation, head.since, claim, grows, shown
@@ -147,7 +168,7 @@ def with_directory(partitions: Mapping[str, Partition], move: Move) -> dict[str,
 def leave_natural_path(context: HopContext, was: TableName, shown: ShownTable) -> None:
     policy, target_name = context.side.policy, context.name_at_target(was)
     natural = natural_location(policy.warehouse, target_name.database, target_name.table)
-    if context.side.admission.copies(was) and location_of(shown.table) == natural:
+    if context.side.admission.copies(was) and natural in (location_of(shown.table), context.root(shown.table)):
         leave(context.side, natural)
 
 
@@ -178,10 +199,10 @@ def switched_content(context: HopContext, table: TableName, head: Head, shown: S
     require_kind(shown.table if head.version == BASE else context.images.table(head.version), listing)
     if (placed := advanced(context, shown, listing, head.since)) is not None:
         return placed
-    incarnation = head.incarnation or shown.incarnation()
-    return context.staged(
-        table, {"": StageRequest(listing, None, context.name_at_target(table), "", incarnation, head.since)}
-    )[""]
+    incarnation, own_root = head.incarnation or shown.incarnation(), context.root(shown.table)
+    name = context.name_at_target(table)
+    request = StageRequest(listing, None, name, "", incarnation, head.since, root=own_root)
+    return context.staged(table, {"": request})[""]
 
 
 def advanced(context: HopContext, shown: ShownTable, listing: Listing, event_id: EventId) -> StagedFiles | None:
@@ -221,7 +242,7 @@ def altered(context: HopContext, table: TableName, shown: ShownTable, head: Head
     source = replicated(context, head.version)
     marks = Marks(head.since, head.incarnation or shown.incarnation())
     definition = context.side.imaging.table(source, marks, context.place(table, target_table, source, placed))
-    return pointed(context, table, source, definition, target_table)
+    return pointed(context, table, source, like(definition, target_table), target_table)
 
 
 def pointed(

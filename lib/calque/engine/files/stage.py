@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calque.core.combined import NOTE, leftovers
+from calque.core.delta_replica import content_location
 from calque.core.layout import join, staged_name, versioned_location
 from calque.core.small_files import GroupedFiles
 from calque.engine.files import delta_versions
@@ -36,6 +37,8 @@ class StageRequest:
     shown: bool = False
     grouped: GroupedFiles | None = None
     """Which of the files are combined."""
+    root: str = ""
+    """Below which a versioned one lies; empty for the place where those of all tables do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,13 +229,17 @@ def candidate(side: TargetSide, request: StageRequest, attempt: int) -> str:
     if attempt == 0 and request.natural is not None:
         return request.natural
     scan = request.listing.scan
-    version = versioned_location(
-        side.policy.warehouse,
-        request.at_target.database,
-        request.at_target.table,
-        request.incarnation,
-        request.event_id,
-        request.partition or None,
+    version = (
+        content_location(request.root, request.partition, request.event_id)
+        if request.root
+        else versioned_location(
+            side.policy.warehouse,
+            request.at_target.database,
+            request.at_target.table,
+            request.incarnation,
+            request.event_id,
+            request.partition or None,
+        )
     )
     version += f".0.{scan}" if scan else ""
     return version if attempt <= 1 else f"{version}.{attempt}"

@@ -29,6 +29,8 @@ LOG = logging.getLogger(__name__)
 Rows = Mapping[StateKey, StateRow]
 COPIED = "the policy has its files copied now"
 NARROWED = "the policy takes other partitions of it now"
+AS_DELTA = "the policy keeps it as a Delta table now"
+AS_PLAIN = "the policy keeps it plain now"
 LEFT_OUT = "the policy's where does not take it any more"
 LEFT = "the policy leaves its files at the source now"
 
@@ -81,7 +83,7 @@ class PolicyChange:
         moves, now = self.moves, change.now
         low = (
             self.source.log.current()
-            if change.differs("include", "exclude", "rename", "data", "partitions", "where")
+            if change.differs("include", "exclude", "rename", "data", "format", "partitions", "where")
             else cursor
         )
         affected_tables = moves.affected_tables(change)
@@ -145,6 +147,8 @@ class PolicyChange:
                 reasons[replica.name] = "the policy's properties changed"
             elif change.switches_data(replica.name):
                 reasons[replica.name] = COPIED if change.now.copies(replica.name) else LEFT
+            elif change.switches_format(replica.name):
+                reasons[replica.name] = AS_DELTA if change.now.wants_delta(replica.name) else AS_PLAIN
             elif change.switches_subset(replica.name):
                 reasons[replica.name] = NARROWED
             elif change.differs("where") and self.source.catalog.table(replica.name) is None:

@@ -31,6 +31,7 @@ from calque.ports import (
     EvidenceStore,
     Ledger,
     Storage,
+    TableCommit,
 )
 from calque.ports.forwarding import ForwardingCatalog, ForwardingLedger, ForwardingStorage
 
@@ -180,17 +181,12 @@ class DryRunCatalog(ForwardingCatalog):
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:  # noqa: ARG002
         self._call(TableCall("drop_partitions", name))
 
-    def commit_table(
-        self,
-        name: TableName | None,
-        table: Table,
-        put: Sequence[Partition],  # noqa: ARG002
-        drop: Sequence[str],  # noqa: ARG002
-        *,
-        cascade: bool = False,  # noqa: ARG002
-        expected_event: str = "",  # noqa: ARG002
-    ) -> None:
-        self._call(TableCall("commit_table", table_name(table.database, table.name) if name is None else name))
+    def commit_table(self, commit: TableCommit) -> None:
+        name = table_name(commit.table.database, commit.table.name)
+        self._call(TableCall("commit_table", name if commit.name is None else commit.name))
+
+    def settle(self, table: Table) -> None:
+        """Nothing is done."""
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         self._call(TableCall("add_constraints", table_name(constraints[0].database, constraints[0].table)))

@@ -108,6 +108,8 @@ class UnreferencedDirectories:
                     staged.event = event_of(staged.name)
                     if not self.target_position.is_pending(staged) and staged.newest_ns() <= self.before_ns:
                         self.staging.append(staged)
+            elif child.name == VERSIONS:
+                self.versions(child, "")
             elif not child.name.startswith(OWNER):
                 self.natural(child, in_leaf)
         if node.claimed_at() > self.target_position.event_id:

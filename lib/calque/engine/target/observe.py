@@ -84,12 +84,15 @@ def every_partition(side: TargetSide, table: Table) -> Mapping[str, Partition]:
 
 def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -> None:
     """List the directories of plain tables and of the partitions that were read, but for tables whose files stay at the
-    source; an Iceberg table's definition says what is in it."""
+    source; an Iceberg table's definition says what is in it, and a Delta table's log."""
     locations: dict[tuple[TableName, str], str] = {}
     for name, table in shown.items():
         if table is None or is_view(table.table) or is_iceberg(table.table) or not side.admission.copies(name):
             continue
-        if is_partitioned(table.table):
+        contents = side.catalog.contents(table.table, list(table.partitions))
+        if contents is not None:
+            table.listings.update(contents)
+        elif is_partitioned(table.table):
             locations |= {(name, part): location_of(value) or "" for part, value in table.partitions.items()}
         else:
             locations[name, ""] = location_of(table.table) or ""

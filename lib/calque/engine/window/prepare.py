@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from calque.core.contents_by_event import known_at
+from calque.core.delta_replica import is_delta_replica
 from calque.core.edges import EdgeRules
 from calque.core.fold import Chain, ColumnChanges, LineageId, Unfoldable, defining, fold, groups
 from calque.core.moves import Move, may_move, move_of, places
@@ -241,10 +242,34 @@ def planned(
             return versions.get(one, 0) < versions.get(other, -1)
         return one in files and other in files and files[one] <= files[other]
 
-    ground = EdgeRules(side.catalog.abilities(), extends, policy.appends == "in_place", policy.atomicity == "rows")
+    in_place, rows = policy.appends == "in_place", policy.atomicity == "rows"
+    committed = committed_lineages(side, chain, shown)
+    ground = EdgeRules(side.catalog.abilities(), extends, in_place, rows, committed)
     own_order = policy.consistency == "table"
     problem = problem_of(chain, observed, shown_event, follows, listed, ground, own_order)
     return PreparedGroup(problem, solve(problem), shown, listings)
+
+
+def committed_lineages(
+    side: TargetSide, chain: Chain, shown: Mapping[TableName, ShownTable | None]
+) -> frozenset[LineageId]:
+    """Those that are Delta tables at the target, and those that are to be: what the definition of a new one says
+    against it is seen when it is made."""
+    lineages = {
+        lineage
+        for name, lineage in chain.names.items()
+        if lineage is not None and (table := shown.get(name)) is not None and is_delta_replica(table.table)
+    }
+    if side.admission.has_delta:
+        new_lineages = {
+            lineage: name for step in chain.steps for name, lineage in step.names.items() if lineage in chain.complete
+        }
+        lineages |= {
+            lineage
+            for lineage, name in new_lineages.items()
+            if side.admission.wants_delta(name) and chain.shapes.get(lineage) is not TableShape.VIEW
+        }
+    return frozenset(lineages)
 
 
 def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:

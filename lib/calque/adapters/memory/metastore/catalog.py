@@ -21,7 +21,7 @@ from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName, partition_name, partition_values, table_name
 from calque.model.policy import Limits, TargetCapabilities
-from calque.ports import Conflict, TooLarge
+from calque.ports import Conflict, TableCommit, TooLarge
 
 EVENT_PARAMETER = "calque.event"
 GLUE_LIKE = TargetCapabilities(Limits(add_partitions=100, alter_partitions=100, drop_partitions=25), atomic_lists=False)
@@ -230,21 +230,18 @@ class MemoryCatalog(MemoryReader):
             with self._watched("drop_partitions"):
                 self.metastore.drop_partitions(name, group, delete_data=False)
 
-    def commit_table(
-        self,
-        name: TableName | None,
-        table: Table,
-        put: Sequence[Partition],
-        drop: Sequence[str],
-        *,
-        cascade: bool = False,
-        expected_event: str = "",
-    ) -> None:
+    def commit_table(self, commit: TableCommit) -> None:
         check_commit(self._abilities.any_difference)
         with self._watched("commit_table"), self.metastore.locked():
-            if name is not None:
-                self._check_event(name, expected_event)
-            self._commit(name, table, put, drop, cascade)
+            if commit.name is not None:
+                self._check_event(commit.name, commit.expected_event)
+            self._commit(commit)
+
+    def contents(self, table: Table, partitions: Sequence[str]) -> None:
+        """What lies in the directories."""
+
+    def settle(self, table: Table) -> None:
+        """Each change is one call."""
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         with self._watched("add_constraints"):
@@ -272,27 +269,28 @@ class MemoryCatalog(MemoryReader):
         with self._watched("drop_function"):
             self.metastore.drop_function(name)
 
-    def _commit(
-        self, name: TableName | None, table: Table, put: Sequence[Partition], drop: Sequence[str], cascade: bool
-    ) -> None:
+    def _commit(self, commit: TableCommit) -> None:
         """Under the metastore's lock, so that nobody sees the calls apart; those that can fail come first."""
+        name, table, put, drop = commit.name, commit.table, commit.put, commit.drop
         stored_partitions = {} if name is None else self.metastore.the_table(name).partitions
         if missing_names := [one for one in drop if partition_values(one) not in stored_partitions]:
             raise Conflict(f"partition {missing_names[0]} does not exist")
         if unfitting := [one for one in put if len(one.values) != len(key_names(table))]:
             raise Refused(f"{table.name} has other partition keys than {unfitting[0].values}")
         values_before = set(stored_partitions)
-        new_name = table_name(table.database, table.name)
         if name is None:
+            name = table_name(table.database, table.name)
             self.metastore.create_table(table)
+        elif name != table_name(table.database, table.name):
+            raise Refused(f"{name} can't be renamed in a commit")
         else:
-            self.metastore.alter_table(name, table, cascade=cascade)
+            self.metastore.alter_table(name, table, cascade=commit.cascade)
         if drop:
-            self.metastore.drop_partitions(new_name, drop, delete_data=False)
+            self.metastore.drop_partitions(name, drop, delete_data=False)
         if changed := [one for one in put if one.values in values_before]:
-            self.metastore.alter_partitions(new_name, changed)
+            self.metastore.alter_partitions(name, changed)
         if added := [one for one in put if one.values not in values_before]:
-            self.metastore.add_partitions(new_name, added)
+            self.metastore.add_partitions(name, added)
 
     def _check_list(self, operation: ListOperation, objects: Sequence[object]) -> None:
         check_list(operation, len(objects), getattr(self._abilities.limits, operation))

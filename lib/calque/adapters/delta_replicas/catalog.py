@@ -1,0 +1,250 @@
+"""A target's catalog in which some tables are Delta tables.
+
+The engine sees such a table as the source has it, with partitions, each with its definition and its files. What it sees
+is in the table's log; a state is one commit there. The metastore has the table without partitions, at the root of its
+log, and is told of a state after its commit: who finds the table there reads the log. A rename is the metastore's
+call alone, so that it is one step for whoever goes by names; the log learns of it afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from calque.adapters.delta_replicas.logs import ReplicaLogs
+from calque.core.delta_replica import is_delta_replica, registered, root_of_content
+from calque.core.delta_replica_log import Change, LoggedTable, NewContent, ShownVersion, names_of
+from calque.core.delta_schema import data_columns, partition_columns, partition_values, schema_of
+from calque.core.image import EVENT, SOURCE
+from calque.core.layout import join
+from calque.core.parquet_columns import footer_length
+from calque.core.parquet_fit import why_misread
+from calque.core.parquet_statistics import file_statistics
+from calque.errors import Broken, Refused
+from calque.model.facets import Statistics
+from calque.model.files import Listing
+from calque.model.hive import Partition, Table, location_of
+from calque.model.names import TableName, table_name
+from calque.model.plan import ShownState
+from calque.ports import Catalog, Conflict, Storage, TableCommit
+from calque.ports.forwarding import ForwardingCatalog
+
+TAIL = 1 << 16
+"""Bytes at the end of a file that are read for its footer; a longer one takes a second call."""
+
+
+class DeltaReplicaCatalog(ForwardingCatalog):
+    """`catalog` is the target's metastore, `next_epoch` the number of the epoch that will tell of what is done now."""
+
+    def __init__(self, catalog: Catalog, storage: Storage, logs: ReplicaLogs, next_epoch: Callable[[], int]) -> None:
+        super().__init__(catalog)
+        self._storage, self._logs, self._next_epoch = storage, logs, next_epoch
+
+    # What the engine sees
+
+    def table(self, name: TableName) -> Table | None:
+        at_metastore = super().table(name)
+        return at_metastore if at_metastore is None else self._shown(at_metastore)
+
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        return {name: self._shown(table) for name, table in super().headers(database, names).items()}
+
+    def partition_names(self, name: TableName) -> Sequence[str]:
+        logged = self._logged(name)
+        return super().partition_names(name) if logged is None else sorted(logged.partitions)
+
+    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
+        if not is_delta_replica(table):
+            return super().few_partitions(table, most)
+        name = table_name(table.database, table.name)
+        return self.partitions(name, self.partition_names(name))
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        logged = self._logged(name)
+        if logged is None:
+            return super().partitions(name, names)
+        partitions = ((one, logged.partition(one)) for one in names)
+        return {
+            one: replace(partition, database=name.database, table=name.table)
+            for one, partition in partitions
+            if partition is not None
+        }
+
+    def contents(self, table: Table, partitions: Sequence[str]) -> Mapping[str, Listing] | None:
+        if not is_delta_replica(table):
+            return None
+        logged = self._logs.read(root_of_content(location_of(table) or ""))
+        if table.partition_keys:
+            return {name: logged.contents(name) for name in partitions if name in logged.partitions}
+        return {"": logged.contents("")}
+
+    def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
+        return {} if self._logged(name) is not None else super().table_statistics(name, columns)
+
+    def partition_statistics(
+        self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        return {} if self._logged(name) is not None else super().partition_statistics(name, columns, partitions)
+
+    def _logged(self, name: TableName) -> LoggedTable | None:
+        at_metastore = super().table(name)
+        if at_metastore is None or not is_delta_replica(at_metastore):
+            return None
+        return self._logs.read(location_of(at_metastore) or "")
+
+    def _shown(self, at_metastore: Table) -> Table:
+        """The source's definition. Where the log has not heard of a rename yet, the metastore says the name's marks."""
+        if not is_delta_replica(at_metastore):
+            return at_metastore
+        root = location_of(at_metastore) or ""
+        logged = self._logs.read(root)
+        if logged.version < 0:
+            raise Refused(
+                f"{at_metastore.database}.{at_metastore.name} has no Delta log",
+                f"There is none at {root}",
+                "Drop the table at the target and release it, and it is made anew",
+            )
+        table, said = logged.table, at_metastore.parameters or {}
+        parameters = {**(table.parameters or {}), SOURCE: said.get(SOURCE, "")}
+        if event_of(at_metastore) > event_of(table):
+            parameters[EVENT] = said[EVENT]
+        return replace(table, database=at_metastore.database, name=at_metastore.name, parameters=parameters)
+
+    # Changes
+
+    def create_table(self, table: Table) -> None:
+        if is_delta_replica(table):
+            self.commit_table(TableCommit(None, table))
+        else:
+            super().create_table(table)
+
+    def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
+        if not is_delta_replica(table):
+            super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
+            return
+        new_name = table_name(table.database, table.name)
+        if new_name != name:
+            super().alter_table(name, registered(table, self._root(name)), expected_event=expected_event)
+        self.commit_table(TableCommit(new_name, table, cascade=cascade, expected_event=expected_event))
+
+    def drop_table(self, name: TableName) -> None:
+        at_metastore = super().table(name)
+        super().drop_table(name)
+        if at_metastore is not None and is_delta_replica(at_metastore):
+            self._logs.forget(location_of(at_metastore) or "")
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        self._require_plain(name)
+        super().add_partitions(name, partitions)
+
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        """Their definitions alone."""
+        table = self.table(name)
+        if table is None or not is_delta_replica(table):
+            super().alter_partitions(name, partitions)
+        else:
+            self.commit_table(TableCommit(name, table, partitions))
+
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
+        self._require_plain(name)
+        super().rename_partition(name, values, partition)
+
+    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
+        self._require_plain(name)
+        super().drop_partitions(name, names)
+
+    def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
+        self._require_plain(name)
+        super().put_statistics(name, statistics)
+
+    def _require_plain(self, name: TableName) -> None:
+        if self._logged(name) is not None:
+            raise Broken(f"{name} is a Delta table", "All that becomes of it is a commit", "Report this")
+
+    def commit_table(self, commit: TableCommit) -> None:
+        """The commit first, then the metastore."""
+        table, name = commit.table, commit.name
+        if not is_delta_replica(table):
+            super().commit_table(commit)
+            return
+        root = root_of_content(location_of(table) or "") if name is None else self._root(name)
+        logged, put = self._logs.read(root), names_of(table, commit.put)
+        if name is not None and commit.expected_event:
+            self._require_event(name, logged, commit.expected_event)
+        drop = commit.drop if name is not None else [*(logged.partitions.keys() - put.keys())]
+        if missing := [one for one in drop if one not in logged.partitions]:
+            raise Conflict(f"partition {missing[0]} does not exist")
+        contents = self._new_contents(logged, table, put, commit.contents)
+        change = Change(
+            table, schema_of(table), partition_columns(table), put, tuple(drop), contents, cascade=commit.cascade
+        )
+        event_id = event_of(table)
+        shown = ShownVersion(commit.shows or ShownState(event_id, event_id), self._next_epoch())
+        self._logs.commit(root, change, shown, (table.parameters or {}).get(SOURCE, ""))
+        if name is None:
+            super().create_table(registered(table, root))
+        else:
+            super().alter_table(name, registered(table, root))
+
+    def settle(self, table: Table) -> None:
+        name = table_name(table.database, table.name)
+        at_metastore = super().table(name)
+        if at_metastore is None or not is_delta_replica(at_metastore):
+            return
+        root, shown = location_of(at_metastore) or "", self._shown(at_metastore)
+        if event_of(at_metastore) > event_of(self._logs.read(root).table):
+            self.commit_table(TableCommit(name, shown))
+        elif at_metastore.parameters != registered(shown, root).parameters:
+            super().alter_table(name, registered(shown, root))
+
+    def _require_event(self, name: TableName, logged: LoggedTable, expected: str) -> None:
+        """What the log says, or the metastore after a rename that the log has not heard of."""
+        at_metastore = super().table(name)
+        known = {str(event_of(table)) for table in (logged.table, at_metastore) if table is not None}
+        if expected not in known:
+            raise Conflict(f"{name} has been modified: {EVENT} is {event_of(logged.table)}")
+
+    def _root(self, name: TableName) -> str:
+        at_metastore = super().table(name)
+        if at_metastore is None or not is_delta_replica(at_metastore):
+            raise Conflict(f"{name} is no Delta table")
+        return location_of(at_metastore) or ""
+
+    # Files
+
+    def _new_contents(
+        self, logged: LoggedTable, table: Table, put: Mapping[str, Partition], contents: Mapping[str, Listing]
+    ) -> dict[str, NewContent]:
+        known = {name: {file.path: file for file in logged.contents(name).files} for name in logged.files}
+        new_paths = {
+            join(listing.location, file.path): (name, file.path)
+            for name, listing in contents.items()
+            for file in listing.files
+            if file.size and known.get(name, {}).get(file.path) != file
+        }
+        statistics: dict[str, dict[str, str]] = {}
+        columns = data_columns(table)
+        for path, tail in self._footers(list(new_paths)).items():
+            name, relative = new_paths[path]
+            if why := why_misread(tail, columns):
+                raise Refused(f"{path} can't be a file of a Delta table", why, "Keep the table plain")
+            statistics.setdefault(name, {})[relative] = file_statistics(tail, columns)
+        return {
+            name: NewContent(
+                listing, partition_values(table, put[name].values) if name else {}, statistics.get(name, {})
+            )
+            for name, listing in contents.items()
+        }
+
+    def _footers(self, paths: Sequence[str]) -> Mapping[str, bytes]:
+        """The ends of files, with the whole footer of each."""
+        tails = dict(self._storage.tails(paths, TAIL))
+        longer = {path: length for path, tail in tails.items() if (length := footer_length(tail)) > len(tail)}
+        for length in set(longer.values()):
+            tails |= self._storage.tails([path for path, one in longer.items() if one == length], length)
+        return tails
+
+
+def event_of(table: Table) -> int:
+    text = (table.parameters or {}).get(EVENT, "")
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,117 @@
+"""The logs of Delta tables, over any storage: read, taken on by a commit, checkpointed and cleaned.
+
+A commit is one new file, which is there whole or not at all. Of two writers that make the same version one fails.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from uuid import uuid4
+
+from calque.core.delta_checkpoint import checkpoint_of, rows_of_checkpoint
+from calque.core.delta_replica_log import Change, LoggedTable, ShownVersion, actions_of, commit_text, rows_of
+from calque.core.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
+from calque.core.layout import COPYING, join
+from calque.ports import Conflict, Storage
+
+CHECKPOINT_EVERY = 20
+KEPT = 64
+"""Tables whose logs are held in memory."""
+
+
+class ReplicaLogs:
+    """`grace` is how long, in seconds, commits are kept that a checkpoint stands for."""
+
+    def __init__(
+        self, storage: Storage, grace: float, now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
+    ) -> None:
+        self.storage, self.grace, self.now_ms = storage, grace, now_ms
+        self._lock = Lock()
+        self._tables: OrderedDict[str, LoggedTable] = OrderedDict()
+
+    def read(self, root: str) -> LoggedTable:
+        """What the log at a root says now; at version -1 where there is none. It belongs to the caller until the next
+        call for that root: two threads may not ask for one root at once."""
+        with self._lock:
+            logged = self._tables.pop(root, None)
+        if logged is None or logged.version < 0:
+            logged = self._loaded(root)
+        self._advance(logged)
+        self._keep(logged)
+        return logged
+
+    def commit(self, root: str, change: Change, shown: ShownVersion, source: str) -> bool:
+        """Make the next version; False where nothing would be another. Raises `Conflict` where another made it."""
+        logged, now_ms = self.read(root), self.now_ms()
+        actions = actions_of(logged, change, str(uuid4()), now_ms)
+        if not actions:
+            return False
+        text = commit_text(actions, shown, source, now_ms)
+        path = join(root, commit_path(logged.version + 1))
+        staged = join(root, f"{LOG}/{COPYING}{uuid4().hex}")
+        if self.storage.exists(path):
+            raise Conflict(f"{path} was written by another")
+        self.storage.write(staged, text.encode())
+        self.storage.publish([(staged, path)])
+        logged.play(json.loads(line) for line in text.splitlines())
+        logged.version += 1
+        if logged.version % CHECKPOINT_EVERY == 0 and logged.version:
+            self._checkpoint(logged)
+        return True
+
+    def forget(self, root: str) -> None:
+        """What is held in memory of a table."""
+        with self._lock:
+            self._tables.pop(root, None)
+
+    def _keep(self, logged: LoggedTable) -> None:
+        with self._lock:
+            self._tables[logged.root] = logged
+            while len(self._tables) > KEPT:
+                self._tables.popitem(last=False)
+
+    def _loaded(self, root: str) -> LoggedTable:
+        """From the newest checkpoint."""
+        logged = LoggedTable(root)
+        log = log_of(self.storage.children(join(root, LOG)))
+        if not log.checkpoints:
+            return logged
+        checkpoint = log.checkpoints[-1]
+        for path in checkpoint.files:
+            content = self.storage.read(join(root, path))
+            if content is None:
+                return self._loaded(root)
+            logged.play(rows_of_checkpoint(content))
+        logged.version = checkpoint.version
+        return logged
+
+    def _advance(self, logged: LoggedTable) -> None:
+        """To the newest commit."""
+        while (content := self.storage.read(join(logged.root, commit_path(logged.version + 1)))) is not None:
+            logged.play(rows_of(content))
+            logged.version += 1
+
+    def _checkpoint(self, logged: LoggedTable) -> None:
+        """A checkpoint of the version, then away with what is older than the grace and stands in it."""
+        cutoff_ms = self.now_ms() - int(self.grace * 1000)
+        tombstones = logged.removed.items()
+        logged.removed = {path: row for path, row in tombstones if row.get("deletionTimestamp", 0) >= cutoff_ms}
+        content, size = checkpoint_of(logged)
+        name = f"{logged.version:020}.checkpoint.parquet"
+        self.storage.write(join(logged.root, f"{LOG}/{name}"), content)
+        pointer = json.dumps({"version": logged.version, "size": size})
+        self.storage.write(join(logged.root, LAST_CHECKPOINT), pointer.encode())
+        directory = join(logged.root, LOG)
+        old = [
+            join(directory, entry.name)
+            for entry in self.storage.entries(directory)
+            if entry.name[:20].isdigit()
+            and int(entry.name[:20]) < logged.version
+            and 0 < entry.modified_ns < cutoff_ms * 10**6
+        ]
+        if old:
+            self.storage.remove(old)

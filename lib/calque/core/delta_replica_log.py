@@ -1,0 +1,386 @@
+"""The log of a Delta table that is a replica: what it shows, as the source's definitions and files say it, and the
+actions that take it from one state to another.
+
+Beside what the Delta protocol asks for, the log holds in domains of its own (`domainMetadata`, which readers pass over)
+the definitions that the source has: of the table, and of each partition, since those without files are nowhere else in
+a Delta log. Files carry the partition that they belong to, and the time that the source says, as tags. Source: the
+Delta transaction log protocol.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote, unquote
+
+from calque.core import decode
+from calque.core.encode import tjson
+from calque.core.layout import join
+from calque.core.log_messages import key_names
+from calque.errors import Broken
+from calque.model.files import File, Listing
+from calque.model.hive import Partition, Storage, Table, location_of
+from calque.model.names import partition_name
+from calque.model.plan import ShownState
+
+TABLE_DOMAIN = "calque.table"
+PARTITION_DOMAIN = "calque.partition/"
+PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata"]}
+"""Every reader reads it."""
+PARTITION_TAG, TIME_TAG = "calque.partition", "calque.modified_ns"
+Action = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedFile:
+    """A data file by its path below the table's root, decoded. `record` is the action that added it."""
+
+    path: str
+    partition: str
+    size: int
+    modified_ns: int
+    record: Action = field(compare=False)
+
+
+@dataclass(slots=True)
+class LoggedTable:
+    """What a log says at its `version`. `partitions` are texts, by Hive's names of the partitions; `files` by the
+    partition (`""`: the table itself) and their paths; `others` are domains of others."""
+
+    root: str
+    version: int = -1
+    protocol: Action | None = None
+    metadata: Action | None = None
+    definition: str = ""
+    partitions: dict[str, str] = field(default_factory=dict)
+    files: dict[str, dict[str, LoggedFile]] = field(default_factory=dict)
+    transactions: dict[str, Action] = field(default_factory=dict)
+    removed: dict[str, Action] = field(default_factory=dict)
+    others: dict[str, Action] = field(default_factory=dict)
+    _owners: dict[str, str] = field(default_factory=dict)
+    """The partition of each file."""
+    _table: Table | None = None
+
+    def play(self, actions: Iterable[Action]) -> None:
+        """Take the state on by the actions of a commit, or of a checkpoint."""
+        for row in actions:
+            if (add := row.get("add")) is not None:
+                self.add(add)
+            elif (remove := row.get("remove")) is not None:
+                self.remove(remove)
+            elif (domain := row.get("domainMetadata")) is not None:
+                self.set_domain(domain)
+            elif (transaction := row.get("txn")) is not None:
+                self.transactions[transaction["appId"]] = transaction
+            elif (metadata := row.get("metaData")) is not None:
+                self.metadata = metadata
+            elif (protocol := row.get("protocol")) is not None:
+                self.protocol = protocol
+
+    def add(self, action: Action) -> None:
+        path, tags = unquote(action["path"]), dict(action.get("tags") or {})
+        partition = tags.get(PARTITION_TAG)
+        if partition is None:
+            partition = self.partition_of(dict(action["partitionValues"] or {}))
+        self.forget(path)
+        time_ns = int(tags.get(TIME_TAG) or action["modificationTime"] * 10**6)
+        file = LoggedFile(path, partition, action["size"], time_ns, action)
+        self.files.setdefault(partition, {})[path] = file
+        self._owners[path] = partition
+        self.removed.pop(path, None)
+
+    def remove(self, action: Action) -> None:
+        path = unquote(action["path"])
+        self.forget(path)
+        self.removed[path] = action
+
+    def forget(self, path: str) -> None:
+        """The file at the path belongs to no partition any more."""
+        partition = self._owners.pop(path, None)
+        if partition is not None:
+            del self.files[partition][path]
+            if not self.files[partition]:
+                del self.files[partition]
+
+    def set_domain(self, action: Action) -> None:
+        domain, is_removed = action["domain"], bool(action.get("removed"))
+        if domain == TABLE_DOMAIN:
+            self.definition, self._table = action["configuration"], None
+        elif domain.startswith(PARTITION_DOMAIN):
+            name = domain.removeprefix(PARTITION_DOMAIN)
+            if is_removed:
+                self.partitions.pop(name, None)
+            else:
+                self.partitions[name] = action["configuration"]
+        elif is_removed:
+            self.others.pop(domain, None)
+        else:
+            self.others[domain] = action
+
+    def partition_of(self, values: Mapping[str, str | None]) -> str:
+        """Of a file that another writer added: by its values, as they are."""
+        if not values:
+            return ""
+        return partition_name(list(values), [value or "__HIVE_DEFAULT_PARTITION__" for value in values.values()])
+
+    # What it shows
+
+    @property
+    def table(self) -> Table:
+        """The source's definition as the target shows it; its location is where a table without partitions has its
+        content. `Broken` where the log is none of ours."""
+        if self._table is None:
+            if not self.definition:
+                raise Broken(
+                    f"The Delta log at {self.root} is no replica's",
+                    "It has no definition of a source's table",
+                    "Find out who wrote it; drop the table at the target to have it made anew",
+                )
+            self._table = decode.thrift_object(Table, self.definition)
+        return self._table
+
+    def partition(self, name: str) -> Partition | None:
+        """The definition of a partition, by its name in Hive's form."""
+        text = self.partitions.get(name)
+        return None if text is None else partition_of(text, self.table, self.root)
+
+    def contents(self, name: str) -> Listing:
+        """The files of a partition, or of the table (`""`)."""
+        thing = self.partition(name) if name else self.table
+        location = (location_of(thing) if thing is not None else None) or self.root
+        prefix = below(self.root, location)
+        files = (
+            File(file.path.removeprefix(prefix), file.size, file.modified_ns)
+            for file in self.files.get(name, {}).values()
+        )
+        return Listing(location, tuple(sorted(files)))
+
+
+def below(root: str, location: str) -> str:
+    """How paths of files at the location begin in the log of the table at that root. `Broken` where it is outside."""
+    if location.rstrip("/") == root.rstrip("/"):
+        return ""
+    prefix = f"{root.rstrip('/')}/"
+    if not location.startswith(prefix):
+        raise Broken(f"{location} is not below {root}", "The files of a Delta table lie below it", "Report this")
+    return f"{location.removeprefix(prefix).rstrip('/')}/"
+
+
+# Definitions of partitions
+
+
+def partition_text(partition: Partition, table: Table, root: str) -> str:
+    """What the log says of a partition: what it has in common with its table is left out."""
+    location = location_of(partition) or ""
+    record: dict[str, Any] = {
+        "partition": tjson(replace(partition, storage=None, database="", table="", catalog=None)),
+        "location": below(root, location),
+    }
+    if without_place(partition.storage) != without_place(table.storage):
+        record["storage"] = tjson(without_place(partition.storage) or Storage())
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def partition_of(text: str, table: Table, root: str) -> Partition:
+    record = json.loads(text)
+    partition = decode.thrift_object(Partition, record["partition"])
+    own = record.get("storage")
+    storage = decode.thrift_object(Storage, own) if own is not None else without_place(table.storage)
+    location = join(root, record["location"].rstrip("/"))
+    storage = replace(storage or Storage(), location=location)
+    if storage.serde is not None and "path" in (storage.serde.parameters or {}):
+        parameters = {**(storage.serde.parameters or {}), "path": location}
+        storage = replace(storage, serde=replace(storage.serde, parameters=parameters))
+    return replace(partition, database=table.database, table=table.name, storage=storage)
+
+
+def without_place(storage: Storage | None) -> Storage | None:
+    if storage is None:
+        return None
+    serde = storage.serde
+    if serde is not None and serde.parameters and "path" in serde.parameters:
+        serde = replace(serde, parameters={**serde.parameters, "path": ""})
+    return replace(storage, location=None, serde=serde)
+
+
+# Changes
+
+
+@dataclass(frozen=True, slots=True)
+class NewContent:
+    """The files that a partition (`""`: the table) is to have, with what the log says of each, by their paths below the
+    location: their statistics, as text. `values` are the partition's, by Delta's rules."""
+
+    listing: Listing
+    values: Mapping[str, str | None]
+    statistics: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a commit is to make of a table. `put` are partitions that are there afterwards, with these definitions;
+    `contents` those of them (`""`: the table) that get these files, and no others."""
+
+    table: Table
+    schema: str
+    partition_columns: Sequence[str]
+    put: Mapping[str, Partition] = field(default_factory=dict)
+    drop: Sequence[str] = ()
+    contents: Mapping[str, NewContent] = field(default_factory=dict)
+    cascade: bool = False
+
+
+def actions_of(before: LoggedTable, change: Change, table_id: str, now_ms: int) -> list[dict[str, Any]]:
+    """The actions of the commit that makes the change; none where nothing differs. `table_id` is the one of a table
+    that has no commit yet."""
+    actions: list[dict[str, Any]] = []
+    if before.version < 0:
+        actions.append({"protocol": PROTOCOL})
+    if (metadata := metadata_of(before, change, table_id, now_ms)) != before.metadata:
+        actions.append({"metaData": metadata})
+    text = tjson(change.table)
+    if text != before.definition:
+        actions.append(domain_action(TABLE_DOMAIN, text))
+    actions += partition_actions(before, change)
+    actions += file_actions(before, change, now_ms)
+    return actions
+
+
+def metadata_of(before: LoggedTable, change: Change, table_id: str, now_ms: int) -> Action:
+    created = {"id": table_id, "createdTime": now_ms}
+    if before.metadata is not None:
+        created = {key: before.metadata[key] for key in ("id", "createdTime")}
+    marks = {
+        key: value
+        for key, value in (change.table.parameters or {}).items()
+        if key in ("calque.source", "calque.incarnation", "calque.origin")
+    }
+    return {
+        "id": created["id"],
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": change.schema,
+        "partitionColumns": list(change.partition_columns),
+        "configuration": marks,
+        "createdTime": created["createdTime"],
+    }
+
+
+def domain_action(domain: str, configuration: str, *, removed: bool = False) -> dict[str, Any]:
+    return {"domainMetadata": {"domain": domain, "configuration": configuration, "removed": removed}}
+
+
+def partition_actions(before: LoggedTable, change: Change) -> list[dict[str, Any]]:
+    """Partitions whose text becomes another, those among them that are left as they are while the table changes what
+    they had in common with it."""
+    texts = {name: partition_text(partition, change.table, before.root) for name, partition in change.put.items()}
+    if before.partitions and without_place(before.table.storage) != without_place(change.table.storage):
+        for name in before.partitions.keys() - change.put.keys() - {*change.drop}:
+            kept = partition_of(before.partitions[name], before.table, before.root)
+            if change.cascade and kept.storage is not None and change.table.storage is not None:
+                kept = replace(kept, storage=replace(kept.storage, columns=change.table.storage.columns))
+            texts[name] = partition_text(kept, change.table, before.root)
+    actions = [
+        domain_action(f"{PARTITION_DOMAIN}{name}", text)
+        for name, text in sorted(texts.items())
+        if before.partitions.get(name) != text
+    ]
+    return actions + [
+        domain_action(f"{PARTITION_DOMAIN}{name}", "", removed=True)
+        for name in sorted(change.drop)
+        if name in before.partitions
+    ]
+
+
+def file_actions(before: LoggedTable, change: Change, now_ms: int) -> list[dict[str, Any]]:
+    """Files that come and go. One that another partition had is only added: it is the same file of the log."""
+    adds: dict[str, dict[str, Any]] = {}
+    gone: dict[str, LoggedFile] = {}
+    for name in (*change.drop, *change.contents):
+        gone |= before.files.get(name, {})
+    for name, content in change.contents.items():
+        prefix, old_files = below(before.root, content.listing.location), before.files.get(name, {})
+        for file in content.listing.files:
+            path = f"{prefix}{file.path}"
+            logged = LoggedFile(path, name, file.size, file.modified_ns, {})
+            gone.pop(path, None)
+            if old_files.get(path) != logged:
+                adds[path] = add_action(logged, content.values, content.statistics.get(file.path, ""))
+    removes = [
+        {
+            "remove": {
+                "path": file.record["path"],
+                "deletionTimestamp": now_ms,
+                "dataChange": True,
+                "extendedFileMetadata": True,
+                "partitionValues": dict(file.record["partitionValues"] or {}),
+                "size": file.size,
+            }
+        }
+        for _, file in sorted(gone.items())
+    ]
+    return [*removes, *({"add": action} for _, action in sorted(adds.items()))]
+
+
+def add_action(file: LoggedFile, values: Mapping[str, str | None], statistics: str) -> dict[str, Any]:
+    action = {
+        "path": quote(file.path, safe="/="),
+        "partitionValues": dict(values),
+        "size": file.size,
+        "modificationTime": file.modified_ns // 10**6,
+        "dataChange": True,
+        "tags": {PARTITION_TAG: file.partition, TIME_TAG: str(file.modified_ns)},
+    }
+    return {**action, "stats": statistics} if statistics else action
+
+
+# Versions
+
+
+@dataclass(frozen=True, slots=True)
+class ShownVersion:
+    """What a commit says of itself: the state that it shows, and the epoch that tells of it."""
+
+    state: ShownState
+    epoch: int
+
+
+def commit_text(actions: Sequence[Action], shown: ShownVersion, source: str, now_ms: int) -> str:
+    """The content of a commit's file."""
+    state = shown.state
+    said = {"source": source, "event_id": state.event_id, "first_event": state.first_event, "epoch": shown.epoch}
+    info = {
+        "timestamp": now_ms,
+        "operation": "REPLICATE",
+        "operationParameters": {"source": source, "event_id": str(state.event_id)},
+        "engineInfo": "calque",
+        "userMetadata": json.dumps({"calque": said}, separators=(",", ":")),
+    }
+    transaction = {"appId": f"calque:{source}", "version": state.event_id, "lastUpdated": now_ms}
+    rows = [{"commitInfo": info}, {"txn": transaction}, *actions]
+    return "".join(f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n" for row in rows)
+
+
+def version_of(commit: Iterable[Action]) -> ShownVersion | None:
+    """What a commit says of itself; None where another wrote it."""
+    for row in commit:
+        info = row.get("commitInfo")
+        if info is None:
+            continue
+        try:
+            said = json.loads(info.get("userMetadata") or "{}")["calque"]
+            return ShownVersion(ShownState(int(said["event_id"]), int(said["first_event"])), int(said["epoch"]))
+        except (KeyError, TypeError, ValueError):
+            return None
+    return None
+
+
+def rows_of(content: bytes) -> list[dict[str, Any]]:
+    """The actions in a commit's file."""
+    return [json.loads(line) for line in content.splitlines() if line.strip()]
+
+
+def names_of(table: Table, partitions: Iterable[Partition]) -> dict[str, Partition]:
+    keys = key_names(table)
+    return {partition_name(keys, partition.values): partition for partition in partitions}

@@ -1,0 +1,135 @@
+"""Parquet tables kept as Delta tables at a target, on real metastores: Spark writes plain tables at the source, Spark
+and delta-rs read Delta tables at the target."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from calque.core.layout import place
+from calque.model.hive import Partition, Table, location_of
+from calque.model.names import TableName, partition_name
+from calque.sandbox import Metastore
+from support.services.deployments import NUMBERS, Deployment
+from support.services.sparksql import SparkSql
+
+TYPES = "id BIGINT, price DECIMAL(9,2), day DATE, name STRING, tags ARRAY<STRING>"
+ROWS = (
+    "SELECT id, CAST(id AS DECIMAL(9,2)) / 4, DATE '2020-02-29' + CAST(id AS INT), IF(id % 3 = 0, NULL, CONCAT('n', id)), "
+    "ARRAY('a', CAST(id AS STRING)) FROM RANGE({0}, {1})"
+)
+
+
+class AsDelta(Deployment):
+    def text(self, source: Metastore) -> str:
+        return f'{super().text(source)}\nformat = "delta"\n'
+
+
+class Rig:
+    def __init__(self, servers: Mapping[str, Metastore], root: Path) -> None:
+        self.deployment = AsDelta(root, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=1)
+        self.database = self.deployment.databases[0]
+        self.source = SparkSql(servers["source"].uri, root / "spark-source")
+        self.target = SparkSql(servers["target"].uri, root / "spark-target")
+        self.catalog = self.deployment.targets[0].catalog
+        self.source.sql(f"CREATE DATABASE {self.database} LOCATION 'file:{root}/source'")
+
+    def run(self, **environment: str) -> int:
+        command = [sys.executable, "-m", "calque.cli", "run", "--until", "head", "-c", str(self.deployment.config)]
+        with self.deployment.log.open("ab") as log:
+            return subprocess.run(
+                command, stdout=log, stderr=log, timeout=240, check=False, env={**os.environ, **environment}
+            ).returncode
+
+    def write(self, statement: str) -> None:
+        self.source.sql(statement.replace("@", f"{self.database}."))
+
+    def fire(self, table: str, values: tuple[str, ...] | None = None) -> None:
+        """An event on a table, or a partition; Spark raises none when it appends."""
+        name, client = TableName(self.database, table), self.deployment.source.client
+        found = client.catalog.table(name)
+        assert found is not None
+        if values is None:
+            thing: Table | Partition = found
+        else:
+            partition = partition_name([key.name for key in found.partition_keys or ()], values)
+            thing = client.catalog.partitions(name, [partition])[partition]
+        folder = Path(place(location_of(thing) or "").path)
+        client.insert(name, [str(path) for path in folder.glob("part-*")], values=values)
+
+    def root(self, table: str) -> str:
+        found = self.catalog.table(TableName(self.database, table))
+        assert found is not None
+        return place(location_of(found) or "").path
+
+    def version(self, table: str) -> int:
+        return DeltaTable(self.root(table)).version()
+
+    def same(self, table: str) -> None:
+        """Spark reads the same rows at both sides, and delta-rs as many."""
+        query = f"SELECT * FROM {self.database}.{table}"
+        for side in (self.source, self.target):
+            side.sql(f"REFRESH TABLE {self.database}.{table}")
+        expected, rows = (sorted(map(json.dumps, side.sql(query))) for side in (self.source, self.target))
+        assert expected
+        assert rows == expected
+        assert DeltaTable(self.root(table)).to_pyarrow_table().num_rows == len(expected)
+
+    def verify(self) -> list[Any]:
+        done = self.deployment.calque("verify", "--data", "checksum", "--json")
+        assert done.stdout, done.stderr
+        found: list[Any] = json.loads(done.stdout)["differences"]
+        return found
+
+    def close(self) -> None:
+        self.deployment.close()
+        self.source.close()
+        self.target.close()
+
+
+@pytest.fixture(scope="module")
+def rig(servers: Mapping[str, Metastore], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    rig = Rig(servers, tmp_path_factory.mktemp("delta"))
+    yield rig
+    rig.close()
+
+
+@pytest.mark.timeout(900)
+def test_a_partitioned_table_is_a_delta_table_with_the_same_rows(rig: Rig) -> None:
+    rig.write("SET hive.exec.dynamic.partition.mode=nonstrict")
+    rig.write(f"CREATE TABLE @orders ({TYPES}) PARTITIONED BY (p STRING, n INT) STORED AS PARQUET")
+    rig.write(f"INSERT INTO @orders PARTITION (p = 'a b/%', n = 7) {ROWS.format(0, 50)}")
+    rig.write("CREATE TABLE @plain (a INT) STORED AS PARQUET")
+    rig.write("INSERT INTO @plain VALUES (1), (2)")
+    rig.write("CREATE TABLE @lines (a INT) STORED AS TEXTFILE")
+    rig.write("INSERT INTO @lines VALUES (1)")
+    assert rig.run() == 0, rig.deployment.tail()
+    rig.same("orders")
+    rig.same("plain")
+    assert rig.verify() == []
+    rig.write(f"INSERT INTO @orders PARTITION (p = 'a b/%', n = 7) {ROWS.format(50, 60)}")
+    rig.fire("orders", ("a b/%", "7"))
+    rig.write(f"INSERT INTO @orders PARTITION (p = NULL, n = 8) {ROWS.format(60, 70)}")
+    rig.write("INSERT INTO @plain VALUES (3)")
+    rig.fire("plain")
+    assert rig.run() == 0, rig.deployment.tail()
+    rig.same("orders")
+    rig.same("plain")
+    assert rig.verify() == []
+    rig.write("INSERT OVERWRITE @plain VALUES (9)")
+    rig.fire("plain")
+    rig.write("ALTER TABLE @plain RENAME TO @renamed")
+    rig.write("ALTER TABLE @orders DROP PARTITION (n = 8)")
+    rig.write("ALTER TABLE @orders PARTITION (p = 'a b/%', n = 7) RENAME TO PARTITION (p = 'c', n = 9)")
+    assert rig.run() == 0, rig.deployment.tail()
+    rig.same("orders")
+    rig.same("renamed")
+    assert rig.verify() == []
