@@ -93,10 +93,10 @@ def rooms(folder: str) -> str:
 
 def statements() -> str:
     """A table of all kinds of statements."""
-    rows = ["| statement | does | columns | waits for |", "|---|---|---|---|"]
+    rows = ["| statement | does | columns |", "|---|---|---|"]
     for form in FORMS:
         columns = ", ".join(f"`{name}`" for name in form.columns) or "none"
-        rows.append(f"| `{escaped(form.syntax)}` | {form.does} | {columns} | {form.system} |")
+        rows.append(f"| `{escaped(form.syntax)}` | {form.does} | {columns} |")
     return "\n".join(rows)
 
 

@@ -16,6 +16,7 @@ except PackageNotFoundError:
 if TYPE_CHECKING:
     from calque import clusters, done
     from calque.reader.epoch import OpenEpoch, open_epoch
+    from calque.reader.versions import version_at
     from calque.statements.dbapi import (
         Connection,
         Cursor,
@@ -57,20 +58,19 @@ __all__ = [
     "open_epoch",
     "paramstyle",
     "threadsafety",
+    "version_at",
 ]
-READER = ("OpenEpoch", "open_epoch")
+READER = {"OpenEpoch": "epoch", "open_epoch": "epoch", "version_at": "versions"}
 
 
 def __getattr__(name: str) -> object:
     """`open_epoch`, `connect`, `clusters`, `done` and what belongs to them, loaded when they are asked for."""
-    if name in ("clusters", "done"):
-        from importlib import import_module
+    from importlib import import_module
 
+    if name in ("clusters", "done"):
         return import_module(f"calque.{name}")
     if name in READER:
-        from calque.reader import epoch
-
-        return getattr(epoch, name)
+        return getattr(import_module(f"calque.reader.{READER[name]}"), name)
     if name in __all__:
         from calque.statements import dbapi
 

@@ -3,7 +3,6 @@
     CalqueError
     ├── Refused       tell the user, do not retry          exit 65
     │   ├── Forgotten     the journal had it once
-    │   ├── NotBuilt      this version does not know how
     │   └── StatementSyntaxError                           exit 64
     ├── AccessRefused the same, whatever is asked for      exit 65
     ├── Unavailable   retry with back-off                  exit 75
@@ -46,10 +45,6 @@ class AccessRefused(CalqueError):
 
 class EventsForgotten(Refused):
     """The journal does not have the events any more; who follows it has to begin behind them."""
-
-
-class NotBuilt(Refused):
-    """A newer calque knows how."""
 
 
 class StatementSyntaxError(Refused):

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+import calque
 from calque.core.layout import place
+from calque.errors import Refused
 from calque.model.hive import Partition, Table, location_of
 from calque.model.names import TableName, partition_name
 from calque.sandbox import Metastore
@@ -23,8 +25,8 @@ from support.services.sparksql import SparkSql
 
 TYPES = "id BIGINT, price DECIMAL(9,2), day DATE, name STRING, tags ARRAY<STRING>"
 ROWS = (
-    "SELECT id, CAST(id AS DECIMAL(9,2)) / 4, DATE '2020-02-29' + CAST(id AS INT), IF(id % 3 = 0, NULL, CONCAT('n', id)), "
-    "ARRAY('a', CAST(id AS STRING)) FROM RANGE({0}, {1})"
+    "SELECT id, CAST(id AS DECIMAL(9,2)) / 4, DATE '2020-02-29' + CAST(id AS INT), "
+    "IF(id % 3 = 0, NULL, CONCAT('n', id)), ARRAY('a', CAST(id AS STRING)) FROM RANGE({0}, {1})"
 )
 
 
@@ -75,13 +77,16 @@ class Rig:
 
     def same(self, table: str) -> None:
         """Spark reads the same rows at both sides, and delta-rs as many."""
+        assert DeltaTable(self.root(table)).to_pyarrow_table().num_rows == self.same_rows(table)
+
+    def same_rows(self, table: str) -> int:
         query = f"SELECT * FROM {self.database}.{table}"
         for side in (self.source, self.target):
             side.sql(f"REFRESH TABLE {self.database}.{table}")
         expected, rows = (sorted(map(json.dumps, side.sql(query))) for side in (self.source, self.target))
         assert expected
         assert rows == expected
-        assert DeltaTable(self.root(table)).to_pyarrow_table().num_rows == len(expected)
+        return len(expected)
 
     def verify(self) -> list[Any]:
         done = self.deployment.calque("verify", "--data", "checksum", "--json")
@@ -132,4 +137,65 @@ def test_a_partitioned_table_is_a_delta_table_with_the_same_rows(rig: Rig) -> No
     assert rig.run() == 0, rig.deployment.tail()
     rig.same("orders")
     rig.same("renamed")
+    assert rig.verify() == []
+
+
+@pytest.mark.timeout(900)
+def test_versions_are_found_by_the_events_that_they_show(rig: Rig) -> None:
+    rig.write("CREATE TABLE @v (a INT) PARTITIONED BY (p INT) STORED AS PARQUET")
+    events = []
+    for number in range(3):
+        rig.write(f"INSERT INTO @v PARTITION (p = {number}) VALUES ({number})")
+        events.append(rig.deployment.source.current())
+        if number != 1:
+            assert rig.run() == 0, rig.deployment.tail()
+    name = f"{rig.database}.v"
+    done = rig.deployment.calque("sql", f"SHOW VERSIONS OF {name}", "--json")
+    assert done.returncode == 0, done.stderr
+    [shown] = json.loads(done.stdout)
+    rows = [dict(zip(shown["columns"], row, strict=True)) for row in shown["rows"]]
+    assert [row["version"] for row in rows] == [0, 1]
+    assert rows[0]["from_event"] == rows[0]["event_id"] == events[0]
+    assert rows[1]["from_event"] == events[2]
+    first, last = (calque.version_at(name, event, rig.deployment.config) for event in (events[0], events[2]))
+    counts = [DeltaTable(rig.root("v"), version=version).to_pyarrow_table().num_rows for version in (first, last)]
+    assert counts == [1, 3]
+    assert rig.target.sql(f"SELECT COUNT(*) FROM {name} VERSION AS OF {first}") == [[1]]
+    with pytest.raises(Refused, match=rf"ersion 0 shows event {events[0]}, version 1 shows"):
+        calque.version_at(name, events[1], rig.deployment.config)
+
+
+@pytest.mark.timeout(900)
+def test_tables_move_over_to_another_format_without_a_copy(rig: Rig) -> None:
+    text = rig.deployment.config.read_text()
+    before = files_below(rig.root("v")) | files_below(rig.root("renamed"))
+    rig.deployment.config.write_text(text.replace('format = "delta"', 'format = "plain"'))
+    assert rig.run() == 0, rig.deployment.tail()
+    for table in ("v", "renamed", "orders"):
+        found = rig.catalog.table(TableName(rig.database, table))
+        assert found is not None
+        assert "calque.format" not in (found.parameters or {})
+        rig.same_rows(table)
+    assert rig.verify() == []
+    assert not Path(rig.root("v"), "_delta_log").exists()
+    rig.deployment.config.write_text(text)
+    assert rig.run() == 0, rig.deployment.tail()
+    for table in ("v", "renamed", "orders"):
+        rig.same(table)
+    assert rig.verify() == []
+    assert files_below(rig.root("v")) | files_below(rig.root("renamed")) == before
+
+
+def files_below(root: str) -> set[tuple[str, int]]:
+    return {(path.name, path.stat().st_ino) for path in Path(root).parent.rglob("*.parquet")}
+
+
+@pytest.mark.timeout(900)
+def test_a_table_that_stops_fitting_goes_on_plain_and_says_why(rig: Rig) -> None:
+    rig.write("ALTER TABLE @v ADD COLUMNS (c CHAR(3))")
+    assert rig.run() == 0, rig.deployment.tail()
+    found = rig.catalog.table(TableName(rig.database, "v"))
+    assert found is not None
+    assert (found.parameters or {})["calque.format"].startswith("plain: ")
+    rig.same_rows("v")
     assert rig.verify() == []

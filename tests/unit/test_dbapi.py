@@ -74,7 +74,6 @@ def test_executemany_takes_what_gives_no_rows_back(connection: calque.Connection
     [
         ("SHOW TARGTES", calque.ProgrammingError, "(?s)Line 1, column 6: .*\n  SHOW TARGTES\n       \\^$"),
         ("SHOW EPOCHS AT drr", calque.ProgrammingError, 'There is no target "drr"'),
-        ("SHOW VERSIONS OF t", calque.NotSupportedError, "SHOW VERSIONS is not built yet"),
         ("SHOW REMOTE TABLES", calque.ProgrammingError, "There are no remote tables here"),
         ("SELECT 1", calque.ProgrammingError, "begins a statement for an engine"),
         ("SHOW EPOCHS AT ?", calque.ProgrammingError, "A \\? has no value"),

@@ -151,7 +151,6 @@ ERRORS = frozenset(
             "CallFailed",
             "EventsForgotten",
             "LeaseHeldByOther",
-            "NotBuilt",
         ),
         *("StatementSyntaxError", "UsageError"),
     }

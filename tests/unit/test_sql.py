@@ -182,23 +182,13 @@ def test_what_fails_says_why_with_its_exit_code(
 
 
 @pytest.mark.usefixtures("configured")
-@pytest.mark.parametrize("form", [form for form in FORMS if form.system], ids=lambda form: form.name)
-def test_a_statement_of_a_system_that_is_not_built_is_refused_by_its_name(
-    form: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["sql", form.example]) == 65
-    said = f"calque: {form.name} is not built yet. This version has no {form.system}. Use a newer version.\n"
-    assert capsys.readouterr() == ("", said)
-
-
-@pytest.mark.usefixtures("configured")
 def test_the_first_that_fails_ends_the_call_and_those_before_it_are_printed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["sql", "USE a; SHOW VERSIONS OF t; SHOW EPOCHS AT drr", "--json"]) == 65
+    assert main(["sql", "USE a; SHOW REMOTE TABLES; SHOW EPOCHS AT drr", "--json"]) == 65
     said = capsys.readouterr()
     assert read_document("sql", said.out) == [{"statement": "USE a", "columns": [], "rows": []}]
-    assert said.err.startswith("calque: SHOW VERSIONS is not built yet.")
+    assert said.err.startswith("calque: There are no remote tables here")
 
 
 @pytest.mark.usefixtures("configured")

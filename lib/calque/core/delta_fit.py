@@ -9,7 +9,7 @@ no reason: Delta knows neither, and reads every file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal as Number
 
 from calque.core.delta_schema import data_columns, key_columns, own_columns, rounded, spark_schema
@@ -54,6 +54,11 @@ def why_plain(table: Table) -> str:
 def why_partition_plain(table: Table, partition: Partition) -> str:
     """Why the log of a table can't show the rows of this partition; empty where it can, if its files fit too."""
     return next(partition_reasons(table, partition), "")
+
+
+def why_not_delta(table: Table, partitions: Iterable[Partition]) -> str:
+    """The same of a table with these partitions."""
+    return why_plain(table) or next(filter(None, (why_partition_plain(table, one) for one in partitions)), "")
 
 
 def reasons(table: Table) -> Iterator[str]:

@@ -24,20 +24,25 @@ SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 """What Spark itself says of Delta tables: nothing that Hive could read."""
 
 
+def plain_because(why: str) -> str:
+    """What a table says of its format that was to be a Delta table."""
+    return f"plain: {why}"
+
+
 def is_delta_replica(table: Table) -> bool:
     """Whether a table at a target is kept as a Delta table."""
     return (table.parameters or {}).get(FORMAT) == DELTA
 
 
 def with_format(table: Table, text: str) -> Table:
-    """The definition, with what became of the wish for a Delta table."""
-    return replace(table, parameters={**(table.parameters or {}), FORMAT: text})
+    """The definition, with what became of the wish for a Delta table; nothing where there is none."""
+    others = {key: value for key, value in (table.parameters or {}).items() if key != FORMAT}
+    return replace(table, parameters={**others, FORMAT: text} if text else others)
 
 
 def like(table: Table, before: Table) -> Table:
     """The definition in the format that the table had before."""
-    text = (before.parameters or {}).get(FORMAT)
-    return table if text is None else with_format(table, text)
+    return with_format(table, (before.parameters or {}).get(FORMAT, ""))
 
 
 def content_location(root: str, partition: str, event_id: EventId) -> str:

@@ -22,7 +22,7 @@ from calque.core.log_messages import key_names
 from calque.errors import Broken
 from calque.model.files import File, Listing
 from calque.model.hive import Partition, Storage, Table, location_of
-from calque.model.names import partition_name
+from calque.model.names import EventId, partition_name
 from calque.model.plan import ShownState
 
 TABLE_DOMAIN = "calque.table"
@@ -30,6 +30,8 @@ PARTITION_DOMAIN = "calque.partition/"
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata"]}
 """Every reader reads it."""
 PARTITION_TAG, TIME_TAG = "calque.partition", "calque.modified_ns"
+APPLICATION = "calque:"
+"""How the identifier of our transactions begins."""
 Action = Mapping[str, Any]
 
 
@@ -145,6 +147,12 @@ class LoggedTable:
         """The definition of a partition, by its name in Hive's form."""
         text = self.partitions.get(name)
         return None if text is None else partition_of(text, self.table, self.root)
+
+    @property
+    def shows(self) -> EventId:
+        """The event of the newest state that was committed."""
+        events = (row["version"] for app, row in self.transactions.items() if app.startswith(APPLICATION))
+        return max(events, default=0)
 
     def contents(self, name: str) -> Listing:
         """The files of a partition, or of the table (`""`)."""
@@ -357,7 +365,11 @@ def commit_text(actions: Sequence[Action], shown: ShownVersion, source: str, now
         "engineInfo": "calque",
         "userMetadata": json.dumps({"calque": said}, separators=(",", ":")),
     }
-    transaction = {"appId": f"calque:{source}", "version": state.event_id, "lastUpdated": now_ms}
+    transaction = {
+        "appId": f"{APPLICATION}{source.partition(':')[0]}",
+        "version": state.event_id,
+        "lastUpdated": now_ms,
+    }
     rows = [{"commitInfo": info}, {"txn": transaction}, *actions]
     return "".join(f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n" for row in rows)
 

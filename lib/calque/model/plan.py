@@ -194,8 +194,9 @@ Operation = (
 
 @dataclass(frozen=True, slots=True)
 class ShownState:
-    """Which state of its source a table shows: the one that began at `event_id`. The state that it showed before ended
-    with `first_event`, the first event that changed the table then."""
+    """Which state of its source a table shows: the one that began at `event_id`, or was read then. The state that it
+    showed before ended with `first_event`, the first event that changed the table after it; 0 where that is not
+    known."""
 
     event_id: EventId
     first_event: EventId
@@ -203,7 +204,8 @@ class ShownState:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """`first_event` is that of the first state after the one before in which the operation's table is another."""
+    """`first_event` is that of the first state after the one before in which the operation's table is another; 0 where
+    nobody knows it, since the table was read."""
 
     to_event: EventId
     operation: Operation

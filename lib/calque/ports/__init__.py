@@ -11,7 +11,7 @@ from calque.ports.ledger import Ledger
 from calque.ports.marks import MarkStore, PartitionEvents
 from calque.ports.source import CatalogReader, EventLog
 from calque.ports.storage import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage, StorageEntry
-from calque.ports.target import Catalog, Conflict, Leases, TableCommit, TooLarge
+from calque.ports.target import Catalog, Conflict, FormatMisfit, Leases, TableCommit, TooLarge
 
 __all__ = [
     "Catalog",
@@ -25,6 +25,7 @@ __all__ = [
     "EventFiles",
     "EventLog",
     "EvidenceStore",
+    "FormatMisfit",
     "Gaps",
     "Journal",
     "Leases",

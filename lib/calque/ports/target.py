@@ -72,8 +72,8 @@ class Catalog(CatalogReader, Protocol):
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None: ...
 
     def commit_table(self, commit: TableCommit) -> None:
-        """Any difference of one table but its name, of any size, in one step. `Refused` of a table of which the catalog
-        can't (`TargetCapabilities.any_difference`)."""
+        """Any difference of one table but its name, of any size, in one step. `FormatMisfit` where the table's format
+        has no such state, `Refused` of a table of which the catalog can't (`TargetCapabilities.any_difference`)."""
 
     def contents(self, table: Table, partitions: Sequence[str]) -> Mapping[str, Listing] | None:
         """The files that a table of the catalog (`""`), or each of its named partitions that exists, has. None where
@@ -105,6 +105,15 @@ class Catalog(CatalogReader, Protocol):
 class Conflict(Exception):
     """The catalog is not in the state that the call needs: exists already, is missing, or was changed by another.
     The caller observes again and decides; it is never shown to a user as it is."""
+
+
+class FormatMisfit(Exception):
+    """The state can't be one of a table of the format that it has at the target: `reason` says why, as the end of a
+    sentence. Nothing was changed."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
 
 
 class TooLarge(CallFailed):

@@ -7,7 +7,7 @@
         ├── OperationalError              something does not answer, or refuses us: Unavailable, AccessRefused
         ├── InternalError                 an invariant fell: Broken
         ├── ProgrammingError              refused, or not to be parsed: Refused, StatementSyntaxError
-        └── NotSupportedError             a newer calque knows how: NotBuilt
+        └── NotSupportedError             `rollback`
 
 The cause (`__cause__`) of each is calque's own error.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from calque.errors import AccessRefused, Broken, CalqueError, NotBuilt, StatementSyntaxError, Unavailable
+from calque.errors import AccessRefused, Broken, CalqueError, StatementSyntaxError, Unavailable
 from calque.statements.execute import execute
 from calque.statements.parse import Parameter, parse
 from calque.statements.result import NO_RESULT, AnyResult, Result, Row
@@ -215,8 +215,6 @@ def error_of(error: CalqueError) -> Error:
     match error:
         case StatementSyntaxError():
             return ProgrammingError(f"{error}\n{error.excerpt}")
-        case NotBuilt():
-            return NotSupportedError(str(error))
         case Unavailable() | AccessRefused():
             return OperationalError(str(error))
         case Broken():

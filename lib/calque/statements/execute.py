@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from calque.core.audit_statement import audit_relations
-from calque.errors import NotBuilt, Refused
+from calque.errors import Refused
 from calque.statements.audit import run_audit
 from calque.statements.clusters import (
     alter_secondary,
@@ -16,7 +17,7 @@ from calque.statements.clusters import (
     use_cluster,
 )
 from calque.statements.export_import import run_export, run_import
-from calque.statements.forms import HELP_COLUMNS, form_of, forms_of
+from calque.statements.forms import HELP_COLUMNS, forms_of
 from calque.statements.marks import mark_set_done, show_sets_done
 from calque.statements.misread import shortened
 from calque.statements.parse import parse
@@ -76,6 +77,7 @@ from calque.statements.statement import (
     UseCluster,
     UseDatabase,
 )
+from calque.statements.versions import show_versions
 
 
 def run(text: str, session: Session) -> Iterator[tuple[str, AnyResult]]:
@@ -155,8 +157,10 @@ def execute(statement: Statement, session: Session) -> AnyResult:
             if not session.wiring.config.clusters:
                 raise no_engine(statement)
             return run_on_cluster(statement, session)
+        case ShowVersions():
+            return show_versions(statement, session)
         case _:
-            raise not_built(statement)
+            assert_never(statement)
 
 
 def help_on(statement: Help) -> Result:
@@ -179,10 +183,3 @@ def no_engine(statement: EngineStatement) -> Refused:
         what, todo = words[0], "HELP shows calque's own statements"
     why = "The configuration has no [clusters] that it could run on"
     return Refused(f'"{shortened(what)}" begins a statement for an engine', why, todo)
-
-
-def not_built(
-    statement: ShowVersions,
-) -> NotBuilt:
-    form = form_of(statement)
-    return NotBuilt(f"{form.name} is not built yet", f"This version has no {form.system}", "Use a newer version")

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from calque.control.epoch_rows import EPOCH_FIELDS
 from calque.done.rows import SET_FIELDS
 from calque.statements import statement as kinds
-
-System = Literal["", "Delta replicas"]
-"""What a statement belongs to that this version does not have; empty for what it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +21,6 @@ class Form:
     does: str
     columns: Sequence[str]
     example: str
-    system: System = ""
 
 
 TARGET_COLUMNS = (
@@ -39,6 +34,7 @@ MARK_COLUMNS = ("event_id",)
 CLUSTER_COLUMNS = ("cluster", "metastore", "engine", "default", "reachable")
 PLACEMENT_COLUMNS = (*("cluster", "role", "partitions_present", "partitions", "event_id", "lag_seconds", "location"),)
 EXPLAIN_COLUMNS = ("cluster", "chosen", "reason")
+VERSION_COLUMNS = ("version", "from_event", "event_id", "published_at")
 HELP_COLUMNS = ("statement", "does")
 
 FORMS = (
@@ -318,16 +314,10 @@ FORMS = (
         "SHOW VERSIONS",
         "SHOW VERSIONS OF t [AT target]",
         "the versions of a Delta replica, and the events that they show",
-        ("version", "from_event", "event_id", "published_at"),
+        VERSION_COLUMNS,
         "SHOW VERSIONS OF sales.orders",
-        "Delta replicas",
     ),
 )
-BY_KIND = {form.kind: form for form in FORMS}
-
-
-def form_of(statement: kinds.OwnStatement) -> Form:
-    return BY_KIND[type(statement)]
 
 
 def forms_of(beginning: str) -> tuple[Form, ...]:

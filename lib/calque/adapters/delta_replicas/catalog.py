@@ -26,7 +26,7 @@ from calque.model.files import Listing
 from calque.model.hive import Partition, Table, location_of
 from calque.model.names import TableName, table_name
 from calque.model.plan import ShownState
-from calque.ports import Catalog, Conflict, Storage, TableCommit
+from calque.ports import Catalog, Conflict, FormatMisfit, Storage, TableCommit
 from calque.ports.forwarding import ForwardingCatalog
 
 TAIL = 1 << 16
@@ -179,7 +179,8 @@ class DeltaReplicaCatalog(ForwardingCatalog):
             table, schema_of(table), partition_columns(table), put, tuple(drop), contents, cascade=commit.cascade
         )
         event_id = event_of(table)
-        shown = ShownVersion(commit.shows or ShownState(event_id, event_id), self._next_epoch())
+        shows = commit.shows or ShownState(max(event_id, logged.shows), 0)
+        shown = ShownVersion(replace(shows, first_event=shows.first_event or logged.shows + 1), self._next_epoch())
         self._logs.commit(root, change, shown, (table.parameters or {}).get(SOURCE, ""))
         if name is None:
             super().create_table(registered(table, root))
@@ -227,7 +228,7 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         for path, tail in self._footers(list(new_paths)).items():
             name, relative = new_paths[path]
             if why := why_misread(tail, columns):
-                raise Refused(f"{path} can't be a file of a Delta table", why, "Keep the table plain")
+                raise FormatMisfit(f"of {path} {why}")
             statistics.setdefault(name, {})[relative] = file_statistics(tail, columns)
         return {
             name: NewContent(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from calque.core.delta_fit import why_partition_plain, why_plain
-from calque.core.delta_replica import DELTA, is_delta_replica
+from calque.core.delta_fit import why_not_delta
+from calque.core.delta_replica import DELTA, is_delta_replica, plain_because
 from calque.engine.apply import hidden_build
 from calque.engine.apply.append_files import append_unseen
 from calque.engine.apply.context import HopContext
@@ -37,16 +37,15 @@ from calque.engine.apply.tables import (
 )
 from calque.engine.files.stage import StagedFiles
 from calque.engine.target.observe import ShownTable
-from calque.errors import Refused
 from calque.model.files import Listing
-from calque.model.hive import Partition, Table, location_of
+from calque.model.hive import Table, location_of
 from calque.model.names import TableName
 from calque.model.plan import BASE, AlterTable, CommitTable, CreateTable, Head, HiddenBuild, Hop, Rebuild, ShownState
-from calque.ports import Conflict, TableCommit
+from calque.ports import Conflict, FormatMisfit, TableCommit
 
 
 def commit_table(context: HopContext, operation: CommitTable, hop: Hop) -> None:
-    shows = ShownState(hop.to_event, hop.first_event or hop.to_event)
+    shows = ShownState(hop.to_event, hop.first_event)
     if operation.was is None:
         create(context, operation.table, operation.head, present(operation.partitions), shows)
     else:
@@ -59,14 +58,21 @@ def present(partitions: Iterable[tuple[str, object]]) -> Parts:
 
 def create(context: HopContext, table: TableName, head: Head, parts: Parts, shows: ShownState) -> None:
     """A table where there is none: plain where it can't be a Delta table."""
-    table_format = format_of(context, table, head, parts)
-    if table_format and table_format != DELTA:
-        context.formats[table] = table_format
-        if parts:
-            hidden_build.build(context, HiddenBuild(table, head, tuple(parts)))
-        else:
-            create_table(context, CreateTable(table, head))
-        return
+    source = replicated(context, head.version)
+    wants_delta = context.side.admission.wants_delta(table)
+    why = why_not_delta(source, (source_of(context, part) for _, part in parts)) if wants_delta else ""
+    if not why:
+        try:
+            commit_new(context, table, head, parts, shows, DELTA if wants_delta else "")
+        except FormatMisfit as misfit:
+            why = misfit.reason
+    if why:
+        create_plain(context, table, head, parts, why)
+
+
+def commit_new(
+    context: HopContext, table: TableName, head: Head, parts: Parts, shows: ShownState, table_format: str
+) -> None:
     definition, placed = new_table(context, table, head, table_format)
     shown = ShownTable(definition)
     added = new_partitions(context, table, shown, parts)
@@ -77,17 +83,13 @@ def create(context: HopContext, table: TableName, head: Head, parts: Parts, show
     remember(context, table, added)
 
 
-def format_of(context: HopContext, table: TableName, head: Head, parts: Parts) -> str:
-    """What a new table says of its format: nothing where none was asked for."""
-    if not context.side.admission.wants_delta(table):
-        return ""
-    source = replicated(context, head.version)
-    why = why_plain(source) or misfit(source, (source_of(context, part) for _, part in parts))
-    return f"plain: {why}" if why else DELTA
-
-
-def misfit(table: Table, partitions: Iterable[Partition]) -> str:
-    return next(filter(None, (why_partition_plain(table, partition) for partition in partitions)), "")
+def create_plain(context: HopContext, table: TableName, head: Head, parts: Parts, why: str) -> None:
+    """What was to be a Delta table, and can't be one."""
+    context.formats[table] = plain_because(why)
+    if parts:
+        hidden_build.build(context, HiddenBuild(table, head, tuple(parts)))
+    else:
+        create_table(context, CreateTable(table, head))
 
 
 def change(context: HopContext, operation: CommitTable, old: ShownTable, shows: ShownState) -> None:
@@ -157,18 +159,14 @@ def require_fit(
     *,
     cascade: bool,
 ) -> None:
-    """`Refused` where the state can't be one of a Delta table."""
-    why = why_plain(definition) or misfit(definition, (write.definition for write in written.values()))
+    """`FormatMisfit` where the state can't be one of a Delta table."""
+    why = why_not_delta(definition, (write.definition for write in written.values()))
     if not why and not cascade and columns_of(definition) != columns_of(old.table):
         kept = context.side.catalog.partition_names(context.name_at_target(table))
         if {*kept} - written.keys():
             why = "partitions have other columns than the table"
     if why:
-        raise Refused(
-            f"{context.name_at_target(table)} can't go on as a Delta table",
-            f"At the source {why}" if why.startswith("partitions") else why,
-            f'Write format = {{ "{table}" = "plain" }} for it, drop it at the target, and release it',
-        )
+        raise FormatMisfit(why)
 
 
 def columns_of(table: Table) -> object:
@@ -207,7 +205,7 @@ def renamed(context: HopContext, old: ShownTable, dropped_names: list[str], new_
 def rebuild(context: HopContext, operation: Rebuild, hop: Hop) -> None:
     """The last resort for a Delta table: a name of another, or another name and more, in two steps."""
     table, was, head = operation.table, operation.was, operation.head
-    shows = ShownState(hop.to_event, hop.first_event or hop.to_event)
+    shows = ShownState(hop.to_event, hop.first_event)
     if operation.whole or was is None:
         if was is not None:
             drop_table(context, was, hop.to_event)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import FacetsAtTarget, kept_facets, restore_facets
@@ -74,7 +75,7 @@ def rebuild(context: HopContext, operation: Rebuild, event_id: EventId) -> None:
         if name not in dropped_names
     }
     partitions = {**kept_partitions, **{name: one.definition for name, one in written.items()}}
-    swap(context, table, was, definition, partitions.values(), event_id)
+    swap(context, table, was, definition, partial(make, context, table, partitions=partitions.values()), event_id)
     if was is not None and old is not None:
         now_under(context, was, table, old, head.since)
     context.shown[table] = ShownTable(definition, dict(before.partitions), dict(before.listings))
@@ -114,15 +115,15 @@ def swap(
     table: TableName,
     was: TableName | None,
     definition: Table,
-    partitions: Iterable[Partition],
+    build_hidden: Callable[[TableName, Table], None],
     event_id: EventId,
 ) -> None:
-    """Build hidden; then the old away, the new in, the old dropped."""
+    """Build hidden, under the name that is given; then the old away, the new in, the old dropped."""
     catalog, target_name = context.side.catalog, context.name_at_target(table)
     hidden = hidden_name(target_name, f"{ShownTable(definition).incarnation()}_{event_id}")
     away_name = hidden_name(target_name, f"old_{event_id}")
     clear(context, away_name)
-    make(context, table, hidden, definition, partitions)
+    build_hidden(hidden, definition)
     current = catalog.table(context.name_at_target(was)) if was is not None else None
     if was is not None and current is not None:
         old_table = replace(current, database=away_name.database, name=away_name.table)

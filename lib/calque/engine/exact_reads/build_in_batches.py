@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from calque.core.definition import text_of_partition, text_of_table
+from calque.core.delta_fit import why_plain
 from calque.core.image import INCARNATION, SOURCE, Marks, source_mark
 from calque.core.kinds import obstacle
 from calque.core.land import NEW, stays, unchanged
@@ -66,6 +67,8 @@ def build(source: SourceSide, side: TargetSide, name: TableName, batch: int, tel
     target under its name, it is no partitioned table of a kind that is replicated, or the catalog takes any difference
     at once. Raises `TableIsTooBusy`, `Unreachable`, `Unavailable`, `Refused`."""
     if side.catalog.abilities().any_difference or side.catalog.table(side.admission.name_at_target(name)) is not None:
+        return None
+    if side.admission.wants_delta(name) and (table := source.catalog.table(name)) and not why_plain(table):
         return None
     try:
         return TableBuild(source, side, name, batch, tell).run()

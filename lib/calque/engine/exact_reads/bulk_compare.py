@@ -16,6 +16,7 @@ from itertools import groupby
 
 from calque.core.attached import Thing
 from calque.core.compare import TableSide, compare_locations, same_place
+from calque.core.delta_replica import is_delta_replica
 from calque.core.fold import names_in
 from calque.core.iceberg import is_iceberg
 from calque.core.image import SOURCE, Marks, is_ours, source_mark
@@ -174,7 +175,8 @@ class TableLikeness:
     places: list[tuple[_TablePair, str, str]] = field(default_factory=list)
 
     def same_header(self, pair: _TablePair) -> bool:
-        """Iceberg tables are never called equal: their files are told by metadata of their own."""
+        """Iceberg tables, and tables that are Delta tables at the target, are never called equal: their files are told
+        by metadata of their own."""
         source_table, target_table = pair.source_table, pair.target_table
         if (
             source_table is None
@@ -182,6 +184,7 @@ class TableLikeness:
             or obstacle(source_table)
             or is_iceberg(source_table)
             or is_iceberg(target_table)
+            or is_delta_replica(target_table)
         ):
             return False
         if (target_table.parameters or {}).get(SOURCE) != source_mark(self.side.policy.source, pair.name):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from calque.core.delta_replica import is_delta_replica
 from calque.core.iceberg import is_iceberg
 from calque.core.kinds import obstacle
 from calque.core.land import has_incarnation, same_incarnation
@@ -68,6 +69,7 @@ def can_go_on(source_table: Table, target_table: Table, side: TargetSide) -> boo
         is_partitioned(source_table)
         and is_partitioned(target_table)
         and not is_iceberg(source_table)
+        and not is_delta_replica(target_table)
         and not obstacle(source_table)
     )
     return is_comparable and same_incarnation(target_table, source_table, side.imaging)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from calque.core.iceberg import is_iceberg
 from calque.core.land import landing
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.definitions import ReadImages
+from calque.engine.exact_reads.switch_format import switch_format
 from calque.engine.exact_reads.switch_places import goes_on, switch_places
 from calque.engine.exact_reads.take_over import look, mark_partitions, take_over
 from calque.engine.files.iceberg_metadata import mend
@@ -17,12 +19,21 @@ from calque.engine.source.exact_read import ExactTable
 from calque.engine.target.observe import NotOurReplica, ShownTable, every_partition, observe, read_files
 from calque.engine.target.recovered_rows import ADOPT, PAGE, READ, as_it_is, whole
 from calque.engine.window.advance import GroupOutcome, outcome, perform
-from calque.engine.window.prepare import ANY_MARK, ATTEMPTS, PreparedGroup, Unreachable, newest_mark, planned, ready_of
+from calque.engine.window.prepare import (
+    ANY_MARK,
+    ATTEMPTS,
+    PreparedGroup,
+    ReadyPlan,
+    Unreachable,
+    newest_mark,
+    planned,
+    ready_of,
+)
 from calque.model.hive import is_partitioned, location_of
 from calque.model.ledger import ObjectRow
 from calque.model.names import EventId, TableName
 from calque.model.plan import Data
-from calque.ports import Conflict
+from calque.ports import Conflict, FormatMisfit
 
 
 def land(
@@ -36,6 +47,7 @@ def land(
     which event in between the source had none of that name, if it had.
     Raises `NotOurReplica`, `Unreachable`, `Refused`."""
     applied = AppliedChanges()
+    misfit = ""
     for _ in range(ATTEMPTS):
         if side.read_requests.adopts(exact.name):
             try:
@@ -45,7 +57,11 @@ def land(
         shown = whole_table(side, exact)
         try:
             switch_places(side, exact, shown, applied)
+            switch_format(side, exact, shown, applied, misfit)
         except Conflict:
+            continue
+        except FormatMisfit as error:
+            misfit = error.reason
             continue
         prepared = prepare_landing(side, exact, shown)
         if exact.only is None and any(hop.bridge for hop in prepared.solution.plan.hops):
@@ -57,14 +73,23 @@ def land(
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
         mend_lake(side, exact, prepared.shown[exact.name])
         try:
-            perform(side, ready_of(prepared, exact.exact_at), ReadImages(exact), {}, applied)
+            perform(side, of_a_read(ready_of(prepared, exact.exact_at)), ReadImages(exact), {}, applied)
             mark_partitions(side, exact, prepared.shown[exact.name], applied)
         except Conflict:
+            continue
+        except FormatMisfit as error:
+            misfit = error.reason
             continue
         if not created:
             applied.objects += as_landed(side, exact, prepared.shown[exact.name], page)
         return outcome(prepared, applied, exact.exact_at)
     raise Unreachable(f"{exact.name} was changed at the target by another while it was being written")
+
+
+def of_a_read(ready: ReadyPlan) -> ReadyPlan:
+    """The plan without the events that nobody has seen: a read tells how a table is, not since when."""
+    hops = tuple(replace(hop, first_event=0) for hop in ready.plan.hops)
+    return replace(ready, plan=replace(ready.plan, hops=hops))
 
 
 def land_absence(side: TargetSide, name: TableName, absent_at: EventId) -> AppliedChanges:

@@ -20,7 +20,7 @@ from calque.model.files import Listing
 from calque.model.journal import Entry
 from calque.model.names import EventId, TableName
 from calque.model.plan import Data, GroupPlan
-from calque.ports import Conflict
+from calque.ports import Conflict, FormatMisfit
 
 
 @dataclass(slots=True)
@@ -85,6 +85,9 @@ def advance(
             return interpret(source, side, ready, applied, cursor if tried else None)
         except Conflict:
             conflicts += 1
+        except FormatMisfit as misfit:
+            name = entries[0].keys.table
+            raise Unreachable(f"{name} can't go on as a Delta table: {misfit}") from misfit
         except ContentLost as error:
             if error.files <= lost:
                 raise Unreachable(str(error)) from error

@@ -42,7 +42,7 @@ from calque.errors import EventsForgotten, Refused, Unavailable
 from calque.logs.fields import about, inherited
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, TableName
-from calque.ports import Conflict
+from calque.ports import Conflict, FormatMisfit
 
 LOG = logging.getLogger(__name__)
 LARGE = 50_000
@@ -328,7 +328,7 @@ class WindowPlayer:
             recorded = positions.by_all(names_in(entries)) if tried else None
             try:
                 advanced = self.interpret(source, self.side, group.ready, applied, recorded)
-            except (Conflict, ContentLost):
+            except (Conflict, ContentLost, FormatMisfit):
                 entries, tried = self.whole(group, upto), True
             else:
                 # The window may hold the group until its end.

@@ -1,0 +1,146 @@
+"""A table that the policy keeps as a Delta table now and kept plain before, or the other way: the same files get a log,
+or lose it.
+
+The new form is built under a hidden name over the files that are there, as what the target shows now; then the old one
+is renamed away, and the new one in. For one call the table is absent: a bridge, which is announced. What else the read
+found is for the ordinary way from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from calque.core.delta_fit import why_not_delta
+from calque.core.delta_replica import DELTA, is_delta_replica, plain_because, root_of_content, with_format
+from calque.core.deltalog import LOG
+from calque.core.image import FORMAT, moved
+from calque.core.layout import join, place
+from calque.engine.apply import AppliedChanges
+from calque.engine.apply.context import HopContext
+from calque.engine.apply.definitions import ReadImages
+from calque.engine.apply.hidden_build import make, swap
+from calque.engine.apply.hidden_table import clear
+from calque.engine.apply.tables import expected
+from calque.engine.files.stage import StageRequest
+from calque.engine.sides.sides import TargetSide
+from calque.engine.source.exact_read import ExactTable
+from calque.engine.target.observe import ShownTable, event_of, read_files
+from calque.model.files import Listing
+from calque.model.hive import Partition, Table, is_view, location_of
+from calque.model.names import TableName
+from calque.model.plan import ShownState
+from calque.model.records import AnnouncedBridge
+from calque.ports import TableCommit
+
+
+def switch_format(
+    side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges, misfit: str = ""
+) -> None:
+    """Have the table in the format that the policy says, as far as it can be; `shown` is what the target has of it,
+    with all partitions, and has it then. `misfit` says why it can't be a Delta table, where that is known. Costs no
+    call where nothing is another. Raises `Conflict`, `ContentLost`, `FormatMisfit`."""
+    if exact.table is None or exact.only is not None or shown is None or is_view(shown.table):
+        return
+    wants_delta = side.admission.wants_delta(exact.name) and side.admission.copies(exact.name)
+    is_delta = is_delta_replica(shown.table)
+    if not wants_delta and not is_delta and FORMAT not in (shown.table.parameters or {}):
+        return
+    both = [*exact.partitions.values(), *shown.partitions.values()]
+    why = misfit or why_not_delta(exact.table, exact.partitions.values()) or why_not_delta(shown.table, both)
+    wanted_format = "" if not wants_delta else plain_because(why) if why else DELTA
+    switch = FormatSwitch(side, exact, shown, applied)
+    if is_delta and wanted_format != DELTA:
+        switch.to_plain(wanted_format)
+    elif not is_delta and wanted_format == DELTA:
+        switch.to_delta()
+    elif not is_delta and (shown.table.parameters or {}).get(FORMAT, "") != wanted_format:
+        switch.say(wanted_format)
+
+
+class FormatSwitch:
+    """Of one table."""
+
+    def __init__(self, side: TargetSide, exact: ExactTable, shown: ShownTable, applied: AppliedChanges) -> None:
+        self.side, self.name, self.shown = side, exact.name, shown
+        self.event_id = exact.exact_at
+        tables: dict[TableName, ShownTable | None] = {exact.name: shown}
+        self.context = HopContext(side, ReadImages(exact), lambda data: Listing(data.location, ()), tables, applied)
+
+    def to_delta(self) -> None:
+        """Partitions that lie outside of the table's directory are copied into it: all files of a Delta table lie below
+        its log."""
+        root = location_of(self.shown.table) or ""
+        self.side.storage.remove([join(root, LOG)])
+        read_files(self.side, {self.name: self.shown})
+        partitions = self.inside(root)
+        definition = with_format(self.shown.table, DELTA)
+        listings = dict(self.shown.listings)
+        shows = ShownState(event_of(self.shown.table.parameters), 0)
+
+        def build_hidden(hidden: TableName, table: Table) -> None:
+            clear(self.context, hidden)
+            hidden_table = replace(table, database=hidden.database, name=hidden.table)
+            put = [replace(one, database=hidden.database, table=hidden.table) for one in partitions.values()]
+            commit = TableCommit(None, hidden_table, put, contents=listings, shows=shows)
+            self.context.call(self.side.catalog.commit_table, commit)
+
+        self.announce()
+        swap(self.context, self.name, self.name, definition, build_hidden, self.event_id)
+        self.shown.table = definition
+
+    def inside(self, root: str) -> Mapping[str, Partition]:
+        """The partitions, those that lay elsewhere with a directory below the root."""
+        outside = {
+            name: StageRequest(
+                self.shown.listings[name],
+                None,
+                self.context.name_at_target(self.name),
+                name,
+                self.shown.incarnation(),
+                event_of(partition.parameters),
+                root=root,
+            )
+            for name, partition in self.shown.partitions.items()
+            if name in self.shown.listings and not place(root).contains(place(location_of(partition) or root))
+        }
+        for name, placed in self.context.staged(self.name, outside).items():
+            partition = self.shown.partitions[name]
+            storage = moved(partition.storage, placed.location)
+            self.shown.partitions[name] = replace(partition, storage=storage)
+            self.shown.listings[name] = placed.listing()
+        return self.shown.partitions
+
+    def to_plain(self, table_format: str) -> None:
+        """What lies in a directory and is in no state, as a death leaves it, would be seen from then on: it goes."""
+        root = root_of_content(location_of(self.shown.table) or "")
+        read_files(self.side, {self.name: self.shown})
+        listed = self.side.storage.list(sorted({one.location for one in self.shown.listings.values()} - {root}))
+        contents = {one.location: {file.path for file in one.files} for one in self.shown.listings.values()}
+        strangers = [
+            join(location, file.path)
+            for location, listing in listed.items()
+            for file in listing.files
+            if file.path not in contents[location]
+        ]
+        if strangers:
+            self.side.storage.remove(strangers)
+        definition = with_format(self.shown.table, table_format)
+
+        def build_hidden(hidden: TableName, table: Table) -> None:
+            make(self.context, self.name, hidden, table, self.shown.partitions.values())
+
+        self.announce()
+        swap(self.context, self.name, self.name, definition, build_hidden, self.event_id)
+        self.side.storage.remove([join(root, LOG)])
+        self.shown.table = definition
+
+    def say(self, table_format: str) -> None:
+        """A plain table stays one, for another reason."""
+        definition = with_format(self.shown.table, table_format)
+        at_target = self.context.name_at_target(self.name)
+        self.context.call(self.side.catalog.alter_table, at_target, definition, expected_event=expected(self.shown))
+        self.shown.table = definition
+
+    def announce(self) -> None:
+        self.context.announcement = (AnnouncedBridge, (self.name,), self.event_id)

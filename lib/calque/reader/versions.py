@@ -1,0 +1,72 @@
+"""The versions of a Delta replica by the source's events: `version_at`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from calque.config import load
+from calque.core.delta_replica import DELTA, is_delta_replica
+from calque.core.delta_replica_log import rows_of, version_of
+from calque.core.deltalog import LOG, commit_path, log_of
+from calque.core.image import FORMAT
+from calque.core.layout import join
+from calque.core.table_versions import TableVersion, table_versions, version_showing
+from calque.errors import Refused
+from calque.model.hive import Table, location_of
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import EventId, TableName, table_name
+from calque.ports import Storage
+from calque.wiring.wiring import Wiring
+
+TABLE = "table"
+
+
+def version_at(table: str, event_id: EventId, config: str | Path = "calque.toml", target: str | None = None) -> int:
+    """The version of a target's Delta table that shows the source's table (`database.table`, by its name there) as it
+    was at the event: for `VERSION AS OF`, or delta-rs's `DeltaTable(…, version=…)`. `target` may be left out where the
+    configuration has one.
+
+    Raises `Refused` where no version does, naming its neighbours, and for a table that is no Delta table at the target.
+    """
+    loaded = load(config)
+    loaded.require_source()
+    name = table_name(*table.partition(".")[::2])
+    targets = loaded.select([target] if target is not None else [])
+    if len(targets) != 1:
+        raise Refused("No target is named", f"There are {len(targets)}", f"Name one: {', '.join(targets)}")
+    return version_showing(name, versions_of(Wiring(loaded), targets[0], name), event_id).version
+
+
+def versions_of(wiring: Wiring, target: str, name: TableName) -> list[TableVersion]:
+    """Oldest first, as far as the table's log goes back. Raises `Refused`, `Unavailable`."""
+    target_wiring = wiring.target(target)
+    at_target = target_wiring.admission().name_at_target(name)
+    at_metastore = target_wiring.catalog_for_statements().table(at_target)
+    if at_metastore is None:
+        raise Refused(f"{target} has no table {at_target}", "It is not there", "Look at SHOW TABLES AT")
+    if not is_delta_replica(at_metastore):
+        raise Refused(f"{at_target} is no Delta table at {target}", why_not(at_metastore), "Look at format")
+    ledger = target_wiring.ledger()
+    epoch, row = ledger.last_epoch(), ledger.tables().get((TABLE, *name))
+    shows = epoch.event_id if epoch is not None else 0
+    if isinstance(row, TableRow) and row.state is not TableState.LIVE:
+        shows = row.shows or 0
+    return versions_in(target_wiring.storage_for_statements(), location_of(at_metastore) or "", shows)
+
+
+def versions_in(storage: Storage, root: str, shows: EventId) -> list[TableVersion]:
+    """Of the log at a root; versions that others made are left out."""
+    commits = []
+    for version in sorted(log_of(storage.children(join(root, LOG))).commits):
+        rows = rows_of(storage.read(join(root, commit_path(version))) or b"")
+        shown = version_of(rows)
+        if shown is not None:
+            made_ms = next(row["commitInfo"]["timestamp"] for row in rows if "commitInfo" in row)
+            commits.append((version, made_ms, shown))
+    return table_versions(commits, shows)
+
+
+def why_not(table: Table) -> str:
+    said = (table.parameters or {}).get(FORMAT, "")
+    reason = said.removeprefix("plain: ")
+    return reason.capitalize() if reason and said != DELTA else "Its format is plain"

@@ -1,0 +1,19 @@
+"""`SHOW VERSIONS OF`: the versions of a Delta replica, and the events that they show."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from calque.reader.versions import versions_of
+from calque.statements.forms import VERSION_COLUMNS
+from calque.statements.marks import named
+from calque.statements.result import Result, result_of
+from calque.statements.session import Session
+from calque.statements.statement import ShowVersions
+
+
+def show_versions(statement: ShowVersions, session: Session) -> Result:
+    """Raises `Refused` for an unknown target and a table that is no Delta table there, and `Unavailable`."""
+    target = session.only_target(statement.target)
+    versions = versions_of(session.wiring, target, named(statement.table, session))
+    return result_of(VERSION_COLUMNS, map(asdict, versions))

@@ -1,0 +1,167 @@
+"""Laws 1 and 2 for Delta replicas: readers of the tables themselves, delta-rs and Spark, while rows at the source never
+stand still, and calque dies between. No exception is granted but announced bridges."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from calque.core.delta_replica import is_delta_replica
+from calque.core.layout import place
+from calque.model.hive import SerDe, Storage, location_of
+from calque.model.names import TableName, partition_name
+from calque.model.policy import Policy
+from calque.sandbox import Metastore
+from support.judges.proof import Proof
+from support.runs.seeds import seed
+from support.services.deployments import NUMBERS, Deployment
+from support.services.servers import Shared
+from support.services.sparksql import SparkSql
+from support.sources.rowers import Rows, RowWriter
+from support.worlds.worlds import ABSENT
+
+OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "10000"))
+SECONDS = 240.0
+BEFORE = 30
+PARQUET = "org.apache.hadoop.hive.ql.io.parquet"
+
+
+class ParquetRowWriter(RowWriter):
+    def storage(self, location: str | None) -> Storage:
+        formats = f"{PARQUET}.MapredParquetInputFormat", f"{PARQUET}.MapredParquetOutputFormat"
+        serde = SerDe(class_name=f"{PARQUET}.serde.ParquetHiveSerDe", parameters={})
+        return Storage(super().storage(location).columns, location, *formats, serde=serde)
+
+    def written(self, directory: Path, name: str, rows: Sequence[int]) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        draft = directory / f".{name}"
+        pq.write_table(pa.table({"x": pa.array(rows, pa.int32())}), draft)
+        draft.rename(directory / name)
+
+
+class AsDelta(Deployment):
+    """With a writer of rows alone; `read` tables were read so far."""
+
+    def __init__(self, root: Path, source: Metastore, target: Metastore, seed: int) -> None:
+        number = next(NUMBERS)
+        self.of_rows = f"lake{number}"
+        super().__init__(root, number, source, {"lake": target}, seed)
+        self.read = 0
+        self.proofs = {"delta-rs": Proof(), "Spark": Proof()}
+        self.row_writer = ParquetRowWriter(source.uri, self.of_rows, root / "rows", seed, self.note_rows)
+
+    def policy(self, name: str, index: int) -> Policy:
+        base = super().policy(name, index)
+        return Policy(base.target, base.source, include=(f"{self.of_rows}.*",), warehouse=base.warehouse)
+
+    def text(self, source: Metastore) -> str:
+        return super().text(source).replace("[targets.lake]", '[targets.lake]\nformat = "delta"')
+
+    def note_rows(self, event_id: int, rows: Mapping[TableName, Rows]) -> None:
+        for proof in self.proofs.values():
+            proof.note(event_id, dict(rows))
+
+    def look(self, kind: str, read: Callable[[str, str], Rows]) -> None:
+        """Each table by its name in the metastore, as one reader reads it. One that had another name meanwhile is not
+        judged."""
+        proof = self.proofs[kind]
+        states = {name: rows for name, rows in proof.last.items() if rows is not ABSENT}
+        for name in {*self.targets[0].catalog.tables(self.of_rows), *(name.table for name in states)}:
+            root, table = self.root(name), TableName(self.of_rows, name)
+            if root is None:
+                states.pop(table, None)
+                continue
+            try:
+                rows = read(name, root)
+            except (DeltaError, FileNotFoundError, RuntimeError) as error:
+                if self.root(name) == root:
+                    raise AssertionError(f"{kind} could not read {name}\n{self.tail()}") from error
+                continue
+            if self.root(name) == root:
+                states[table] = rows
+                self.read += 1
+        proof.see(0, time.time(), states)
+
+    def root(self, name: str) -> str | None:
+        table = self.targets[0].catalog.table(TableName(self.of_rows, name))
+        return place(location_of(table) or "").path if table is not None and is_delta_replica(table) else None
+
+
+def by_delta_rs(_: str, root: str) -> Rows:
+    table = DeltaTable(root)
+    return rows_of(table.to_pyarrow_table().to_pylist())
+
+
+def rows_of(found: Sequence[Mapping[str, Any]]) -> Rows:
+    return tuple(sorted((partition_name(["p"], [row["p"]]) if "p" in row else "", row["x"]) for row in found))
+
+
+@pytest.mark.timeout(900)
+def test_readers_of_delta_replicas_see_only_what_the_source_had(shared: Shared, tmp_path: Path) -> None:
+    print(f"CALQUE_SEED={seed()}")
+    source, target = shared("source-3", "target-3").values()
+    deployment = AsDelta(tmp_path, source, target, seed())
+    spark = SparkSql(target.uri, tmp_path / "spark")
+
+    def by_spark(name: str, _: str) -> Rows:
+        table = f"{deployment.of_rows}.{name}"
+        columns = [row[0] for row in spark.sql(f"DESCRIBE {table}") if row[0] in ("x", "p")]
+        keys = sorted(set(columns))
+        return rows_of(
+            [dict(zip(keys, row, strict=True)) for row in spark.sql(f"SELECT {', '.join(keys)} FROM {table}")]
+        )
+
+    def watch(kind: str, read: Callable[[str, str], Rows]) -> None:
+        while not deployment.watching.is_set():
+            deployment.look(kind, read)
+
+    try:
+        for _ in range(BEFORE):
+            deployment.row_writer.step()
+        deployment.start()
+        readers = [
+            threading.Thread(target=watch, args=("delta-rs", by_delta_rs), daemon=True),
+            threading.Thread(target=watch, args=("Spark", by_spark), daemon=True),
+        ]
+        for reader in readers:
+            reader.start()
+        deadline, deaths = time.monotonic() + SECONDS, 0
+        while deployment.read < OBSERVATIONS:
+            assert time.monotonic() < deadline, f"{deployment.read} observations\n{deployment.tail()}"
+            assert all(reader.is_alive() for reader in readers)
+            deployment.row_writer.step()
+            time.sleep(deployment.row_writer.rng.random() * 0.1)
+            if deployment.read > OBSERVATIONS * (deaths + 1) // 3:
+                deaths += 1
+                deployment.end(signal.SIGKILL)
+                deployment.start()
+        deployment.settle()
+        for kind, proof in deployment.proofs.items():
+            seen_before = proof.looks
+            while proof.looks == seen_before:
+                assert time.monotonic() < deadline + SECONDS
+                time.sleep(0.05)
+            assert deployment.problems_of(deployment.targets[0], proof) == [], kind
+            assert proof.changes > 20
+        deployment.watching.set()
+        for reader in readers:
+            reader.join(60)
+        for name, states in deployment.proofs["delta-rs"].history.states.items():
+            found = deployment.targets[0].catalog.table(name)
+            shown = by_delta_rs("", place(location_of(found) or "").path) if found is not None else None
+            assert shown == states[-1][1], name
+        assert deployment.end(signal.SIGTERM) == 0
+    finally:
+        deployment.close()
+        spark.close()
