@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from calque.core.partition_values import PARAMETRIC
 
@@ -58,6 +59,7 @@ class Other:
 HiveType = Primitive | Decimal | Array | Map | Struct | Other
 
 
+@lru_cache(4096)
 def parse_type(text: str) -> HiveType:
     stripped = text.strip()
     if nested := NESTED.fullmatch(stripped):

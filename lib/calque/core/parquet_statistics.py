@@ -39,7 +39,10 @@ class Collected:
 def file_statistics(tail: bytes, columns: Sequence[Column]) -> str:
     """The `stats` of an add action for the file that ends with `tail`, in a table with these `data_columns`: a text in
     JSON. Columns that the file does not have are null in all rows. No statistics of a column whose values readers might
-    convert (`parquet_fit.why_misread`). `Refused` for what is no Parquet file."""
+    convert (`parquet_fit.why_misread`). `Refused` for what is no Parquet file.
+
+    They hold for these columns alone: when a table gets another column, each file is added anew with statistics of it.
+    delta-rs takes a column that they do not know for one without NULL."""
     metadata = metadata_of(tail)
     nodes = columns_of(metadata)
     collected = Collected()
