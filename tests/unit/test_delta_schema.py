@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -252,3 +253,5 @@ def test_a_column_that_older_files_do_not_have_is_null_there(tmp_path: Path) -> 
     write_log(tmp_path, one, {old: (), new: ()})
     shown = DeltaTable(str(tmp_path)).to_pyarrow_table().sort_by("a")
     assert shown.to_pylist() == [{"a": 1, "b": None}, {"a": 2, "b": "y"}]
+    without = DeltaTable(str(tmp_path)).to_pyarrow_dataset().to_table(filter=pc.field("b").is_null())
+    assert without.to_pylist() == [{"a": 1, "b": None}]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+
+from calque.core.partition_values import PARAMETRIC
 
 SYNONYMS = {"integer": "int", "double precision": "double", "numeric": "decimal"}
 PRIMITIVES = frozenset(
     {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary", "date", "timestamp"}
 )
-PARAMETRIC = re.compile(r"(decimal|numeric|varchar|char)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 MOST_DIGITS = 38
 
@@ -57,6 +59,7 @@ class Other:
 HiveType = Primitive | Decimal | Array | Map | Struct | Other
 
 
+@lru_cache(4096)
 def parse_type(text: str) -> HiveType:
     stripped = text.strip()
     if nested := NESTED.fullmatch(stripped):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pyarrow as pa
 
+from calque.core.hive_types import NESTED, split
+from calque.core.partition_values import PARAMETRIC
 from calque.errors import Refused
 
 PLAIN = {
@@ -23,8 +23,6 @@ PLAIN = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("ns"),
 }
-PARAMETRIC = re.compile(r"(decimal|numeric|varchar|char)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
-NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.IGNORECASE)
 
 
 def arrow_type(column: str, kind: str) -> pa.DataType:
@@ -47,15 +45,3 @@ def arrow_type(column: str, kind: str) -> pa.DataType:
             pairs = [part.partition(":") for part in parts]
             return pa.struct([(field.strip(), arrow_type(column, inside)) for field, _, inside in pairs])
     raise Refused(f"{column} can't be read with Arrow", f"It has the type {kind}", "Read the table with Spark")
-
-
-def split(text: str) -> list[str]:
-    """At the commas that are in no brackets."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "<(") - (character in ">)")
-        if character == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts
