@@ -78,22 +78,22 @@ class AsDelta(Deployment):
         proof = self.proofs[kind]
         states = {name: rows for name, rows in proof.last.items() if rows is not ABSENT}
         for name in {*self.targets[0].catalog.tables(self.of_rows), *(name.table for name in states)}:
-            root, table = self.root(name), TableName(self.of_rows, name)
+            root, table = self.delta_root(name), TableName(self.of_rows, name)
             if root is None:
                 states.pop(table, None)
                 continue
             try:
                 rows = read(name, root)
             except (DeltaError, FileNotFoundError, RuntimeError) as error:
-                if self.root(name) == root:
+                if self.delta_root(name) == root:
                     raise AssertionError(f"{kind} could not read {name}\n{self.tail()}") from error
                 continue
-            if self.root(name) == root:
+            if self.delta_root(name) == root:
                 states[table] = rows
                 self.read += 1
         proof.see(0, time.time(), states)
 
-    def root(self, name: str) -> str | None:
+    def delta_root(self, name: str) -> str | None:
         table = self.targets[0].catalog.table(TableName(self.of_rows, name))
         return place(location_of(table) or "").path if table is not None and is_delta_replica(table) else None
 

@@ -229,7 +229,9 @@ class NewContent:
 @dataclass(frozen=True, slots=True)
 class Change:
     """What a commit is to make of a table. `put` are partitions that are there afterwards, with these definitions;
-    `contents` those of them (`""`: the table) that get these files, and no others."""
+    `contents` those of them (`""`: the table) that get these files, and no others. `restated` are new statistics of
+    files that stay, by their paths below the root: delta-rs takes a bound that is not said for one of NULL, so that
+    those of columns which the table had not are to be known of every file."""
 
     table: Table
     schema: str
@@ -238,6 +240,7 @@ class Change:
     drop: Sequence[str] = ()
     contents: Mapping[str, NewContent] = field(default_factory=dict)
     cascade: bool = False
+    restated: Mapping[str, str] = field(default_factory=dict)
 
 
 def actions_of(before: LoggedTable, change: Change, table_id: str, now_ms: int) -> list[dict[str, Any]]:
@@ -315,6 +318,10 @@ def file_actions(before: LoggedTable, change: Change, now_ms: int) -> list[dict[
             gone.pop(path, None)
             if old_files.get(path) != logged:
                 adds[path] = add_action(logged, content.values, content.statistics.get(file.path, ""))
+    for files in before.files.values():
+        for path, kept in files.items():
+            if path in change.restated and path not in adds and path not in gone:
+                adds[path] = {**kept.record, "stats": change.restated[path], "dataChange": False}
     removes = [
         {
             "remove": {

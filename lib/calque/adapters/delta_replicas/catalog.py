@@ -175,9 +175,10 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         if missing := [one for one in drop if one not in logged.partitions]:
             raise Conflict(f"partition {missing[0]} does not exist")
         contents = self._new_contents(logged, table, put, commit.contents)
-        change = Change(
-            table, schema_of(table), partition_columns(table), put, tuple(drop), contents, cascade=commit.cascade
-        )
+        schema = schema_of(table)
+        others = logged.metadata is not None and logged.metadata["schemaString"] != schema
+        restated = self._restated(logged, table) if others else {}
+        change = Change(table, schema, partition_columns(table), put, tuple(drop), contents, commit.cascade, restated)
         event_id = event_of(table)
         shows = commit.shows or ShownState(max(event_id, logged.shows), 0)
         shown = ShownVersion(replace(shows, first_event=shows.first_event or logged.shows + 1), self._next_epoch())
@@ -216,20 +217,19 @@ class DeltaReplicaCatalog(ForwardingCatalog):
     def _new_contents(
         self, logged: LoggedTable, table: Table, put: Mapping[str, Partition], contents: Mapping[str, Listing]
     ) -> dict[str, NewContent]:
-        known = {name: {file.path: file for file in logged.contents(name).files} for name in logged.files}
+        known = {
+            name: {file.path: file for file in logged.contents(name).files} for name in contents if name in logged.files
+        }
         new_paths = {
             join(listing.location, file.path): (name, file.path)
             for name, listing in contents.items()
             for file in listing.files
-            if file.size and known.get(name, {}).get(file.path) != file
+            if known.get(name, {}).get(file.path) != file
         }
         statistics: dict[str, dict[str, str]] = {}
-        columns = data_columns(table)
-        for path, tail in self._footers(list(new_paths)).items():
+        for path, text in self._statistics(table, list(new_paths)).items():
             name, relative = new_paths[path]
-            if why := why_misread(tail, columns):
-                raise FormatMisfit(f"of {path} {why}")
-            statistics.setdefault(name, {})[relative] = file_statistics(tail, columns)
+            statistics.setdefault(name, {})[relative] = text
         return {
             name: NewContent(
                 listing, partition_values(table, put[name].values) if name else {}, statistics.get(name, {})
@@ -237,10 +237,31 @@ class DeltaReplicaCatalog(ForwardingCatalog):
             for name, listing in contents.items()
         }
 
+    def _restated(self, logged: LoggedTable, table: Table) -> dict[str, str]:
+        """Statistics of all files that are there, for other columns than the table had."""
+        paths = {join(logged.root, path): path for files in logged.files.values() for path in files}
+        return {paths[path]: text for path, text in self._statistics(table, list(paths)).items()}
+
+    def _statistics(self, table: Table, paths: Sequence[str]) -> dict[str, str]:
+        """By full path, of those that have any. `FormatMisfit` for a file that readers of Delta would misread."""
+        columns, statistics = data_columns(table), {}
+        for path, tail in self._footers(paths).items():
+            if why := why_misread(tail, columns):
+                raise FormatMisfit(f"of {path} {why}")
+            statistics[path] = file_statistics(tail, columns)
+        return statistics
+
     def _footers(self, paths: Sequence[str]) -> Mapping[str, bytes]:
-        """The ends of files, with the whole footer of each."""
+        """The ends of files, with the whole footer of each. `FormatMisfit` for what has none."""
         tails = dict(self._storage.tails(paths, TAIL))
-        longer = {path: length for path, tail in tails.items() if (length := footer_length(tail)) > len(tail)}
+        longer: dict[str, int] = {}
+        for path, tail in tails.items():
+            try:
+                length = footer_length(tail)
+            except Refused as refused:
+                raise FormatMisfit(f"{path} is no readable Parquet file: {refused}") from refused
+            if length > len(tail):
+                longer[path] = length
         for length in set(longer.values()):
             tails |= self._storage.tails([path for path, one in longer.items() if one == length], length)
         return tails
