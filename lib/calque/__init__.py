@@ -16,6 +16,7 @@ except PackageNotFoundError:
 if TYPE_CHECKING:
     from calque import clusters, done
     from calque.reader.epoch import OpenEpoch, open_epoch
+    from calque.reader.spark_source import EpochSource
     from calque.reader.versions import version_at
     from calque.statements.dbapi import (
         Connection,
@@ -41,6 +42,7 @@ __all__ = [
     "Cursor",
     "DataError",
     "DatabaseError",
+    "EpochSource",
     "Error",
     "IntegrityError",
     "InterfaceError",
@@ -60,7 +62,12 @@ __all__ = [
     "threadsafety",
     "version_at",
 ]
-READER = {"OpenEpoch": "epoch", "open_epoch": "epoch", "version_at": "versions"}
+READER = {
+    "EpochSource": "spark_source",
+    "OpenEpoch": "epoch",
+    "open_epoch": "epoch",
+    "version_at": "versions",
+}
 
 
 def __getattr__(name: str) -> object:

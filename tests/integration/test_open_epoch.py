@@ -193,4 +193,8 @@ def test_an_epoch_is_one_state_of_all_tables_while_the_source_changes_and_old_fi
         found = [sorted((row["amount"], row["n"]) for row in frame.collect()) for frame in frames]
         assert found == [[(number, number) for number in sorted(numbers)] for numbers in bank.at(epoch.event_id)[:2]]
         assert frames[0].dtypes == [("amount", "bigint"), ("n", "int")]
+        spark.dataSource.register(calque.EpochSource)
+        source = spark.read.format("calque").option("config", str(deployment.config)).option("target", "two")
+        rows = source.option("event", epoch.event_id).load(str(DEBITS)).collect()
+        assert sorted((row["amount"], row["n"]) for row in rows) == found[0]
         assert epoch.spark(spark, str(BALANCE)).collect()[0]["amount"] == bank.at(epoch.event_id)[2]
