@@ -48,8 +48,9 @@ class LoggedFile:
 
 @dataclass(slots=True)
 class LoggedTable:
-    """What a log says at its `version`. `partitions` are texts, by Hive's names of the partitions; `files` by the
-    partition (`""`: the table itself) and their paths; `others` are domains of others."""
+    """What a log says at its `version`, which nobody changes once others know it. `partitions` are texts, by Hive's
+    names of the partitions; `files` by the partition (`""`: the table itself) and their paths; `others` are domains of
+    others."""
 
     root: str
     version: int = -1
@@ -64,9 +65,27 @@ class LoggedTable:
     _owners: dict[str, str] = field(default_factory=dict)
     """The partition of each file."""
     _table: Table | None = None
+    _own: set[str] = field(default_factory=set)
+    """Partitions whose files are in a dictionary of this version's own."""
+
+    def after(self, actions: Iterable[Action]) -> LoggedTable:
+        """The version that a commit with these actions makes."""
+        later = replace(
+            self,
+            version=self.version + 1,
+            partitions=dict(self.partitions),
+            files=dict(self.files),
+            transactions=dict(self.transactions),
+            removed=dict(self.removed),
+            others=dict(self.others),
+            _owners=dict(self._owners),
+            _own=set(),
+        )
+        later.play(actions)
+        return later
 
     def play(self, actions: Iterable[Action]) -> None:
-        """Take the state on by the actions of a commit, or of a checkpoint."""
+        """Take the state on by the actions of a commit, or of a checkpoint: only before others know it."""
         for row in actions:
             if (add := row.get("add")) is not None:
                 self.add(add)
@@ -89,7 +108,7 @@ class LoggedTable:
         self.forget(path)
         time_ns = int(tags.get(TIME_TAG) or action["modificationTime"] * 10**6)
         file = LoggedFile(path, partition, action["size"], time_ns, action)
-        self.files.setdefault(partition, {})[path] = file
+        self.own_files(partition)[path] = file
         self._owners[path] = partition
         self.removed.pop(path, None)
 
@@ -102,9 +121,16 @@ class LoggedTable:
         """The file at the path belongs to no partition any more."""
         partition = self._owners.pop(path, None)
         if partition is not None:
-            del self.files[partition][path]
-            if not self.files[partition]:
+            files = self.own_files(partition)
+            del files[path]
+            if not files:
                 del self.files[partition]
+
+    def own_files(self, partition: str) -> dict[str, LoggedFile]:
+        if partition not in self._own or partition not in self.files:
+            self._own.add(partition)
+            self.files[partition] = dict(self.files.get(partition, {}))
+        return self.files[partition]
 
     def set_domain(self, action: Action) -> None:
         domain, is_removed = action["domain"], bool(action.get("removed"))

@@ -12,33 +12,36 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from calque.adapters.delta_replicas.logs import ReplicaLogs
+from calque.adapters.delta_replicas.statistics import DescribeFiles, describe_parquet
 from calque.core.delta_replica import is_delta_replica, registered, root_of_content
 from calque.core.delta_replica_log import Change, LoggedTable, NewContent, ShownVersion, names_of
 from calque.core.delta_schema import data_columns, partition_columns, partition_values, schema_of
 from calque.core.image import EVENT, SOURCE
 from calque.core.layout import join
-from calque.core.parquet_columns import footer_length
-from calque.core.parquet_fit import why_misread
-from calque.core.parquet_statistics import file_statistics
 from calque.errors import Broken, Refused
 from calque.model.facets import Statistics
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, location_of
 from calque.model.names import TableName, table_name
 from calque.model.plan import ShownState
-from calque.ports import Catalog, Conflict, FormatMisfit, Storage, TableCommit
+from calque.ports import Catalog, Conflict, Storage, TableCommit
 from calque.ports.forwarding import ForwardingCatalog
-
-TAIL = 1 << 16
-"""Bytes at the end of a file that are read for its footer; a longer one takes a second call."""
 
 
 class DeltaReplicaCatalog(ForwardingCatalog):
-    """`catalog` is the target's metastore, `next_epoch` the number of the epoch that will tell of what is done now."""
+    """`catalog` is the target's metastore, `next_epoch` the number of the epoch that will tell of what is done now;
+    `describe` finds what the log says of new files."""
 
-    def __init__(self, catalog: Catalog, storage: Storage, logs: ReplicaLogs, next_epoch: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        storage: Storage,
+        logs: ReplicaLogs,
+        next_epoch: Callable[[], int],
+        describe: DescribeFiles = describe_parquet,
+    ) -> None:
         super().__init__(catalog)
-        self._storage, self._logs, self._next_epoch = storage, logs, next_epoch
+        self._storage, self._logs, self._next_epoch, self._describe = storage, logs, next_epoch, describe
 
     # What the engine sees
 
@@ -47,7 +50,14 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         return at_metastore if at_metastore is None else self._shown(at_metastore)
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        return {name: self._shown(table) for name, table in super().headers(database, names).items()}
+        """One whose log is gone is as the metastore has it: no other table's look may fail for it."""
+        headers = {}
+        for name, at_metastore in super().headers(database, names).items():
+            try:
+                headers[name] = self._shown(at_metastore)
+            except Refused:
+                headers[name] = at_metastore
+        return headers
 
     def partition_names(self, name: TableName) -> Sequence[str]:
         logged = self._logged(name)
@@ -194,10 +204,11 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         if at_metastore is None or not is_delta_replica(at_metastore):
             return
         root, shown = location_of(at_metastore) or "", self._shown(at_metastore)
+        wanted = registered(shown, root)
         if event_of(at_metastore) > event_of(self._logs.read(root).table):
             self.commit_table(TableCommit(name, shown))
-        elif at_metastore.parameters != registered(shown, root).parameters:
-            super().alter_table(name, registered(shown, root))
+        elif event_of(at_metastore) != event_of(wanted) or columns_of(at_metastore) != columns_of(wanted):
+            super().alter_table(name, wanted)
 
     def _require_event(self, name: TableName, logged: LoggedTable, expected: str) -> None:
         """What the log says, or the metastore after a rename that the log has not heard of."""
@@ -227,7 +238,7 @@ class DeltaReplicaCatalog(ForwardingCatalog):
             if known.get(name, {}).get(file.path) != file
         }
         statistics: dict[str, dict[str, str]] = {}
-        for path, text in self._statistics(table, list(new_paths)).items():
+        for path, text in self._describe(self._storage, list(new_paths), data_columns(table)).items():
             name, relative = new_paths[path]
             statistics.setdefault(name, {})[relative] = text
         return {
@@ -240,33 +251,15 @@ class DeltaReplicaCatalog(ForwardingCatalog):
     def _restated(self, logged: LoggedTable, table: Table) -> dict[str, str]:
         """Statistics of all files that are there, for other columns than the table had."""
         paths = {join(logged.root, path): path for files in logged.files.values() for path in files}
-        return {paths[path]: text for path, text in self._statistics(table, list(paths)).items()}
-
-    def _statistics(self, table: Table, paths: Sequence[str]) -> dict[str, str]:
-        """By full path, of those that have any. `FormatMisfit` for a file that readers of Delta would misread."""
-        columns, statistics = data_columns(table), {}
-        for path, tail in self._footers(paths).items():
-            if why := why_misread(tail, columns):
-                raise FormatMisfit(f"of {path} {why}")
-            statistics[path] = file_statistics(tail, columns)
-        return statistics
-
-    def _footers(self, paths: Sequence[str]) -> Mapping[str, bytes]:
-        """The ends of files, with the whole footer of each. `FormatMisfit` for what has none."""
-        tails = dict(self._storage.tails(paths, TAIL))
-        longer: dict[str, int] = {}
-        for path, tail in tails.items():
-            try:
-                length = footer_length(tail)
-            except Refused as refused:
-                raise FormatMisfit(f"{path} is no readable Parquet file: {refused}") from refused
-            if length > len(tail):
-                longer[path] = length
-        for length in set(longer.values()):
-            tails |= self._storage.tails([path for path, one in longer.items() if one == length], length)
-        return tails
+        statistics = self._describe(self._storage, list(paths), data_columns(table))
+        return {paths[path]: text for path, text in statistics.items()}
 
 
 def event_of(table: Table) -> int:
     text = (table.parameters or {}).get(EVENT, "")
     return int(text) if text.isdigit() else 0
+
+
+def columns_of(table: Table) -> list[tuple[str, str]]:
+    columns = table.storage.columns if table.storage is not None else None
+    return [(column.name, column.type) for column in columns or ()]

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from threading import Lock
 from uuid import uuid4
 
@@ -31,75 +33,85 @@ class ReplicaLogs:
     ) -> None:
         self.storage, self.grace, self.now_ms = storage, grace, now_ms
         self._lock = Lock()
+        self._locks: dict[str, Lock] = {}
         self._tables: OrderedDict[str, LoggedTable] = OrderedDict()
 
     def read(self, root: str) -> LoggedTable:
-        """What the log at a root says now; at version -1 where there is none. It belongs to the caller until the next
-        call for that root: two threads may not ask for one root at once."""
-        with self._lock:
-            logged = self._tables.pop(root, None)
-        if logged is None or logged.version < 0:
-            logged = self._loaded(root)
-        self._advance(logged)
-        self._keep(logged)
-        return logged
+        """What the log at a root says now; at version -1 where there is none."""
+        with self._alone(root):
+            return self._newest(root)
 
     def commit(self, root: str, change: Change, shown: ShownVersion, source: str) -> bool:
         """Make the next version; False where nothing would be another. Raises `Conflict` where another made it."""
-        logged, now_ms = self.read(root), self.now_ms()
-        actions = actions_of(logged, change, str(uuid4()), now_ms)
-        if not actions:
-            return False
-        text = commit_text(actions, shown, source, now_ms)
-        path = join(root, commit_path(logged.version + 1))
-        staged = join(root, f"{LOG}/{COPYING}{uuid4().hex}")
-        if self.storage.exists(path):
-            raise Conflict(f"{path} was written by another")
-        self.storage.write(staged, text.encode())
-        self.storage.publish([(staged, path)])
-        logged.play(json.loads(line) for line in text.splitlines())
-        logged.version += 1
-        if logged.version % CHECKPOINT_EVERY == 0 and logged.version:
-            self._checkpoint(logged)
-        return True
+        with self._alone(root):
+            logged, now_ms = self._newest(root), self.now_ms()
+            actions = actions_of(logged, change, str(uuid4()), now_ms)
+            if not actions:
+                return False
+            text = commit_text(actions, shown, source, now_ms)
+            path = join(root, commit_path(logged.version + 1))
+            staged = join(root, f"{LOG}/{COPYING}{uuid4().hex}")
+            if self.storage.exists(path):
+                raise Conflict(f"{path} was written by another")
+            self.storage.write(staged, text.encode())
+            self.storage.publish([(staged, path)])
+            logged = logged.after(rows_of(text.encode()))
+            if logged.version % CHECKPOINT_EVERY == 0 and logged.version:
+                logged = self._checkpoint(logged)
+            self._keep(logged)
+            return True
 
     def forget(self, root: str) -> None:
         """What is held in memory of a table."""
         with self._lock:
             self._tables.pop(root, None)
 
+    @contextmanager
+    def _alone(self, root: str) -> Iterator[None]:
+        """One at a time for each root."""
+        with self._lock:
+            lock = self._locks.setdefault(root, Lock())
+        with lock:
+            yield
+
     def _keep(self, logged: LoggedTable) -> None:
         with self._lock:
             self._tables[logged.root] = logged
+            self._tables.move_to_end(logged.root)
             while len(self._tables) > KEPT:
                 self._tables.popitem(last=False)
 
-    def _loaded(self, root: str) -> LoggedTable:
-        """From the newest checkpoint."""
-        logged = LoggedTable(root)
-        log = log_of(self.storage.children(join(root, LOG)))
-        if not log.checkpoints:
-            return logged
-        checkpoint = log.checkpoints[-1]
-        for path in checkpoint.files:
-            content = self.storage.read(join(root, path))
-            if content is None:
-                return self._loaded(root)
-            logged.play(rows_of_checkpoint(content))
-        logged.version = checkpoint.version
+    def _newest(self, root: str) -> LoggedTable:
+        with self._lock:
+            logged = self._tables.get(root)
+        if logged is None or logged.version < 0:
+            logged = self._loaded(root)
+        while (content := self.storage.read(join(root, commit_path(logged.version + 1)))) is not None:
+            logged = logged.after(rows_of(content))
+        self._keep(logged)
         return logged
 
-    def _advance(self, logged: LoggedTable) -> None:
-        """To the newest commit."""
-        while (content := self.storage.read(join(logged.root, commit_path(logged.version + 1)))) is not None:
-            logged.play(rows_of(content))
-            logged.version += 1
+    def _loaded(self, root: str) -> LoggedTable:
+        """From the newest checkpoint, which a newer one may have followed while it was read."""
+        while True:
+            log = log_of(self.storage.children(join(root, LOG)))
+            if not log.checkpoints:
+                return LoggedTable(root)
+            checkpoint = log.checkpoints[-1]
+            contents = [self.storage.read(join(root, path)) for path in checkpoint.files]
+            if None not in contents:
+                logged = LoggedTable(root, checkpoint.version)
+                for content in contents:
+                    logged.play(rows_of_checkpoint(content or b""))
+                return logged
 
-    def _checkpoint(self, logged: LoggedTable) -> None:
-        """A checkpoint of the version, then away with what is older than the grace and stands in it."""
+    def _checkpoint(self, logged: LoggedTable) -> LoggedTable:
+        """A checkpoint of the version, then away with what is older than the grace and stands in it. The version
+        without what was removed before."""
         cutoff_ms = self.now_ms() - int(self.grace * 1000)
         tombstones = logged.removed.items()
-        logged.removed = {path: row for path, row in tombstones if row.get("deletionTimestamp", 0) >= cutoff_ms}
+        recent = {path: row for path, row in tombstones if row.get("deletionTimestamp", 0) >= cutoff_ms}
+        logged = replace(logged, removed=recent)
         content, size = checkpoint_of(logged)
         name = f"{logged.version:020}.checkpoint.parquet"
         self.storage.write(join(logged.root, f"{LOG}/{name}"), content)
@@ -115,3 +127,4 @@ class ReplicaLogs:
         ]
         if old:
             self.storage.remove(old)
+        return logged

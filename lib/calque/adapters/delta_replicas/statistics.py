@@ -1,0 +1,45 @@
+"""What a Delta log says of data files beside their names: statistics from their Parquet footers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from calque.core.parquet_columns import footer_length
+from calque.core.parquet_fit import why_misread
+from calque.core.parquet_statistics import file_statistics
+from calque.errors import Refused
+from calque.model.hive import Column
+from calque.ports import FormatMisfit, Storage
+
+TAIL = 1 << 16
+"""Bytes at the end of a file that are read for its footer; a longer one takes a second call."""
+
+DescribeFiles = Callable[[Storage, Sequence[str], Sequence[Column]], Mapping[str, str]]
+"""What a log says of the files at these full paths, of a table with these columns: the text of `stats`, by path. Raises
+`FormatMisfit` for a file that readers of Delta would misread."""
+
+
+def describe_parquet(storage: Storage, paths: Sequence[str], columns: Sequence[Column]) -> dict[str, str]:
+    """As `DescribeFiles` has it. What is not there is left out."""
+    statistics = {}
+    for path, tail in footers(storage, paths).items():
+        if why := why_misread(tail, columns):
+            raise FormatMisfit(f"of {path} {why}")
+        statistics[path] = file_statistics(tail, columns)
+    return statistics
+
+
+def footers(storage: Storage, paths: Sequence[str]) -> Mapping[str, bytes]:
+    """The ends of files, with the whole footer of each. `FormatMisfit` for what has none."""
+    tails = dict(storage.tails(paths, TAIL))
+    longer: dict[str, int] = {}
+    for path, tail in tails.items():
+        try:
+            length = footer_length(tail)
+        except Refused as refused:
+            raise FormatMisfit(f"{path} is no readable Parquet file: {refused}") from refused
+        if length > len(tail):
+            longer[path] = length
+    for length in set(longer.values()):
+        tails |= storage.tails([path for path, one in longer.items() if one == length], length)
+    return tails
