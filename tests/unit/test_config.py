@@ -653,6 +653,26 @@ def test_small_files_are_combined_by_patterns_where_no_append_touches_what_is_sh
 @pytest.mark.parametrize(
     ("line", "said"),
     [
+        ('format = "delte"', '"delte" is neither plain nor delta. The nearest is delta. Write "plain" or "delta".'),
+        ("format = 5", 'it must be a string or a table. Write "plain", "delta", or by table'),
+        ('format = { "tmp.*" = "iceberg" }', '"iceberg" is neither plain nor delta.'),
+        ('data = "none"\nformat = "delta"', 'format = "delta" is of no use with data = "none".'),
+        (
+            'format = "delta"\nappends = "new_directory"\ncompact = { "logs.*" = {} }',
+            'format = "delta" and compact exclude each other.',
+        ),
+    ],
+)
+def test_format_is_plain_or_delta_for_all_or_by_table(tmp_path: Path, line: str, said: str) -> None:
+    assert said in refusal(tmp_path, f"{SMALL}\n{line}\n")
+    by_table = read(tmp_path, f'{SMALL}\nformat = {{ "*.*" = "delta", "tmp.*" = "plain" }}\n').target("dr").admission()
+    assert by_table.wants_delta(TableName("sales", "orders"))
+    assert not by_table.wants_delta(TableName("tmp", "orders"))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
         ('data = "non"', '"non" is neither copy nor none. The nearest is none. Write "copy" or "none".'),
         ("data = 5", 'it must be a string or a table. Write "copy", "none", or by table'),
         ('data = { "tmp" = "none" }', 'pattern "tmp" names no table.'),
