@@ -794,15 +794,15 @@ def test_executors_and_the_driver_copy_so_many_files_at_a_time_together(
     source, target = tmp_path / "source", tmp_path / "t"
     source.write_bytes(b"x" * (1 << 20))
     target.mkdir()
-    tasks = [described(source, target / str(number)) for number in range(6)]
+    tasks = [described(source, target / str(number)) for number in range(9)]
     files = FileStorage(terms=CopyTerms(bandwidth=4 << 20, parallel=parallel))
     storage = SparkStorage(files, lambda: session, replace(FORCED, few_files=1, few_bytes=1 << 30))
     counts = {0}
     with ThreadPoolExecutor(2) as pool:
-        copies = [pool.submit(storage.copy, some) for some in (tasks[:5], tasks[5:])]
+        copies = [pool.submit(storage.copy, some) for some in (tasks[:8], tasks[8:])]
         while not all(copy.done() for copy in copies):
             counts.add(sum(path.name.startswith(COPYING) for path in target.iterdir()))
-    assert [one.problem for copy in copies for one in copy.result()] == [""] * 6
+    assert [one.problem for copy in copies for one in copy.result()] == [""] * 9
     assert max(counts) == most if parallel else max(counts) >= most
 
 

@@ -9,8 +9,9 @@ A cell is one independent thing that a reader can see: a name's table, a table's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import assert_never
 
 from calque.model.journal import LOOKED, Entry, EventKind, Keys, TableShape
@@ -106,24 +107,26 @@ def groups_of_databases(entries: Sequence[Entry]) -> list[list[Entry]]:
 def linked(entries: Sequence[Entry], place: Callable[[TableName], TableName]) -> list[list[Entry]]:
     """Entries of tables by the places of their names; those that a rename links are one."""
     parent: dict[TableName, TableName] = {}
+    """Of places that a rename led from; all others stand for themselves."""
 
     def root(name: TableName) -> TableName:
         node = place(name)
-        parent.setdefault(node, node)
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
+        while (above := parent.get(node)) is not None:
+            parent[node] = parent.get(above, above)
+            node = above
         return node
 
     for entry in entries:
-        if entry.keys.table is not None:
-            first = root(entry.keys.table)
-            if entry.keys.other is not None:
-                parent[root(entry.keys.other)] = first
+        keys = entry.keys
+        if keys.table is not None and keys.other is not None:
+            was, now = root(keys.other), root(keys.table)
+            if was != now:
+                parent[was] = now
+    roots = cache(root)
     groups: dict[TableName, list[Entry]] = {}
     for entry in entries:
         if entry.keys.table is not None:
-            groups.setdefault(root(entry.keys.table), []).append(entry)
+            groups.setdefault(roots(entry.keys.table), []).append(entry)
     return list(groups.values())
 
 
@@ -170,19 +173,16 @@ def fold(
     Raises `Unfoldable` where an event's effect can't be told from its keys.
     """
     folding = _FoldState(column_changes or ColumnChanges(), carrying, follows, stays, subset)
-    names: set[TableName | None] = set()
     previous: Entry | None = None
     for entry in entries:
         if previous is not None and not same_run(previous, entry):
             folding.end_step()
         folding.apply(entry)
-        names.add(entry.keys.table)
-        names.add(entry.keys.other)
         previous = entry
     folding.end_step()
     folding.mark_doubtful()
     chain = folding.chain
-    chain.tables = tuple(sorted(name for name in names if name is not None))
+    chain.tables = tuple(sorted(names_in(entries)))
     chain.events = len(entries)
     return chain
 
@@ -202,7 +202,7 @@ def defining(entries: Sequence[Entry], stays: Callable[[TableName], bool] = lamb
         if keys.facets_only and keys.locations:
             if keys not in bare:
                 bare[keys] = replace(keys, locations=())
-            entry = replace(entry, keys=bare[keys])
+            entry = Entry(entry.event_id, entry.event_time, entry.event_type, bare[keys], entry.scans)
         defining_entries.append(entry)
     return defining_entries or list(entries[-1:])
 
@@ -536,10 +536,14 @@ class _FoldState:
 
     def datas_of(self, entry: Entry) -> list[Data]:
         """The content of each partition that the event names; partitions of views have none."""
-        locations = entry.keys.locations or ("",) * len(entry.keys.partitions)
-        scans = entry.scans or (0,) * len(locations)
-        stays = entry.keys.table is not None and self.stays(entry.keys.table)
-        return [Data(entry.event_id, location, scan, stays) for location, scan in zip(locations, scans, strict=True)]
+        keys, event_id = entry.keys, entry.event_id
+        stays = keys.table is not None and self.stays(keys.table)
+        if not keys.locations:
+            return [Data(event_id, "", stays=stays)] * len(keys.partitions)
+        if not entry.scans:
+            return [Data(event_id, location, 0, stays) for location in keys.locations]
+        scanned_locations = zip(keys.locations, entry.scans, strict=True)
+        return [Data(event_id, location, scan, stays) for location, scan in scanned_locations]
 
     def new_lineage(self) -> LineageId:
         return len(self.heads) + 1
@@ -568,8 +572,9 @@ def places_of(entry: Entry) -> Sequence[int]:
     return entry.keys.numbers or range(len(entry.keys.partitions))
 
 
-def names_in(group: Iterable[Entry]) -> set[TableName]:
-    return {name for entry in group for name in names_of(entry)}
+def names_in(group: Collection[Entry]) -> set[TableName]:
+    names = {entry.keys.table for entry in group} | {entry.keys.other for entry in group}
+    return {name for name in names if name is not None}
 
 
 def names_of(entry: Entry) -> list[TableName]:

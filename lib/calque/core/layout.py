@@ -136,6 +136,6 @@ def mapped_location(location: str, locations: Mapping[str, str]) -> str | None:
 
 
 def _path(path: str) -> str:
-    if _UPWARDS.search(path):
+    if (".." in path or "\0" in path) and _UPWARDS.search(path):
         raise Refused(f"{path!r} is no path", "It steps upwards, or has a NUL in it", "Write the location without that")
-    return _SLASHES.sub("/", path).rstrip("/") or "/"
+    return (_SLASHES.sub("/", path) if "//" in path else path).rstrip("/") or "/"

@@ -40,6 +40,7 @@ SCHEMA = pa.schema(
     ]
 )
 MESSAGE_COLUMNS = ("message_format", "message")
+EVENT_COLUMNS = ("event_id", "event_time", "event_type", "catalog", "database", "table", *MESSAGE_COLUMNS)
 ENTRY_COLUMNS = tuple(name for name in SCHEMA.names if name not in MESSAGE_COLUMNS)
 
 
@@ -153,15 +154,8 @@ def keys_of_row(
 
 
 def events_of(rows: pa.Table) -> Iterator[Event]:
-    """Each row as the metastore gave it."""
-    for row in rows.to_pylist():
-        yield Event(
-            row["event_id"],
-            row["event_time"],
-            row["event_type"],
-            row["catalog"] or "",
-            row["database"] or "",
-            row["table"] or "",
-            row["message_format"] or "",
-            row["message"] or "",
-        )
+    """Each row as the metastore gave it; `rows` may have `EVENT_COLUMNS` alone."""
+    for event_id, event_time, event_type, *texts in zip(
+        *(rows[name].to_pylist() for name in EVENT_COLUMNS), strict=True
+    ):
+        yield Event(event_id, event_time, event_type, *(text or "" for text in texts))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -16,6 +17,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 
+from calque.adapters.delta.held_reads import HeldReads
 from calque.adapters.delta.parquet import groups_holding, key_range, row_groups, with_keys
 from calque.adapters.delta.snapshot import DataFile, Keys
 from calque.model.secrets import Options, outdated, revealed, versions
@@ -26,14 +28,16 @@ SMALL_BYTES = 1 << 20
 
 class DataFiles:
     """Those at `location`, a path or URI, of rows with `schema`, whose first column is the key. A reader gets all its
-    columns: those that an older file lacks are null. Every method but `uri` may raise OSError."""
+    columns: those that an older file lacks are null. What is read by keys is held, up to `held_bytes` of it, for who
+    reads of the same files next. Every method but `uri` may raise OSError."""
 
-    def __init__(self, location: str, schema: pa.Schema, storage_options: Options) -> None:
+    def __init__(self, location: str, schema: pa.Schema, storage_options: Options, held_bytes: int = 0) -> None:
         self.schema, self.options = schema, storage_options
         self.key = schema.names[0]
         path = local_path(location)
         self.is_local = path is not None
         self.uri = path or location
+        self._held = HeldReads(held_bytes)
         self._lock = threading.Lock()
         self._file_system: pafs.FileSystem | None = None
         self._options_version: tuple[object, ...] = ()
@@ -66,7 +70,7 @@ class DataFiles:
         pieces = [self.schema.empty_table()]
         for file in files:
             with self._opened(file) as parquet:
-                for number in groups_holding(parquet, keys):
+                for number in groups_holding(parquet.metadata, keys):
                     mask = match(parquet.read_row_group(number, columns=list(columns)))
                     if pc.any(mask).as_py():
                         rows = filled(parquet.read_row_group(number).filter(mask), self.schema, self.schema.names)
@@ -75,12 +79,20 @@ class DataFiles:
 
     def pieces(self, file: DataFile, keys: Keys | None, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of one file, row group by row group, without the groups that can't hold a wanted key."""
-        threads = file.size > SMALL_BYTES
-        with self._opened(file) as parquet:
-            for number in groups_holding(parquet, keys):
-                read = parquet.read_row_group(number, columns=list(columns), use_threads=threads)
-                rows = filled(read, self.schema, columns)
-                yield rows if keys is None else with_keys(rows, self.key, keys)
+        names, threads = list(columns), file.size > SMALL_BYTES
+        with ExitStack() as stack:
+            opened = cache(lambda: stack.enter_context(self._opened(file)))
+
+            def read(number: int) -> pa.Table:
+                return filled(opened().read_row_group(number, columns=names, use_threads=threads), self.schema, names)
+
+            if keys is None:
+                yield from map(read, groups_holding(opened().metadata, None))
+                return
+            metadata = self._held.get(file.path, lambda: opened().metadata, lambda footer: footer.serialized_size)
+            for number in groups_holding(metadata, keys):
+                rows = self._held.get((file.path, number, *names), partial(read, number), lambda group: group.nbytes)
+                yield with_keys(rows, self.key, keys)
 
     def delete(self, path: str) -> None:
         """Delete the file, if it is there."""

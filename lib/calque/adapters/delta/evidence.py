@@ -19,6 +19,8 @@ from calque.model.secrets import Options
 
 CONSIDERED = "considered"
 SEQUENCE = "sequence"
+HELD_BYTES = 16 << 20
+"""Of rows: each group of a window reads of the same ones."""
 SCHEMA = pa.schema(
     [
         pa.field("event_id", pa.int64(), nullable=False),
@@ -34,7 +36,7 @@ class DeltaEvidence:
     """The evidence at `location`, a path or URI. `storage_options` are delta-rs's."""
 
     def __init__(self, location: str, storage_options: Options | None = None) -> None:
-        self._table = RangedTable(location, SCHEMA, (CONSIDERED, SEQUENCE), storage_options)
+        self._table = RangedTable(location, SCHEMA, (CONSIDERED, SEQUENCE), storage_options, held_bytes=HELD_BYTES)
 
     def considered(self) -> EventId:
         return self._table.snapshot().marks.get(CONSIDERED, 0)

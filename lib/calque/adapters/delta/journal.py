@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from calque.adapters.delta.snapshot import Change, Keys, Snapshot
 from calque.adapters.delta.table import RangedTable
 from calque.core.continuity import check_continues, check_there, first_and_last
-from calque.core.rows import ENTRY_COLUMNS, SCHEMA, entries_of, events_of
+from calque.core.rows import ENTRY_COLUMNS, EVENT_COLUMNS, SCHEMA, entries_of, events_of
 from calque.core.weight import first_ones
 from calque.errors import Broken
 from calque.model.journal import Entry, Event
@@ -22,6 +22,8 @@ from calque.model.names import EventId, Span
 from calque.model.secrets import Options
 
 LAST = "journal"
+HELD_BYTES = 64 << 20
+"""Of rows: each group of a window reads of the same ones."""
 
 
 class DeltaJournal:
@@ -29,7 +31,7 @@ class DeltaJournal:
 
     def __init__(self, location: str, storage_options: Options | None = None) -> None:
         self._location = location
-        self._table = RangedTable(location, SCHEMA, (LAST,), storage_options)
+        self._table = RangedTable(location, SCHEMA, (LAST,), storage_options, held_bytes=HELD_BYTES)
 
     def last(self) -> EventId | None:
         return self._table.snapshot().marks.get(LAST)
@@ -67,7 +69,7 @@ class DeltaJournal:
         return tuple(entries_of(self.rows(span)))
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
-        return {event.event_id: event for event in events_of(self._rows(sorted(set(ids)), SCHEMA.names, most))}
+        return {event.event_id: event for event in events_of(self._rows(sorted(set(ids)), EVENT_COLUMNS, most))}
 
     def forget(self, upto: EventId) -> int:
         return self._table.forget(upto)
@@ -85,7 +87,8 @@ class DeltaJournal:
             if most is None:
                 return self._table.files.read(files, ids, columns)
             pieces = (piece for file in files for piece in self._table.files.pieces(file, ids, columns))
-            return pa.concat_tables([SCHEMA.empty_table(), *first_ones(pieces, lambda piece: int(piece.nbytes), most)])
+            none = SCHEMA.empty_table().select(list(columns))
+            return pa.concat_tables([none, *first_ones(pieces, lambda piece: int(piece.nbytes), most)])
 
         return self._table.consistently(read)
 

@@ -41,10 +41,10 @@ def halved(rows: pa.Table) -> Iterator[pa.Table]:
     yield from halved(rows.slice(middle))
 
 
-def groups_holding(parquet: pq.ParquetFile, keys: Keys | None) -> Iterator[int]:
+def groups_holding(metadata: pq.FileMetaData, keys: Keys | None) -> Iterator[int]:
     """The row groups that may hold a wanted key; all of them for None."""
-    for number in range(parquet.num_row_groups):
-        statistics = parquet.metadata.row_group(number).column(0).statistics
+    for number in range(metadata.num_row_groups):
+        statistics = metadata.row_group(number).column(0).statistics
         unbounded = keys is None or statistics is None or not statistics.has_min_max
         if unbounded or any_between(keys or (), statistics.min, statistics.max):
             yield number

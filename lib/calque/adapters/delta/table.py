@@ -73,8 +73,8 @@ class CommitConflict(Exception):
 class RangedTable:
     """`location` is a path or URI; `schema`'s first column is the key, a 64-bit integer; `marks` are the application
     names whose numbers `Snapshot.marks` shows; `table_format` is the newest format of rows that is known here, and the
-    one that is written. Opened at the first use, created at the first commit, and closed when pickled. Safe from
-    several threads.
+    one that is written; `held_bytes` as in `DataFiles`. Opened at the first use, created at the first commit, and
+    closed when pickled. Safe from several threads.
 
     Every method may raise `Unavailable`, after which it is unknown of a commit whether it was made, and `Refused` where
     a newer calque has written the table."""
@@ -86,17 +86,19 @@ class RangedTable:
         marks: Sequence[str] = (),
         storage_options: Options | None = None,
         table_format: int = FIRST_FORMAT,
+        held_bytes: int = 0,
     ) -> None:
         self.location = location
         self.schema = schema
         self.key = schema.names[0]
         self._marks = (*marks, FORMAT)
         self._format = table_format
+        self._held_bytes = held_bytes
         self._options = dict(storage_options or {})
         self._start()
 
     def __getstate__(self) -> dict[str, object]:
-        attributes = ("location", "schema", "key", "_marks", "_format", "_options")
+        attributes = ("location", "schema", "key", "_marks", "_format", "_held_bytes", "_options")
         return {name: getattr(self, name) for name in attributes}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -108,7 +110,7 @@ class RangedTable:
         self._snapshot = NOT_THERE
         self._handle: DeltaTable | None = None
         self._options_version: tuple[object, ...] = ()
-        self.files = DataFiles(self.location, self.schema, self._options)
+        self.files = DataFiles(self.location, self.schema, self._options, self._held_bytes)
         self._merged_away: deque[tuple[float, str]] = deque()
         self._delta_schema = Schema.from_arrow(self.schema)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 
 from calque.adapters.files.system import Durability, FileFacts, entry
-from calque.model.files import File
+from calque.model.files import DELTA_LOG, File
 from calque.ports import StorageEntry
 
 CHUNK = 1 << 20
@@ -47,14 +47,18 @@ class LocalSystem:
             if os.path.lexists(path):
                 raise
             return None
-        while pending:
-            directory, relative, above = pending.pop()
-            try:
-                pending += _scan(directory, relative, files, above)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-        files.sort(key=lambda file: file.path)
-        return files
+        return _all_below(pending, files)
+
+    def below_plain(self, path: str) -> Sequence[File] | None:
+        """`below` of a directory in which nothing has the name of a Delta table's log; None where something has, and
+        where `below` gives or raises something else than files."""
+        files: list[File] = []
+        hidden: list[str] = []
+        try:
+            pending = _scan(path, "", files, (), hidden)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return None if DELTA_LOG in hidden else _all_below(pending, files)
 
     def children(self, path: str) -> Sequence[str]:
         try:
@@ -169,14 +173,34 @@ def _facts(status: os.stat_result) -> FileFacts:
 _Pending = tuple[str, str, tuple[tuple[int, int], ...]]
 
 
-def _scan(directory: str, relative: str, files: list[File], above: tuple[tuple[int, int], ...]) -> list[_Pending]:
-    """Add the data files directly in `directory` to `files`; give its directories, each with the linked directories
-    above it, by which a circle is known."""
+def _all_below(pending: list[_Pending], files: list[File]) -> Sequence[File]:
+    """`files`, and those in the pending directories and below, sorted."""
+    while pending:
+        directory, relative, above = pending.pop()
+        try:
+            pending += _scan(directory, relative, files, above)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+    files.sort(key=lambda file: file.path)
+    return files
+
+
+def _scan(
+    directory: str,
+    relative: str,
+    files: list[File],
+    above: tuple[tuple[int, int], ...],
+    hidden: list[str] | None = None,
+) -> list[_Pending]:
+    """Add the data files directly in `directory` to `files`, and the names of what is no data to `hidden`; give its
+    directories, each with the linked directories above it, by which a circle is known."""
     pending: list[_Pending] = []
     with os.scandir(directory) as entries:
         for entry in entries:
             name = entry.name
             if name.startswith(("_", ".")):
+                if hidden is not None:
+                    hidden.append(name)
                 continue
             if not name.isascii() and not _is_text(name):
                 raise OSError(errno.EILSEQ, f"A name that is not UTF-8, {os.fsencode(name)!r}", directory)

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 FILE_WEIGHT = 256 << 10
 """What a file costs beside its bytes, in bytes."""
-BIN_WEIGHT = 512 << 20
-"""What a bin of a long copy may hold: a few seconds' work, after which its files are reported."""
+BIN_WEIGHT = 1 << 30
+"""What a bin of a long copy may hold: a few seconds' work, after which its files are reported. Copies that hold less
+for each core are one bin on each: a job takes as long as copying a hundred small files."""
 MOST_JOBS = 256
 LOOK_SECONDS = 0.5
 """How often it is looked whether bins are still wanted."""
@@ -102,10 +103,10 @@ class SparkStorage:
             if progress:
                 progress(copies[task])
 
-        fewest_bins = sum(map(_copy_weight, task_of)) // BIN_WEIGHT
+        bins = packed(list(task_of), _copy_weight, max(self._slots(), sum(map(_copy_weight, task_of)) // BIN_WEIGHT))
         # Of the files that may be copied at a time, each bin that runs gets an equal part.
         parallel = max(1, self._files.terms.parallel // self._slots())
-        self._run("copy", self._bins(list(task_of), _copy_weight, fewest_bins), _copy_bin, finished, parallel)
+        self._run("copy", bins, _copy_bin, finished, parallel)
         return [copies[task] for task in tasks]
 
     def combine(

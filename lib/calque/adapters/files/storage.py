@@ -14,6 +14,7 @@ from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.combine import THREADS, Combining, digest_at
 from calque.adapters.files.copy import _checksum as checksum
 from calque.adapters.files.copy import discard, same_content
+from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.many import Pace, copy_all
 from calque.adapters.files.noting import (
     announce,
@@ -259,11 +260,13 @@ class FileStorage:
         return File(commit_path(version), len(content), file.modified_ns, xxh3_128_hexdigest(content))
 
     def _listing(self, location: str) -> Listing:
-        commit = self._newest_commit(location)
-        if commit is not None:
-            return Listing(location, (commit,))
         system, path = self.systems.at(location)
         try:
+            if isinstance(system, LocalSystem) and (plain_files := system.below_plain(path)) is not None:
+                return Listing(location, tuple(plain_files))
+            commit = self._newest_commit(location)
+            if commit is not None:
+                return Listing(location, (commit,))
             files = system.below(path)
         except OSError as error:
             raise trouble("list", location, error) from error

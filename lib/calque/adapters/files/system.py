@@ -136,7 +136,7 @@ class OpenSystem:
     @property
     def outdated(self) -> bool:
         """Whether a secret of the options may have another value since."""
-        return outdated(self.options, self.version)
+        return bool(self.version) and outdated(self.options, self.version)
 
 
 class FileSystemSet:

@@ -173,9 +173,9 @@ class WindowPlayer:
         keys, event_id = entry.keys, entry.event_id
         name, was = keys.table, keys.other
         assert name is not None
-        if was is not None and self.tables.is_(was, {State.QUARANTINED}):
+        if was is not None and self.tables.state(was) is State.QUARANTINED:
             self.reads.need(was, "it was renamed at the source", event_id)
-        if self.tables.is_(name, {State.QUARANTINED}):
+        if self.tables.state(name) is State.QUARANTINED:
             if keys.kind is EventKind.DROP_TABLE:
                 self.reads.need(name, "it was dropped at the source", event_id)
         elif name not in admitted or self.tables.is_(name, UNREAD):

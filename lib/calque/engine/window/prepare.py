@@ -9,7 +9,7 @@ from functools import cache
 from calque.core.contents_by_event import known_at
 from calque.core.delta_replica import is_delta_replica
 from calque.core.edges import EdgeRules
-from calque.core.fold import Chain, ColumnChanges, LineageId, Unfoldable, defining, fold, groups
+from calque.core.fold import Chain, ColumnChanges, LineageId, Unfoldable, defining, fold, groups, names_in
 from calque.core.moves import Move, may_move, move_of, places
 from calque.core.plan import Solution, solve
 from calque.core.problem import START, Problem, base_contents, problem_of
@@ -106,7 +106,7 @@ def prepare(
 ) -> PreparedGroup:
     """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
     events = len(entries)
-    copies = side.admission.copies
+    copies = cache(side.admission.copies)
 
     def stays(name: TableName) -> bool:
         return not copies(name)
@@ -115,6 +115,7 @@ def prepare(
         entries = defining(entries, stays)
     moves = moves_in(source, entries)
 
+    @cache
     def follows(name: TableName) -> bool:
         return name not in positions.aside and side.admission.takes(name)
 
@@ -289,9 +290,8 @@ def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
     touched: dict[TableName, set[str]] = {}
     for linked_group in groups(entries):
         parts = {partition for entry in linked_group for partition in (*entry.keys.partitions, *entry.keys.others)}
-        names = {name for entry in linked_group for name in (entry.keys.table, entry.keys.other) if name is not None}
         if parts:
-            touched |= dict.fromkeys(names, parts)
+            touched |= dict.fromkeys(names_in(linked_group), parts)
     return touched
 
 
