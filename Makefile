@@ -22,10 +22,12 @@ help:
 install: .venv/installed
 	@$(BIN)/python -m calque.sandbox.install
 
-# Tests run services that the demo does not have.
+# Tests run services that the demo does not have. What Kerberos needs is compiled, where the system has what for.
 .PHONY: install-tests
 install-tests: install
 	@$(BIN)/python -m calque.sandbox.install tests
+	@$(BIN)/python -c 'import gssapi' 2>/dev/null || ! command -v krb5-config >/dev/null \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[kerberos]'
 test prove bench: install-tests
 
 .venv/installed: pyproject.toml constraints.txt
@@ -46,6 +48,17 @@ demo: install
 test: install
 	$(BIN)/python -m pytest tests/unit tests/whole tests/property -n $(WORKERS) --maxschedchunk 1
 	$(BIN)/python -m pytest tests/contract tests/integration -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	@$(MAKE) --no-print-directory left-out
+
+# Says, in one line, which tests lacked something that only the system's administrator can install.
+.PHONY: left-out
+left-out:
+	@left=''; \
+	  { command -v chromium && command -v chromedriver; } >/dev/null \
+	    || left+=' The page in a browser (apt install chromium chromium-driver).'; \
+	  $(BIN)/python -c 'import gssapi' 2>/dev/null \
+	    || left+=' Kerberos (apt install gcc libc6-dev python3-dev libkrb5-dev, then make install-tests).'; \
+	  [ -z "$$left" ] || echo "Left out were tests of:$$left"
 
 lint: install
 	$(BIN)/ruff format --check .
@@ -101,7 +114,7 @@ site: .venv/docs
 constraints:
 	rm -rf .cache/constraints
 	'$(PYTHON)' -m venv .cache/constraints
-	.cache/constraints/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[sandbox,dev,docs,hdfs,clusters,ssh]'
+	.cache/constraints/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[sandbox,dev,docs,hdfs,clusters,kerberos,ssh]'
 	@{ echo '# Made by `make constraints`: the versions that `make install` takes.'; \
 	  .cache/constraints/bin/python -m pip freeze --disable-pip-version-check --exclude-editable; } >constraints.txt
 	rm -rf .cache/constraints

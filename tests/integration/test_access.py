@@ -185,7 +185,7 @@ def test_a_server_with_tls_is_called_by_who_trusts_it(
     assert said.startswith(f"The certificate of the metastore at {uri} is from nobody that calque trusts.")
     said = refusal(HiveLog(client(uri.replace("127.0.0.1", "localhost"), user, login, secrets.tls)).current)
     assert "is for other names" in said
-    with pytest.raises(Unavailable, match="a server that wants TLS, a password or HTTP breaks off like this"):
+    with pytest.raises(Unavailable, match="a server that wants TLS, a password, Kerberos or HTTP breaks off like this"):
         HiveLog(client(uri)).current()
 
 

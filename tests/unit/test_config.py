@@ -14,7 +14,7 @@ from calque.config.secondary_tables import SecondaryTable, amended
 from calque.config.units import seconds, share, size
 from calque.engine.check.findings import Finding, Findings, Severity
 from calque.errors import Refused
-from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
+from calque.model.access import KerberosLogin, MetastoreAccess, PasswordLogin, TokenLogin
 from calque.model.clusters import Clusters
 from calque.model.names import TableName
 from calque.model.policy import Policy, SmallFilesRule
@@ -133,6 +133,9 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "password_file": None,
             "token_env": None,
             "token_file": None,
+            "principal": "",
+            "keytab": "",
+            "service_principal": "",
             "tls": {"ca": "", "certificate": "", "key": "", "verify": True},
             "name": "hq",
             "poll": 0.25,
@@ -397,7 +400,12 @@ def test_a_mistake_in_a_section_is_told(tmp_path: Path, text: str, said: str) ->
     [
         ('user = "two words"', "calque.toml:4: source.user: 'two words' is no user."),
         ('auth = "ldap"', 'calque.toml:4: source.auth: "ldap" is no choice.'),
-        ('auth = "kerberos"', 'calque.toml:4: source: auth = "kerberos" is not built yet.'),
+        ('auth = "kerberos"\nuser = "u"', "calque.toml:5: source: the ticket says who the user is."),
+        ('auth = "kerberos"\nkeytab = "calque.toml"', "calque.toml:5: source: the principal is missing."),
+        ('auth = "kerberos"\nprincipal = "a b"', "calque.toml:5: source.principal: 'a b' is no principal."),
+        ('keytab = "calque.toml"', "calque.toml:4: source: nobody asks for keytab."),
+        ('keytab = "none"', "calque.toml:4: source.keytab: the keytab "),
+        ('service_principal = "hive/_HOST"', "calque.toml:4: source: nobody asks for service_principal."),
         ('auth = "plain"\nuser = "u"', "calque.toml:4: source: the password is missing."),
         ('auth = "plain"\npassword_env = "PW"', "calque.toml:4: source: user is missing."),
         ('password_env = "PW"', "calque.toml:4: source: nobody asks for a password."),
@@ -428,6 +436,7 @@ def test_a_login_that_can_not_be_meant_is_told_before_anything_is_called(
     [
         ("http://hq:9083", "tls = { verify = false }", "source: tls is not for http."),
         ("https://hq:9083", 'auth = "plain"', 'source: auth = "plain" is not for https.'),
+        ("https://hq:9083", 'auth = "kerberos"', 'source: auth = "kerberos" is not for https.'),
         ("https://hq:9083", 'user = "u"\ntoken_env = "PW"', "source: the token says who the user is."),
         ("http://hq:9083, thrift://hq:9083", "", "source: the addresses are of several kinds."),
         ("https://u:p@hq:9083", "", "source.metastore: the address has a user's name in it."),
@@ -455,6 +464,10 @@ def test_access_has_the_login_as_a_reference_and_tls_where_a_key_asks_for_it(
     target = read(tmp_path, over_http).targets["dr"].keys
     assert target.metastore == ("https://dr:443/hms",)
     assert target.access() == MetastoreAccess("", TokenLogin(FileSecret(f"{tmp_path}/token")))
+    by_ticket = read(tmp_path, small(source='auth = "kerberos"\nprincipal = "u@HQ"\nkeytab = "token"'))
+    assert by_ticket.only_source().keys.access() == MetastoreAccess("", KerberosLogin("u@HQ", f"{tmp_path}/token"))
+    of_process = read(tmp_path, small(source='auth = "kerberos"\nservice_principal = "hms/_HOST@HQ"'))
+    assert of_process.only_source().keys.access() == MetastoreAccess("", KerberosLogin("", "", "hms/_HOST@HQ"))
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,10 @@ def pins() -> dict[str, Version]:
 
 def test_the_library_imports_only_what_its_installation_declares() -> None:
     files = [file for file in LIBRARY.rglob("*.py") if not file.is_relative_to(LIBRARY / "sandbox")]
-    assert undeclared([*files, *(ROOT / "jobs").glob("*.py")], ["", "clusters", "hdfs", "iceberg", "ssh"]) == set()
+    assert (
+        undeclared([*files, *(ROOT / "jobs").glob("*.py")], ["", "clusters", "hdfs", "iceberg", "kerberos", "ssh"])
+        == set()
+    )
 
 
 def test_the_sandbox_imports_only_what_its_extra_declares() -> None:
@@ -80,7 +83,7 @@ def test_the_sandbox_imports_only_what_its_extra_declares() -> None:
 
 def test_tests_and_pages_import_only_what_some_extra_declares() -> None:
     files = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").glob("*.py")]
-    assert undeclared(files, ["", "hdfs", "sandbox", "dev", "docs", "ssh"]) == set()
+    assert undeclared(files, ["", "hdfs", "kerberos", "sandbox", "dev", "docs", "ssh"]) == set()
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)

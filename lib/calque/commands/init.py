@@ -21,11 +21,14 @@ metastore = "thrift://127.0.0.1:9083"       # its address; a comma-separated lis
 poll = "250ms"                              # how often capture asks the log for news
 connections = 4                             # calls to the source at a time; so many tables are read at once
 user = ""                                   # who calls the metastore; "" for the operating system's user
-auth = "none"                               # none | plain | kerberos: plain is a password over SASL
+auth = "none"                               # none | plain | kerberos: by a name, a password, or a ticket
 # password_env = "METASTORE_PASSWORD"       # the variable with the password of auth = "plain"
 # password_file = "/etc/calque/password"    # or the file
 # token_env = "METASTORE_TOKEN"             # the variable with a bearer token, for http:// and https://
 # token_file = "/etc/calque/token"          # or the file
+# principal = "calque@EXAMPLE.COM"          # whose ticket, for auth = "kerberos"; that of the process when left out
+# keytab = "/etc/calque/calque.keytab"      # the file with its keys; when left out, tickets that the process has
+# service_principal = "hive/_HOST"          # the metastore's own; _HOST is the host of its address
 tls = {}                                    # any key asks for TLS: { ca = "ca.pem", certificate, key, verify = true }
 pin = "auto"                                # auto | none | hardlink | copy: keep files until every target has them
 pins = ""                                   # where, best on the source's file system; "" for the state folder
@@ -88,11 +91,14 @@ metastore = false                           # whether metastores are told, too (
 [targets.dr]
 metastore = "thrift://127.0.0.1:9084"       # its address; a comma-separated list fails over
 user = ""                                   # who calls it; "" for the operating system's user
-auth = "none"                               # none | plain | kerberos: plain is a password over SASL
+auth = "none"                               # none | plain | kerberos: by a name, a password, or a ticket
 # password_env = "METASTORE_PASSWORD"       # the variable with the password of auth = "plain"
 # password_file = "/etc/calque/password"    # or the file
 # token_env = "METASTORE_TOKEN"             # the variable with a bearer token, for http:// and https://
 # token_file = "/etc/calque/token"          # or the file
+# principal = "calque@EXAMPLE.COM"          # whose ticket, for auth = "kerberos"; that of the process when left out
+# keytab = "/etc/calque/calque.keytab"      # the file with its keys; when left out, tickets that the process has
+# service_principal = "hive/_HOST"          # the metastore's own; _HOST is the host of its address
 tls = {}                                    # any key asks for TLS: { ca = "ca.pem", certificate, key, verify = true }
 warehouse = "file:///data/dr"               # where its files lie: outside its metastore's own warehouse directories
 include = ["*.*"]                           # database.table globs, or /regular expressions/: ["sales.*", "hr.staff"]
@@ -129,7 +135,7 @@ storage = {}                                # for what lies below warehouse, ext
 # lease = "30s"                             # as in a target
 # storage = {}                              # for files of the local catalog
 # [remotes.credentials.far]                 # for links with 'calque.remote.credentials' = 'far'
-# user = "calque"                           # and auth, password_env, token_env, tls …
+# user = "calque"                           # and auth, password_env, token_env, principal, keytab, tls …
 
 # One section for each channel of notices, which tells a message broker what happens; none by default.
 # [notices.bus]

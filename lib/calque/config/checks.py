@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Strict, ValidationInfo
@@ -33,6 +34,7 @@ LOGIN_EXAMPLE = 'Write { user = "calque", password_env = "REGISTRY_PASSWORD" }'
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 OBJECT = re.compile(r"(\w+)(?:\.([\w/-]+))?", re.ASCII)
 USER = re.compile(r"[^\s\x00-\x1f\x7f]{1,256}")
+PRINCIPAL = re.compile(r"[^\s/@]{1,128}(/[^\s/@]{1,256})?(@[^\s/@]{1,256})?")
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 ENDPOINT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 
@@ -198,6 +200,13 @@ def _user(text: str) -> str:
     return text
 
 
+def _principal(text: str) -> str:
+    if text and not PRINCIPAL.fullmatch(text):
+        why = "It has one or two parts, and may have a realm"
+        raise Refused(f"{text!r} is no principal", why, 'Write e.g. "calque@EXAMPLE.COM", or "hive/_HOST@EXAMPLE.COM"')
+    return text
+
+
 def _optional_endpoint(text: object) -> Endpoint | None:
     """None for an empty text."""
     if not isinstance(text, str):
@@ -249,6 +258,18 @@ def _folder(text: str, info: ValidationInfo) -> str:
 def _optional_file(text: str, info: ValidationInfo) -> str:
     """Absolute; a relative path is relative to the configuration."""
     return places.absolute(base_folder(info) / text) if text else ""
+
+
+def _keytab(text: str, info: ValidationInfo) -> str:
+    """As `_optional_file`, and it can be read."""
+    path = _optional_file(text, info)
+    try:
+        if path:
+            Path(path).open("rb").close()
+    except OSError as error:
+        todo = "Export one there, readable by calque's user alone"
+        raise WrongError(Refused(f"the keytab {path} can't be read", error.strerror or str(error), todo)) from None
+    return path
 
 
 def _renames(renames: Mapping[str, str]) -> Mapping[str, str]:
@@ -321,6 +342,7 @@ def _librdkafka(options: Options) -> Options:
 
 Name = Annotated[str, AfterValidator(with_pydantic_errors(_source_name))]
 OptionalName = Annotated[str, AfterValidator(with_pydantic_errors(_optional_source_name))]
+Principal = Annotated[str, AfterValidator(with_pydantic_errors(_principal))]
 User = Annotated[str, AfterValidator(with_pydantic_errors(_user))]
 Duration = Annotated[float, BeforeValidator(with_pydantic_errors(units.seconds))]
 PositiveDuration = Annotated[Duration, AfterValidator(with_pydantic_errors(_positive))]
@@ -343,6 +365,7 @@ Registry = Annotated[str, AfterValidator(with_pydantic_errors(_registry))]
 Topic = Annotated[str, AfterValidator(with_pydantic_errors(_topic))]
 Location = Annotated[str, AfterValidator(_location)]
 OptionalLocation = Annotated[str, AfterValidator(_optional_location)]
+Keytab = Annotated[str, AfterValidator(_keytab)]
 OptionalFile = Annotated[str, AfterValidator(_optional_file)]
 Folder = Annotated[str, AfterValidator(_folder)]
 Patterns = Annotated[tuple[Annotated[str, AfterValidator(with_pydantic_errors(_pattern))], ...], Strict(False)]

@@ -15,6 +15,7 @@ from calque.config.checks import (
     Duration,
     Folder,
     KafkaOptions,
+    Keytab,
     Location,
     Metastores,
     Name,
@@ -25,6 +26,7 @@ from calque.config.checks import (
     Patterns,
     PositiveDuration,
     Prefixes,
+    Principal,
     Properties,
     Registry,
     RegistryOptions,
@@ -47,7 +49,7 @@ from calque.config.pydantic_errors import WrongError, with_pydantic_errors
 from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
 from calque.core.patterns import matches, parse_pattern
 from calque.errors import Refused
-from calque.model.access import Login, MetastoreAccess, NoLogin, PasswordLogin, TokenLogin
+from calque.model.access import HIVE_SERVICE, KerberosLogin, Login, MetastoreAccess, NoLogin, PasswordLogin, TokenLogin
 from calque.model.names import TableName
 from calque.model.policy import SmallFilesRule
 from calque.model.secrets import Secret
@@ -94,6 +96,9 @@ class MetastoreSection(Section):
     password_file: SecretFile = None
     token_env: SecretVariable = None
     token_file: SecretFile = None
+    principal: Principal = ""
+    keytab: Keytab = ""
+    service_principal: Principal = ""
     tls: TlsSection = Field(default_factory=dict, validate_default=True)
 
     @model_validator(mode="after")
@@ -110,9 +115,14 @@ class MetastoreSection(Section):
 
     def access(self) -> MetastoreAccess:
         """As whom, and how, the metastore is called."""
-        password, token = self.password(), self.token()
-        login: Login = PasswordLogin(password) if password else TokenLogin(token) if token else NoLogin()
-        return MetastoreAccess(self.user, login, self.tls.tls() if self.tls.model_fields_set else None)
+        return MetastoreAccess(self.user, self._login(), self.tls.tls() if self.tls.model_fields_set else None)
+
+    def _login(self) -> Login:
+        if self.auth == "kerberos":
+            return KerberosLogin(self.principal, self.keytab, self.service_principal or HIVE_SERVICE)
+        if password := self.password():
+            return PasswordLogin(password)
+        return TokenLogin(token) if (token := self.token()) else NoLogin()
 
 
 class Source(MetastoreSection):

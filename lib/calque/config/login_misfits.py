@@ -20,8 +20,11 @@ def misfits(section: MetastoreSection) -> Iterator[tuple[str, Refused]]:
         why = "User, login and TLS are the same for all of them"
         yield "metastore", Refused("the addresses are of several kinds", why, "Write them all with one scheme")
     if section.auth == "kerberos":
-        what = 'auth = "kerberos" is not built yet'
-        yield "auth", Refused(what, "This version knows passwords, tokens and TLS", 'Write auth = "plain" or "none"')
+        yield from kerberos_misfits(section, scheme)
+    for key in ("principal", "keytab", "service_principal"):
+        if getattr(section, key) and section.auth != "kerberos":
+            why = 'Only auth = "kerberos" does'
+            yield key, Refused(f"nobody asks for {key}", why, "Write that, or remove it")
     if section.auth == "plain" and scheme != "thrift":
         todo = "Give a token by token_env or token_file"
         yield "auth", Refused(f'auth = "plain" is not for {scheme}', "Over HTTP servers take tokens", todo)
@@ -41,3 +44,14 @@ def misfits(section: MetastoreSection) -> Iterator[tuple[str, Refused]]:
         yield "user", Refused("the token says who the user is", "The server takes no other word", "Remove user")
     if section.tls.model_fields_set and scheme == "http":
         yield "tls", Refused("tls is not for http", "Such addresses are without TLS", "Write https:// in metastore")
+
+
+def kerberos_misfits(section: MetastoreSection, scheme: str) -> Iterator[tuple[str, Refused]]:
+    if scheme != "thrift":
+        todo = "Give a token by token_env or token_file"
+        yield "auth", Refused(f'auth = "kerberos" is not for {scheme}', "Over HTTP servers take tokens", todo)
+    if section.user:
+        yield "user", Refused("the ticket says who the user is", "The server takes no other word", "Remove user")
+    if section.keytab and not section.principal:
+        todo = 'Write principal = "calque@EXAMPLE.COM"; `klist -k` says which the keytab has'
+        yield "keytab", Refused("the principal is missing", "A keytab may have the keys of several", todo)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
-from calque.config.checks import OptionalFile, OptionalLocation, OptionTable, PositiveDuration, User
+from calque.config.checks import Keytab, OptionalFile, OptionalLocation, OptionTable, PositiveDuration, Principal, User
 from calque.config.keys import Journal, MetastoreSection, Section, Source, Target, TlsSection
 from calque.config.login_misfits import misfits
 from calque.config.places import metastores
@@ -33,6 +33,9 @@ class Credentials(Section):
     password_file: SecretFile = None
     token_env: SecretVariable = None
     token_file: SecretFile = None
+    principal: Principal = ""
+    keytab: Keytab = ""
+    service_principal: Principal = ""
     tls: TlsSection = Field(default_factory=dict, validate_default=True)
     private_keys: Annotated[tuple[OptionalFile, ...], Strict(False)] = ()
     known_hosts: OptionalFile = ""

@@ -92,8 +92,9 @@ def one_secret(name: str, variable: VariableSecret | None, file: FileSecret | No
 
 
 def secret_files(sections: Iterable[BaseModel]) -> Iterator[FileSecret]:
-    """The files of secrets that sections name, in keys and in tables of options, each once."""
-    values = [value for section in sections for _, value in section]
+    """The files of secrets that sections name, keytabs among them, in keys and in tables of options, each once."""
+    keys = [(key, value) for section in sections for key, value in section]
+    values = [FileSecret(value) if key == "keytab" and value else value for key, value in keys]
     options = [option for value in values if isinstance(value, Mapping) for option in value.values()]
     yield from dict.fromkeys(value for value in (*values, *options) if isinstance(value, FileSecret))
 

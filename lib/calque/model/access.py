@@ -10,6 +10,9 @@ from calque.errors import Refused
 from calque.model.secrets import Secret
 from calque.model.tls import Tls
 
+HIVE_SERVICE = "hive/_HOST"
+"""The principal of most metastores."""
+
 
 @dataclass(frozen=True, slots=True)
 class NoLogin:
@@ -28,6 +31,31 @@ class TokenLogin:
     """A bearer token (JWT) over HTTP: whom it speaks of is the user."""
 
     token: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class KerberosLogin:
+    """SASL GSSAPI over Thrift: a ticket of Kerberos, whose client principal is the user.
+
+    principal: whose ticket; empty for that of the process. keytab: path of the file with the principal's keys, by which
+    tickets are got; empty for those that the process has. service_principal: the server's, with `_HOST` for the host
+    of its address; without a realm that of the host, as krb5.conf has it, else the client's.
+    """
+
+    principal: str = ""
+    keytab: str = ""
+    service_principal: str = HIVE_SERVICE
+
+    def service_at(self, host: str) -> str:
+        """The principal of the server at that host."""
+        name, _, realm = self.service_principal.partition("@")
+        first, *others = name.split("/")
+        parts = (first, *(host.lower() if other == "_HOST" else other for other in others))
+        return f"{'/'.join(parts)}@{realm}"
+
+    def short_name(self) -> str:
+        """The user as servers call him that map no names; empty for the ticket of the process."""
+        return self.principal.partition("@")[0].partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +93,7 @@ class SshRoute:
         return self.keys[number] if len(self.keys) > 1 else self.keys[0]
 
 
-Login = NoLogin | PasswordLogin | TokenLogin
+Login = NoLogin | PasswordLogin | TokenLogin | KerberosLogin
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,9 @@ def _serve(gateway: JavaGateway, port: int, settings: MetastoreSettings) -> None
     options = thrift.server.TThreadPoolServer.Args(_listening(gateway, configuration, port))
     set_field(options, "minWorkerThreads", _WORKER_THREADS[0])
     set_field(options, "maxWorkerThreads", _WORKER_THREADS[1])
-    if hive.conf.MetastoreConf.getBoolVar(configuration, hive.conf.MetastoreConf.ConfVars.EXECUTE_SET_UGI):
+    if settings.kerberos is not None:
+        _ask_for_tickets(gateway, configuration, handler, options)
+    elif hive.conf.MetastoreConf.getBoolVar(configuration, hive.conf.MetastoreConf.ConfVars.EXECUTE_SET_UGI):
         options.processor(hive.TUGIBasedProcessor(handler))
         transports = java.lang.Class.forName(
             "org.apache.hadoop.hive.metastore.security.TUGIContainingTransport$Factory"
@@ -76,6 +78,20 @@ def _serve(gateway: JavaGateway, port: int, settings: MetastoreSettings) -> None
     # `EventHandler` makes a Runnable of any method, so that the JVM needs no class of ours.
     runnable = java.beans.EventHandler.create(java.lang.Class.forName("java.lang.Runnable"), server, "serve")
     java.lang.Thread(runnable).start()
+
+
+def _ask_for_tickets(gateway: JavaGateway, configuration: Any, handler: Any, options: Any) -> None:
+    """As HiveMetaStore does it with Kerberos, but for delegation tokens."""
+    hive: Any = gateway.jvm.org.apache.hadoop.hive.metastore
+    text, names = hive.conf.MetastoreConf.getVar, hive.conf.MetastoreConf.ConfVars
+    bridge = hive.security.HadoopThriftAuthBridge.getBridge().createServer(
+        text(configuration, names.KERBEROS_KEYTAB_FILE),
+        text(configuration, names.KERBEROS_PRINCIPAL),
+        text(configuration, names.CLIENT_KERBEROS_PRINCIPAL),
+    )
+    protection = hive.utils.MetaStoreUtils.getMetaStoreSaslProperties(configuration, False)
+    options.transportFactory(bridge.createTransportFactory(protection))
+    options.processor(bridge.wrapProcessor(hive.api.ThriftHiveMetastore.Processor(handler)))
 
 
 def _listening(gateway: JavaGateway, configuration: Any, port: int) -> Any:

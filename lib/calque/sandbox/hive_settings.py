@@ -26,6 +26,15 @@ logger.metastore.level = info
 
 
 @dataclass(frozen=True, slots=True)
+class KerberosService:
+    """How a server proves who it is: its principal, the keytab with its keys, and the krb5.conf of Java."""
+
+    principal: str
+    keytab: Path
+    configuration: Path
+
+
+@dataclass(frozen=True, slots=True)
 class MetastoreSettings:
     """What kind of metastore to run.
 
@@ -36,6 +45,7 @@ class MetastoreSettings:
     cleaner_interval: seconds between the removals.
     http: 4.2.0 only: Thrift in HTTP's requests.
     keystore: a PKCS12 file with a certificate and its key, and the file's password, for TLS.
+    kerberos: 3.1.3 only: for servers that take tickets alone.
     proxy_users: who has proxy privilege, and so may read the log.
     extra: further properties, which win over all others.
     """
@@ -49,6 +59,7 @@ class MetastoreSettings:
     cleaner_interval: float = 1.0
     http: bool = False
     keystore: tuple[Path, str] | None = None
+    kerberos: KerberosService | None = None
     proxy_users: tuple[str, ...] = field(default_factory=lambda: (MetastoreAccess().user_name(),))
     extra: Mapping[str, str] = field(default_factory=dict)
 
@@ -117,6 +128,17 @@ def _common(settings: MetastoreSettings, directory: Path) -> dict[str, str]:
             "metastore.keystore.password": password,
             "metastore.keystore.type": "PKCS12",
             "metastore.keymanagerfactory.algorithm": "SunX509",
+        }
+    if settings.kerberos is not None:
+        common |= {
+            "hadoop.security.authentication": "kerberos",
+            # Users of all realms go by the first part of their principals.
+            "hadoop.security.auth_to_local": "RULE:[1:$1] RULE:[2:$1]",
+            # The system has no such user.
+            "hadoop.user.group.static.mapping.overrides": f"{settings.kerberos.principal.partition('/')[0]}=hadoop",
+            "metastore.sasl.enabled": "true",
+            "metastore.kerberos.keytab.file": str(settings.kerberos.keytab),
+            "metastore.kerberos.principal": settings.kerberos.principal,
         }
     if not settings.stock:
         common["metastore.stats.autogather"] = "false"

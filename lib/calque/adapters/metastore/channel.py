@@ -21,7 +21,7 @@ from calque.adapters.metastore.logins import LONGEST_REASON, bearer_headers, log
 from calque.adapters.metastore.weighed import LimitedTransport
 from calque.core.link_permission import is_near
 from calque.errors import AccessRefused, Refused
-from calque.model.access import MetastoreAccess, PasswordLogin, SshRoute, TokenLogin
+from calque.model.access import KerberosLogin, MetastoreAccess, PasswordLogin, SshRoute, TokenLogin
 from calque.model.secrets import refusals_of_access
 from calque.model.tls import Tls, reason
 
@@ -71,19 +71,23 @@ class SocketChannel:
     """Thrift over a socket."""
 
     def __init__(self, address: Address, access: MetastoreAccess, seconds: float) -> None:
-        self.address, self.user = address, access.user_name()
+        self.address = address
+        self.user = "" if isinstance(access.login, KerberosLogin) else access.user_name()
         self._socket = connected(address, access, seconds)
         under = TSocket()
         under.setHandle(self._socket)
         self._limited = LimitedTransport(under)
         self.transport: Any = self._limited
-        if isinstance(access.login, PasswordLogin):
-            try:
-                self.transport = log_in(self._limited, address, self.user, access.login)
-                self.user = ""
-            except BaseException:
-                self.close()
-                raise
+        try:
+            match access.login:
+                case PasswordLogin() as login:
+                    self.transport = log_in(self._limited, address, self.user, login)
+                    self.user = ""
+                case KerberosLogin() as login:
+                    self.transport = by_ticket(self._limited, address, login)
+        except BaseException:
+            self.close()
+            raise
 
     def begin(self, seconds: float, max_bytes: int | None) -> None:
         self._socket.settimeout(seconds)
@@ -245,6 +249,17 @@ def _through(route: SshRoute, address: Address, seconds: float, connect: Connect
     made = through(route, address.host, address.port, seconds, connect, far_only=far_only)
     made.settimeout(seconds)
     return made
+
+
+def by_ticket(limited: LimitedTransport, address: Address, login: KerberosLogin) -> Any:
+    """Raises `Refused` where the extra `kerberos` is not installed, too."""
+    try:
+        from calque.adapters.metastore import kerberos
+    except ImportError as error:
+        what = "Kerberos needs a package that is not installed, or the system's library of it"
+        todo = "apt install gcc libc6-dev python3-dev libkrb5-dev, and pip install 'calque[kerberos]'"
+        raise Refused(what, str(error), todo) from error
+    return kerberos.log_in(limited, address, login)
 
 
 CERTIFICATE_PROBLEMS = {

@@ -206,7 +206,7 @@ class Connection:
 
     def unanswered(self) -> str:
         """What may have been wrong from the beginning."""
-        return "" if self._answered else "; a server that wants TLS, a password or HTTP breaks off like this"
+        return "" if self._answered else "; a server that wants TLS, a password, Kerberos or HTTP breaks off like this"
 
     def _set_user(self) -> None:
         """The server takes all calls of the connection for the user's. One that does not know users serves everybody

@@ -9,7 +9,7 @@ from calque.adapters.metastore.client import Client, ServerFailed
 from calque.adapters.metastore.messages import GET_CURRENT_EVENT_ID, GET_DATABASE, Fault
 from calque.adapters.metastore.server_settings import setting
 from calque.errors import AccessRefused
-from calque.model.access import NoLogin, TokenLogin
+from calque.model.access import KerberosLogin, NoLogin, TokenLogin
 
 AUTHORIZATION = "hive.metastore.event.db.notification.api.auth"
 SET_UGI = "hive.metastore.execute.setugi"
@@ -39,6 +39,8 @@ def caller(client: Client) -> tuple[str, str]:
     access = client.access
     if isinstance(access.login, TokenLogin):
         return "the user of the token", "USER"
+    if isinstance(access.login, KerberosLogin):
+        return access.login.principal or "the user of the ticket", access.login.short_name() or "USER"
     is_http = client.addresses[0].scheme != "thrift"
     if isinstance(access.login, NoLogin) and (is_http or setting(client, SET_UGI).lower() == "true"):
         return access.user_name(), access.user_name()

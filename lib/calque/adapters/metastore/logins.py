@@ -63,7 +63,7 @@ SENT = SentSecrets()
 """By this process."""
 
 
-class PlainTransport(TSaslClientTransport):  # type: ignore[misc]
+class NegotiatedTransport(TSaslClientTransport):  # type: ignore[misc]
     """Thrift's own, that keeps the server's last word in the negotiation."""
 
     said: tuple[int, bytes] | None = None
@@ -73,6 +73,13 @@ class PlainTransport(TSaslClientTransport):  # type: ignore[misc]
         self.said = answer
         return answer
 
+    def refusal(self) -> str | None:
+        """Why the server ended the negotiation; None where it did not."""
+        match self.said:
+            case ((TSaslClientTransport.BAD | TSaslClientTransport.ERROR), bytes(said)):
+                return printable(said[:LONGEST_REASON]) or "It gives no reason"
+        return None
+
 
 def log_in(limited: LimitedTransport, address: Address, user: str, login: PasswordLogin) -> Any:
     """The transport of a connection on which the server knows the user. Raises `AccessRefused` where it does not take
@@ -81,17 +88,15 @@ def log_in(limited: LimitedTransport, address: Address, user: str, login: Passwo
     with SENT.trial(address, user, password):
         if (why := SENT.why_refused(address, user, password)) is not None:
             raise refused_password(address, user, login, why)
-        transport = PlainTransport(
+        transport = NegotiatedTransport(
             limited, address.host, SERVICE, "PLAIN", max_frame_size=LONGEST_FRAME, username=user, password=password
         )
         try:
             transport.open()
         except TTransportException as error:
-            match transport.said:
-                case ((PlainTransport.BAD | PlainTransport.ERROR), bytes(said)):
-                    why = printable(said[:LONGEST_REASON]) or "It gives no reason"
-                    SENT.note_refused(address, user, password, why)
-                    raise refused_password(address, user, login, why) from None
+            if (why := transport.refusal()) is not None:
+                SENT.note_refused(address, user, password, why)
+                raise refused_password(address, user, login, why) from None
             raise ConnectionError(f'{error} (does it take passwords? auth = "plain" asks for it)') from error
         finally:
             transport.sasl.dispose()
