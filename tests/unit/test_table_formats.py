@@ -1,5 +1,4 @@
-"""Tables of the state, and the folder of its records, say which format they have. Newer ones are refused, and those that
-are older by two."""
+"""Tables of the state, and the folder of its records, say which format they have; some formats are refused."""
 
 from __future__ import annotations
 
