@@ -775,14 +775,18 @@ def test_executors_use_the_pool_that_is_asked_for(session: SparkSession, tmp_pat
     assert "copies" in pools
 
 
-def test_bins_are_given_up_soon_after_calque_ends_whatever_they_are_at(session: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bins", [1, 6])
+def test_bins_are_given_up_soon_after_calque_ends_whatever_they_are_at(
+    bins: int, session: SparkSession, tmp_path: Path
+) -> None:
+    """Some of many have not begun."""
     source = tmp_path / "source"
     source.write_bytes(b"x" * (64 << 20))
     slow = FileStorage(terms=CopyTerms(bandwidth=1 << 20))
     began = time.monotonic()
     storage = SparkStorage(slow, lambda: session, FORCED, lambda: time.monotonic() > began + 1)
     with pytest.raises(Unavailable, match="calque ends"):
-        storage.copy([described(source, tmp_path / "t")])
+        storage.copy([described(source, tmp_path / "t" / str(number)) for number in range(bins)])
     assert time.monotonic() - began < 20
 
 

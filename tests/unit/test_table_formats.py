@@ -1,4 +1,4 @@
-"""Every Delta table of the state says which format its rows have, and a newer one is refused."""
+"""Tables of the state, and the folder of its records, say which format they have; some formats are refused."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import FORMAT, RangedTable, format_of
 from calque.cli import main
 from calque.config import load
+from calque.core.state_formats import require_known_format
 from calque.errors import Refused
 from calque.streams.job import require_known_ledgers
 from calque.wiring.wiring import Wiring
@@ -62,6 +63,28 @@ def test_a_handle_that_is_open_refuses_what_a_newer_calque_writes_meanwhile(tmp_
         old.snapshot()
     with pytest.raises(Refused):
         append(old)
+
+
+def test_a_format_two_numbers_back_is_refused_with_the_way(tmp_path: Path) -> None:
+    append(table(tmp_path, 1))
+    assert format_of(table(tmp_path, 2).snapshot()) == 1
+    skipping = table(tmp_path, 3)
+    with pytest.raises(
+        Refused,
+        match=r"has format 1\. An older calque has written it; this one takes over format 2 and no older one\. "
+        r"Let a version that writes format 2 go on with it first",
+    ):
+        skipping.snapshot()
+    with pytest.raises(Refused):
+        append(skipping)
+    append(table(tmp_path, 2))
+    append(skipping)
+    assert format_of(skipping.snapshot()) == 3
+
+
+@pytest.mark.parametrize(("number", "newest"), [(1, 1), (1, 2), (2, 2), (2, 3)])
+def test_the_newest_format_and_the_one_before_are_taken(number: int, newest: int) -> None:
+    require_known_format("This", number, newest)
 
 
 PARTS: dict[str, Callable[[str], object]] = {
@@ -132,3 +155,25 @@ def test_a_run_that_is_refused_for_that_ends_with_65(configuration: str) -> None
     words = [sys.executable, "-m", "calque.cli", "run", "-c", configuration]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, "A newer calque has written it" in done.stderr) == (65, True)
+
+
+def test_a_run_begins_nothing_in_a_folder_whose_records_a_newer_calque_has_written(configuration: str) -> None:
+    folder = Wiring(load(configuration)).folder
+    folder.control.put("identity", {"id": "1", "format": NEWER})
+    words = [sys.executable, "-m", "calque.cli", "run", "-c", configuration]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, f"/state has format {NEWER}. A newer calque has written it" in done.stderr) == (65, True)
+    assert not {"locks", "journal", "ledgers"}.intersection(path.name for path in folder.path.iterdir())
+
+
+def test_no_command_writes_at_a_target_from_such_a_folder(configuration: str) -> None:
+    folder = Wiring(load(configuration)).folder
+    folder.control.put("identity", {"id": "1", "format": NEWER})
+    with pytest.raises(Refused, match="A newer calque has written it"):
+        folder.identity()
+
+
+def test_a_folder_that_does_not_say_its_format_has_the_first_one(configuration: str) -> None:
+    folder = Wiring(load(configuration)).folder
+    folder.control.put("identity", {"id": "1"})
+    assert folder.identity() == "1"

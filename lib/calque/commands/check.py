@@ -16,24 +16,26 @@ if TYPE_CHECKING:
     from calque.wiring.wiring import Wiring
 
 
-@click.command("check", epilog=examples("calque check", "calque check -c /etc/calque/dr.toml --json"))
+@click.command("check", epilog=examples("calque check", "calque check -c dr.toml --master spark://hq:7077 --json"))
+@click.option("--master", metavar="URL", default="", help="What spark-submit is told: where Spark's tasks will run.")
 @shared
 @click.pass_obj
-def command(settings: CommandSettings) -> int:
+def command(settings: CommandSettings, master: str) -> int:
     """Validate the configuration and the world.
 
     Looks at metastores, the log's listener, permissions, storage, compare-and-swap, tables that can't be replicated and
-    shared or nested locations; prints what is wrong and how to mend it. Exit 75 when something can't be reached, 65
+    shared or nested locations; prints what is wrong and how to mend it. With --master of a cluster also which places
+    have to be on storage that its machines share. Exit 75 when something can't be reached, 65
     when something must be changed.
     """
-    return run(settings, settings.load_any())
+    return run(settings, settings.load_any(), master)
 
 
-def run(settings: CommandSettings, config: Config) -> int:
+def run(settings: CommandSettings, config: Config, master: str = "") -> int:
     from calque.commands.output import print_json
     from calque.errors import Refused, Unavailable, print_error
 
-    findings = look(config)
+    findings = look(config, master)
     if settings.json:
         print_json({"ok": findings.ok, "findings": findings.entries})
     else:
@@ -47,13 +49,14 @@ def run(settings: CommandSettings, config: Config) -> int:
     return 0
 
 
-def look(config: Config) -> Findings:
-    """Check the world of a configuration."""
+def look(config: Config, master: str = "") -> Findings:
+    """Check the world of a configuration, whose jobs run on that master of Spark's."""
     from calque.clusters.matching import check_clusters
     from calque.config.conflicts import unsupported
     from calque.done.sets import DoneSets
     from calque.engine.check.check import check
     from calque.engine.check.findings import Findings
+    from calque.engine.check.shared_storage import runs_elsewhere
     from calque.engine.check.sides import Source
     from calque.errors import CalqueError
     from calque.wiring.storage_probes import state_probe
@@ -77,6 +80,7 @@ def look(config: Config) -> Findings:
             allow_weak_log=keys.allow_weak_log,
             why_not_linked=source_wiring.why_not_linked if keys.pin == "auto" else None,
             why_no_lifetime=DoneSets(wiring).why_no_lifetime,
+            shared_storage=runs_elsewhere(master),
         )
         found = check(source, [target_of(wiring, target) for target in config.targets_of(name)])
         look_at_journal(source_wiring, found)
@@ -85,11 +89,27 @@ def look(config: Config) -> Findings:
         state_probe(config.state)
     except CalqueError as error:
         findings.refused("state", error)
+    if runs_elsewhere(master):
+        look_at_shared_storage(config, findings)
     look_at_remotes(wiring, findings)
     look_at_secrets(config, findings)
     look_at_channels(wiring, findings)
     look_at_endpoint(wiring, findings)
     return findings
+
+
+def look_at_shared_storage(config: Config, findings: Findings) -> None:
+    """What the configuration has on disks that other machines may not see."""
+    from calque.config.secret_keys import secret_files
+    from calque.engine.check.shared_storage import check_secrets, check_state, check_warehouse
+
+    check_state(config.state.table_folder(), findings)
+    for name, target in config.targets.items():
+        keys = target.keys
+        if target.admission().copies_some:
+            locations = dict.fromkeys((keys.warehouse, keys.external_base, *keys.locations.values()))
+            check_warehouse(f"target {name}", filter(None, locations), findings)
+    check_secrets([str(file.path) for file in secret_files(config.sections())], findings)
 
 
 def look_at_remotes(wiring: Wiring, findings: Findings) -> None:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+STATE_FORMAT = 1
+"""Of the control records and their places; tables say their formats themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourcePlaces:

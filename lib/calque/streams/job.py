@@ -59,6 +59,7 @@ def run_job(
     require_known_failpoint()
     for refusal in unsupported(wiring.config):
         raise refusal
+    wiring.folder.require_known_format()
     with Roles(wiring.state) as held_roles:
         wiring, targets = following_links(wiring, targets, held_roles, stopping, capture, reread)
         if not held_roles.take(roles(wiring.config, wiring.sources if capture else (), targets), stopping):
@@ -116,7 +117,8 @@ def following_links(
 
 
 def require_known_ledgers(wiring: Wiring, targets: Sequence[str]) -> None:
-    """`Refused` where a newer calque has written a target's ledger. One that does not answer is waited for later."""
+    """`Refused` where a target's ledger has a format that this calque does not take over. One that does not answer is
+    waited for later."""
     for name in targets:
         with suppress(Unavailable):
             wiring.ledger(name).require_known_format()

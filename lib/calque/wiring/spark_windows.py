@@ -29,6 +29,7 @@ SHARES_PER_CORE = 3
 """Hot tables make shares unequal; with several for each core none waits long for another."""
 PIECE = 200_000
 """Rows that are read at a time."""
+DESCRIPTION = "spark.job.description"
 ON_DRIVER = sorted(kind.value for kind in {*BESIDE, EventKind.RENAME_TABLE, EventKind.UNKNOWN})
 
 
@@ -59,6 +60,8 @@ class SparkSpread:
         context = self.session().sparkContext
         shares = context.defaultParallelism * SHARES_PER_CORE
         opening = self.opening
+        outer = context.getLocalProperty(DESCRIPTION)
+        context.setJobDescription(f"calque: prepare events {cut.span.after + 1} to {cut.span.upto} in {shares} shares")
         tasks = context.parallelize(range(shares), shares)
         try:
             groups_of_shares = tasks.map(lambda number: prepared_share(opening, cut, links, number, shares)).collect()
@@ -66,6 +69,8 @@ class SparkSpread:
             raise rebuilt(str(error)) or Unavailable(
                 "Spark could not prepare a window", str(error)[:500], "Look at Spark's log; it is tried again"
             ) from error
+        finally:
+            context.setLocalProperty(DESCRIPTION, outer)  # type: ignore[arg-type]
         return driver_entries, in_order(groups_of_shares)
 
 

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from calque.adapters.control import ControlGaps, ControlStore, locked, unavailable
 from calque.adapters.files.options import delta_options
 from calque.adapters.spark.watch import bump, touch
 from calque.config.keys import State
+from calque.core.state_formats import FIRST_FORMAT, require_known_format
 from calque.engine.failpoints import FailpointGuard
 from calque.model.secrets import Options
-from calque.model.state_places import wake_file
+from calque.model.state_places import STATE_FORMAT, wake_file
 from calque.ports import Gaps
 
 
@@ -53,13 +55,22 @@ class StateFolder:
             yield
 
     def identity(self) -> str:
-        """The folder's own name, made when it is first asked for."""
+        """The folder's own name, made when it is first asked for, with the format of its records. Raises as
+        `require_known_format`."""
+        self.require_known_format()
         with self.lock("locks/identity.lock", "identity"):
             record = self.control.read("identity")
             if record is None:
-                record = {"id": uuid4().hex}
+                record = {"id": uuid4().hex, "format": STATE_FORMAT}
                 self.control.put("identity", record)
         return str(record["id"])
+
+    def require_known_format(self) -> None:
+        """`Refused` where a newer calque has written the folder's records, or one that is older by two formats."""
+        record: Any = self.control.read("identity")
+        if record is not None:
+            number = int(record.get("format", FIRST_FORMAT))
+            require_known_format(f"The state folder {self.path}", number, STATE_FORMAT)
 
     def wake_file(self, query: str) -> Path:
         return self.path / wake_file(query)

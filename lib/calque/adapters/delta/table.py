@@ -46,7 +46,8 @@ from calque.adapters.delta.snapshot import (
     small_run,
     without_statistics,
 )
-from calque.errors import Refused, Unavailable
+from calque.core.state_formats import FIRST_FORMAT, require_known_format
+from calque.errors import Unavailable
 from calque.model.secrets import Options, outdated, revealed, versions
 
 PROPERTIES = {
@@ -56,7 +57,6 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
 FORMAT = "format"
-FIRST_FORMAT = 1
 LINGER_SECONDS = 600
 """So long a file that was merged away stays for readers who have not noticed."""
 ATTEMPTS = 30
@@ -77,7 +77,7 @@ class RangedTable:
     closed when pickled. Safe from several threads.
 
     Every method may raise `Unavailable`, after which it is unknown of a commit whether it was made, and `Refused` where
-    a newer calque has written the table."""
+    a newer calque has written the table, or one that is older by two formats."""
 
     def __init__(
         self,
@@ -121,17 +121,13 @@ class RangedTable:
                 self._catch_up()
             except (DeltaError, OSError) as error:
                 raise self._unavailable("read", error) from error
-            self._require_known_format(self._snapshot.marks)
+            self._require_known_format(self._snapshot)
             return self._snapshot
 
-    def _require_known_format(self, marks: Mapping[str, int]) -> None:
-        number = marks.get(FORMAT, FIRST_FORMAT)
-        if number > self._format:
-            raise Refused(
-                f"The table {self.location} has format {number}",
-                f"A newer calque has written it; this one knows formats up to {self._format}",
-                "Use that version, or a later one",
-            )
+    def _require_known_format(self, snapshot: Snapshot) -> None:
+        # One that was made and has no commit yet says nothing.
+        if snapshot.files or FORMAT in snapshot.marks:
+            require_known_format(f"The table {self.location}", format_of(snapshot), self._format)
 
     def commit(self, decide: Callable[[Snapshot], Change | None]) -> Snapshot:
         """Apply what `decide` makes of the newest version, atomically and on exactly that version. `decide` is called
@@ -332,7 +328,7 @@ class RangedTable:
                 time.sleep(0.005 * attempt)
             else:
                 known_marks = {name: number for name, number in marks.items() if number is not None}
-                self._require_known_format(known_marks)
+                self._require_known_format(Snapshot(handle.version(), (), known_marks))
                 files = in_order(self._known(row) for row in adds)
                 self._snapshot, self._handle = Snapshot(handle.version(), files, known_marks), handle
                 return

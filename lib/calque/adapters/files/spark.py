@@ -233,8 +233,10 @@ class SparkStorage:
                 given_up.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 context.cancelJobGroup(group)
-                # A thread that was about to begin its job may have done so since.
-                while wait(futures, LOOK_SECONDS).not_done:
+                # A thread that was about to begin its job may have done so since. Nobody waits for what was cancelled
+                # before any thread had it: `wait` does not count that as done.
+                begun = [future for future in futures if not future.cancelled()]
+                while wait(begun, LOOK_SECONDS).not_done:
                     context.cancelJobGroup(group)
                 raise
         return results

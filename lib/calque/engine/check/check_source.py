@@ -13,6 +13,7 @@ from calque.engine.check.check_log import check_log
 from calque.engine.check.check_marks import check_marks
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.kept_files import check_kept_files
+from calque.engine.check.shared_storage import check_tables
 from calque.engine.check.sides import Source
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Table, is_view, location_of
@@ -49,6 +50,8 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
         }
         if copied_tables:
             check_readable(source.storage, copied_tables, findings)
+            if source.shared_storage:
+                check_tables(copied_tables.items(), findings)
             if source.server is not None:
                 check_kept_files(source, source.server, copied_tables, findings)
             if source.why_not_linked is not None:

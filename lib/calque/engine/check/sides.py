@@ -25,6 +25,7 @@ class Source:
     allow_weak_log: bool = False
     why_not_linked: Callable[[str], str] | None = None
     why_no_lifetime: Callable[[Table], str] = lambda _: ""
+    shared_storage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
