@@ -857,6 +857,13 @@ def test_a_name_that_is_not_utf_8_is_refused_by_its_directory(tmp_path: Path) ->
         FileStorage().list([str(tmp_path)])
 
 
+def test_what_lies_beside_a_delta_log_is_not_looked_at(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")).write_bytes(b"x")
+    (tmp_path / "_delta_log").mkdir()
+    (tmp_path / "_delta_log" / f"{0:020}.json").write_bytes(b"{}")
+    assert FileStorage().list([str(tmp_path)])[str(tmp_path)].version == 0
+
+
 @pytest.mark.parametrize("durability", list(Durability))
 def test_a_file_storage_travels_with_its_settings(tmp_path: Path, durability: Durability) -> None:
     source = tmp_path / "source"

@@ -53,12 +53,14 @@ class LocalSystem:
         """`below` of a directory in which nothing has the name of a Delta table's log; None where something has, and
         where `below` gives or raises something else than files."""
         files: list[File] = []
-        hidden: list[str] = []
         try:
-            pending = _scan(path, "", files, (), hidden)
+            with os.scandir(path) as scanned:
+                entries = list(scanned)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return None if DELTA_LOG in hidden else _all_below(pending, files)
+        if any(each.name == DELTA_LOG for each in entries):
+            return None
+        return _all_below(_sorted_out(entries, path, "", files, ()), files)
 
     def children(self, path: str) -> Sequence[str]:
         try:
@@ -185,35 +187,37 @@ def _all_below(pending: list[_Pending], files: list[File]) -> Sequence[File]:
     return files
 
 
-def _scan(
+def _scan(directory: str, relative: str, files: list[File], above: tuple[tuple[int, int], ...]) -> list[_Pending]:
+    with os.scandir(directory) as entries:
+        return _sorted_out(entries, directory, relative, files, above)
+
+
+def _sorted_out(
+    entries: Iterable[os.DirEntry[str]],
     directory: str,
     relative: str,
     files: list[File],
     above: tuple[tuple[int, int], ...],
-    hidden: list[str] | None = None,
 ) -> list[_Pending]:
-    """Add the data files directly in `directory` to `files`, and the names of what is no data to `hidden`; give its
-    directories, each with the linked directories above it, by which a circle is known."""
+    """Add the data files among the entries of `directory` to `files`; give its directories, each with the linked
+    directories above it, by which a circle is known."""
     pending: list[_Pending] = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            name = entry.name
-            if name.startswith(("_", ".")):
-                if hidden is not None:
-                    hidden.append(name)
+    for each in entries:
+        name = each.name
+        if name.startswith(("_", ".")):
+            continue
+        if not name.isascii() and not _is_text(name):
+            raise OSError(errno.EILSEQ, f"A name that is not UTF-8, {os.fsencode(name)!r}", directory)
+        try:
+            if each.is_dir():
+                linked = _linked(each, above) if each.is_symlink() else above
+                pending.append((each.path, f"{relative}{name}/", linked))
                 continue
-            if not name.isascii() and not _is_text(name):
-                raise OSError(errno.EILSEQ, f"A name that is not UTF-8, {os.fsencode(name)!r}", directory)
-            try:
-                if entry.is_dir():
-                    linked = _linked(entry, above) if entry.is_symlink() else above
-                    pending.append((entry.path, f"{relative}{name}/", linked))
-                    continue
-                status = entry.stat()
-            except FileNotFoundError:
-                continue
-            if stat.S_ISREG(status.st_mode):
-                files.append(File(relative + name, status.st_size, status.st_mtime_ns))
+            status = each.stat()
+        except FileNotFoundError:
+            continue
+        if stat.S_ISREG(status.st_mode):
+            files.append(File(relative + name, status.st_size, status.st_mtime_ns))
     return pending
 
 
