@@ -48,7 +48,7 @@ READS = {
     "ledger": {"last_epoch", "epochs", "objects", "tables", "records", "latest_objects", "headers", "rows_of"},
     "storage": {
         *("list", "exists", "checksums", "system_checksums", "row_digests", "files", "read", "children", "entries"),
-        "modified",
+        *("modified", "permissions"),
     },
 }
 ONLY_READ = {

@@ -239,6 +239,7 @@ class Target(MetastoreSection):
     where: Where = ""
     strict_locations: bool = False
     properties: Properties = {}
+    permissions: Literal["target", "keep"] = "target"
     compact: Annotated[Mapping[str, Compact], AfterValidator(by_patterns)] = {}
     storage: OptionTable = {}
 

@@ -103,6 +103,7 @@ class HiveTarget:
             lease=self.keys.lease,
             bandwidth=self.keys.bandwidth,
             compact=self.keys.small_files(),
+            permissions=self.keys.permissions,
         )
 
     def admission(self) -> Admission:

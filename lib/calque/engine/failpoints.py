@@ -77,7 +77,16 @@ EFFECTS = {
     "marks": ("add", "follow", "forget"),
     "partition_events": ("mark_done",),
     "ledger": ("publish", "put_tables", "remove_tables", "put_records", "remove_records", "forget"),
-    "storage": ("copy", "combine", "publish", "make_directories", "date", "write", "remove"),
+    "storage": (
+        "copy",
+        "combine",
+        "publish",
+        "make_directories",
+        "date",
+        "write",
+        "remove",
+        "set_permissions",
+    ),
 }
 """The methods of each port that leave something behind."""
 BROKER = {"broker": ("publish",)}

@@ -49,6 +49,8 @@ class Policy:
     lease: float = 30.0
     bandwidth: int = 0
     """Bytes a second that copies may take; 0 for any."""
+    permissions: str = "target"
+    """"keep": of directories and files as at the source; "target": what the target's storage gives."""
     compact: Mapping[str, SmallFilesRule] = field(default_factory=dict)
     """By patterns of tables at the source; of those that match the longest decides."""
 

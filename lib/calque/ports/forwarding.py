@@ -21,6 +21,7 @@ from calque.model.lease import Generation
 from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
 from calque.model.marks import Mark, Trail
 from calque.model.names import EventId, Span, TableName
+from calque.model.permissions import Permissions
 from calque.model.policy import TargetCapabilities
 from calque.model.records import Record, RecordKey
 from calque.model.scan import Memory, Scan
@@ -254,6 +255,12 @@ class ForwardingStorage:
 
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
         return self._intercept("modified", self._storage.modified, directories)
+
+    def permissions(self, locations: Sequence[str]) -> Mapping[str, Permissions]:
+        return self._intercept("permissions", self._storage.permissions, locations)
+
+    def set_permissions(self, permissions: Mapping[str, Permissions]) -> Mapping[str, str]:
+        return self._intercept("set_permissions", self._storage.set_permissions, permissions)
 
 
 class ForwardingJournal:

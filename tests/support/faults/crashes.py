@@ -98,6 +98,12 @@ class Play:
         self.world.note()
         return path
 
+    def protect(self, name: TableName, value: str | None = None, mode: int = 0o750) -> None:
+        """The directory of a table or partition, and its files."""
+        for at, _, names in os.walk(place(self.where(name, value)).path):
+            for path in (at, *(os.path.join(at, name) for name in names)):
+                Path(path).chmod(mode)
+
     def storage(self, location: str) -> Storage:
         return Storage((Column("x", "string"),), location, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
 
@@ -300,6 +306,17 @@ def kept(play: Play) -> Steps:
     yield play.let_go
 
 
+def protected(play: Play) -> Steps:
+    """Directories and files that are not everybody's."""
+    yield play.database
+    yield lambda: (play.create(PLAIN), play.protect(PLAIN))
+    yield lambda: (play.create(PARTED, "1", "2"), play.protect(PARTED, "1"))
+    yield lambda: (play.overwrite(PLAIN), play.protect(PLAIN, mode=0o700))
+    yield lambda: play.protect(PARTED, "1", 0o700)
+    yield lambda: play.world.ask(Action.BOOTSTRAP)
+    yield lambda: (play.insert(PARTED, 1, "2"), play.protect(PARTED, "2"))
+
+
 def lost(play: Play) -> Steps:
     """The log is purged before it was read."""
 
@@ -358,6 +375,7 @@ HISTORIES: Mapping[str, History] = {
     "commits": History(commits, {"habits": HIVE_4, "abilities": DELTA_LIKE}),
     "versions": History(versions),
     "kept": History(kept, {"pinned": True, "scanned": True}),
+    "protected": History(protected, {"permissions": "keep"}),
     "lost": History(lost, {"pinned": True}),
     "operated": History(operated, {"habits": HIVE_3}),
 }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.partitions import incarnation_of
 from calque.engine.apply.tables import advanced, alter_table
+from calque.engine.files.permissions import directories_below, keep
 from calque.engine.files.stage import StagedFiles, stage_append
 from calque.model.files import File, Listing
 from calque.model.names import TableName
@@ -24,6 +25,8 @@ def publish(context: HopContext, operation: Publish) -> None:
     append = stage_append(context.side, target_listing, context.listing(operation.data), operation.since)
     if append.renames:
         context.side.storage.publish(append.renames)
+        if any("/" in file.path for file in append.placed.files):
+            keep(context.side, directories_below(context.listing(operation.data), target_listing.location))
     context.count(append.placed)
     files = tuple(
         sorted(

@@ -10,6 +10,7 @@ from calque.core.admit import Admission
 from calque.core.image import ImageBuilder
 from calque.engine.sides.announced_exceptions import AnnouncedExceptions
 from calque.engine.sides.copy_progress import CopyProgress
+from calque.engine.sides.kept_permissions import KeptPermissions
 from calque.engine.sides.origin_names import OriginNaming
 from calque.engine.sides.port_wrappers import AttendedStorage, Ending, ends
 from calque.engine.sides.read_requests import ReadRequests
@@ -101,11 +102,12 @@ class TargetSide:
     ) -> TargetSide:
         admission, copying, stopping = Admission(policy), CopyProgress(time.time_ns), stopping or threading.Event()
         troubles = StorageFailures(time.monotonic_ns)
+        permissions = KeptPermissions(policy.target) if policy.permissions == "keep" else None
         return TargetSide(
             policy,
             ForwardingCatalog(catalog, Ending(stopping)),
             ledger,
-            AttendedStorage(storage, copying, troubles, stopping),
+            AttendedStorage(storage, copying, troubles, stopping, permissions),
             admission,
             ImageBuilder(admission),
             copying=copying,
