@@ -1,4 +1,4 @@
-"""`permissions = "keep"` by `run`, `verify`, `repair` and `check`, on real metastores and a local disk."""
+"""`permissions = "keep"` and `grants = "follow"` by `calque`, on real metastores and a local disk."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from calque.adapters.files import FileStorage
+from calque.adapters.metastore.privileges import HivePrivileges
 from calque.core.layout import join
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.permissions import Permissions
+from calque.model.privileges import ROLE, USER, Grant
 from calque.sandbox import Metastore
 from support.services.deployments import NUMBERS, Deployment
 
@@ -32,11 +35,14 @@ OWNERS = ("daemon", "bin") if IS_ROOT else (OWN.owner, OWN.group)
 """Only root gives files away."""
 OPEN, SECRET = Permissions(*OWNERS, 0o711), Permissions(*OWNERS, 0o751, ("group::r-x", "user:nobody:r-x"))
 FILE = Permissions(*OWNERS, 0o640)
+ALICE = Grant("alice", USER, "SELECT", True, "hive", USER, "SQL")
+READERS = Grant(f"readers_{uuid4().hex}", ROLE, "SELECT", False, "hive", USER, "SQL")
 
 
 class Keeping(Deployment):
     def text(self, source: Metastore) -> str:
-        return f'{super().text(source)}\nexternal_base = "file:{self.root}/external"\npermissions = "keep"\n'
+        base = f'external_base = "file:{self.root}/external"'
+        return f'{super().text(source)}\n{base}\npermissions = "keep"\ngrants = "follow"\n'
 
 
 class Rig:
@@ -72,6 +78,11 @@ class Rig:
         things = {"": table} | partitions
         return {name: location_of(thing) or "" for name, thing in things.items() if thing is not None}
 
+    def granted(self) -> bool:
+        at_target = HivePrivileges(self.deployment.targets[0].catalog.client)
+        database = TableName(self.name.database, "")
+        return at_target.grants(self.name) == {ALICE, READERS} and at_target.grants(database) == {ALICE}
+
     def verify(self) -> list[tuple[str, str, str, str]]:
         document: Any = json.loads(self.deployment.calque("verify", "--json").stdout)
         return [(one["partition"] or "", one["what"], one["source"], one["target"]) for one in document["differences"]]
@@ -94,8 +105,13 @@ def rig(servers: Mapping[str, Metastore], tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.timeout(300)
 def test_directories_and_files_are_whose_they_are_at_the_source(rig: Rig) -> None:
-    """Of external tables too, read first or followed; a chmod is found, and mended without a copy."""
+    """Of external tables too, read first or followed; a chmod is found, and mended without a copy. Grants follow
+    beside that."""
     rig.add("1")
+    grants = HivePrivileges(rig.writer.client)
+    grants.create_role(READERS.principal)
+    grants.grant(rig.name, [ALICE, READERS])
+    grants.grant(TableName(rig.name.database, ""), [ALICE])
     rig.deployment.start()
     rig.deployment.settle()
     rig.add("2")
@@ -105,6 +121,7 @@ def test_directories_and_files_are_whose_they_are_at_the_source(rig: Rig) -> Non
     assert {name: of(place) for name, place in places.items()} == dict.fromkeys(("", "p=1", "p=2"), SECRET)
     assert [of(join(places[name], "f")) for name in ("p=1", "p=2")] == [FILE, FILE]
     assert of(f"file:{rig.deployment.root}/wh_dr/{rig.name.database}.db") == OPEN
+    rig.deployment.wait_for(lambda _: rig.granted())
     assert rig.verify() == []
     findings: Any = json.loads(rig.deployment.calque("check", "--json").stdout)["findings"]
     assert not [one for one in findings if "permissions" in one["what"]]

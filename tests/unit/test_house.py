@@ -28,6 +28,7 @@ PORTS = {
     "scans": ports.Scans,
     "marks": ports.MarkStore,
     "partition_events": ports.PartitionEvents,
+    "privileges": ports.Privileges,
     "ledger": ports.Ledger,
     "storage": ports.Storage,
 }
@@ -45,6 +46,7 @@ READS = {
     "scans": {"last", "entries", "listings", "remembered"},
     "marks": {"last", "after"},
     "partition_events": {"is_done"},
+    "privileges": {"grants", "roles"},
     "ledger": {"last_epoch", "epochs", "objects", "tables", "records", "latest_objects", "headers", "rows_of"},
     "storage": {
         *("list", "exists", "checksums", "system_checksums", "row_digests", "files", "read", "children", "entries"),

@@ -240,6 +240,7 @@ class Target(MetastoreSection):
     strict_locations: bool = False
     properties: Properties = {}
     permissions: Literal["target", "keep"] = "target"
+    grants: Literal["ignore", "follow"] = "ignore"
     compact: Annotated[Mapping[str, Compact], AfterValidator(by_patterns)] = {}
     storage: OptionTable = {}
 

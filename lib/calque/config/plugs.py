@@ -104,6 +104,7 @@ class HiveTarget:
             bandwidth=self.keys.bandwidth,
             compact=self.keys.small_files(),
             permissions=self.keys.permissions,
+            grants=self.keys.grants,
         )
 
     def admission(self) -> Admission:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
+from calque.adapters.memory.privileges import MemoryPrivileges
 from calque.core.layout import COPYING, STAGE, join, place
 from calque.core.marks import Done
 from calque.engine.failpoints import FailpointGuard
@@ -38,6 +39,7 @@ from calque.model.hive import (
 )
 from calque.model.names import OURS, TableName
 from calque.model.policy import SmallFilesRule
+from calque.model.privileges import ROLE, Grant
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
 from support.worlds.disks import Death, DiskWorld, files_below
@@ -317,6 +319,16 @@ def protected(play: Play) -> Steps:
     yield lambda: (play.insert(PARTED, 1, "2"), play.protect(PARTED, "2"))
 
 
+def granted(play: Play) -> Steps:
+    """Privileges, of a role that the target lacks."""
+    source = MemoryPrivileges(play.source)
+    readers = Grant("readers", ROLE, "SELECT")
+    yield play.database
+    yield lambda: play.create(PLAIN)
+    yield lambda: (source.create_role("readers"), source.grant(PLAIN, [readers]))
+    yield lambda: (source.revoke(PLAIN, [readers]), source.grant(PLAIN, [replace(readers, grant_option=True)]))
+
+
 def lost(play: Play) -> Steps:
     """The log is purged before it was read."""
 
@@ -376,6 +388,7 @@ HISTORIES: Mapping[str, History] = {
     "versions": History(versions),
     "kept": History(kept, {"pinned": True, "scanned": True}),
     "protected": History(protected, {"permissions": "keep"}),
+    "granted": History(granted, {"grants": "follow"}),
     "lost": History(lost, {"pinned": True}),
     "operated": History(operated, {"habits": HIVE_3}),
 }

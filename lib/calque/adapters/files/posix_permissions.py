@@ -44,8 +44,8 @@ def read(path: str) -> Permissions | None:
 
 
 def write(path: str, permissions: Permissions) -> str:
-    """As `system.PermissionSystem` has it. The owner is given last of what an owner may do, and the mode behind the
-    ACL, whose mask it says."""
+    """As `system.PermissionSystem` has it. The mode comes last: a change of owners may clear bits of it, and it says
+    the ACL's mask."""
     if os.path.islink(path) or (current := read(path)) == permissions:
         return ""
     if current is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from calque.model.hive import Table
 from calque.model.names import OURS
 from calque.model.policy import Policy
-from calque.ports import Catalog, CatalogReader, EventLog, Storage
+from calque.ports import Catalog, CatalogReader, EventLog, Privileges, Storage
 from calque.ports.services import MetastoreInfo
 
 
@@ -25,6 +25,7 @@ class Source:
     allow_weak_log: bool = False
     why_not_linked: Callable[[str], str] | None = None
     why_no_lifetime: Callable[[Table], str] = lambda _: ""
+    privileges: Privileges | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class Target:
     storage: Storage
     write_probe: Callable[[str], None]
     scratch: str = f"{OURS}_probe"
+    privileges: Privileges | None = None
+    """None where they are not followed."""
 
     @property
     def where(self) -> str:

@@ -29,6 +29,7 @@ from calque.ports import (
     Ledger,
     MarkStore,
     Pins,
+    Privileges,
     Scans,
     Storage,
 )
@@ -36,6 +37,7 @@ from calque.ports.forwarding import (
     ForwardingCatalog,
     ForwardingCatalogReader,
     ForwardingEventLog,
+    ForwardingPrivileges,
     ForwardingStorage,
 )
 
@@ -74,6 +76,8 @@ class SourceSide:
     """None where nothing is marked."""
     event_files: EventFiles | None = None
     """None where directories are listed while the log is captured."""
+    privileges: Privileges | None = None
+    """None where nobody reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +99,17 @@ class TargetSide:
     troubles: StorageFailures = field(default_factory=lambda: StorageFailures(time.monotonic_ns))
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when they are to end, and no call is to be begun."""
+    privileges: Privileges | None = None
+    """None where they are not followed."""
 
     @staticmethod
     def of(
-        policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage, stopping: threading.Event | None = None
+        policy: Policy,
+        catalog: Catalog,
+        ledger: Ledger,
+        storage: Storage,
+        stopping: threading.Event | None = None,
+        privileges: Privileges | None = None,
     ) -> TargetSide:
         admission, copying, stopping = Admission(policy), CopyProgress(time.time_ns), stopping or threading.Event()
         troubles = StorageFailures(time.monotonic_ns)
@@ -113,6 +124,7 @@ class TargetSide:
             copying=copying,
             troubles=troubles,
             stopping=stopping,
+            privileges=ForwardingPrivileges(privileges, Ending(stopping)) if privileges is not None else None,
         )
 
 
