@@ -86,7 +86,9 @@ class AttendedStorage(ForwardingStorage):
                         "It is done again when it runs again",
                     )
 
-            results = super().combine([self._to_combine(task) for task in tasks], done)
+            if self._kept_permissions is None:
+                return super().combine(tasks, done)
+            results = super().combine([replace(task, sources=with_permissions(task.sources)) for task in tasks], done)
             return [replace(result, task=task) for task, result in zip(tasks, results, strict=True)]
 
     def copy(
@@ -106,7 +108,9 @@ class AttendedStorage(ForwardingStorage):
                         "It goes on where it was when it runs again",
                     )
 
-            results = super().copy([self._to_copy(task) for task in tasks], done)
+            if self._kept_permissions is None:
+                return super().copy(tasks, done)
+            results = super().copy(with_permissions(tasks), done)
             return [replace(result, task=task) for task, result in zip(tasks, results, strict=True)]
 
     def set_permissions(self, permissions: Mapping[str, Permissions]) -> Mapping[str, str]:
@@ -115,15 +119,14 @@ class AttendedStorage(ForwardingStorage):
             self._note(problem)
         return problems
 
-    def _to_copy(self, task: CopyTask) -> CopyTask:
-        return replace(task, permissions=True) if self._kept_permissions is not None else task
-
-    def _to_combine(self, task: CombineTask) -> CombineTask:
-        return replace(task, sources=tuple(map(self._to_copy, task.sources)))
-
     def _note(self, unpermitted: str) -> None:
         if unpermitted and self._kept_permissions is not None:
             self._kept_permissions.note(unpermitted)
+
+
+def with_permissions(tasks: Sequence[CopyTask]) -> tuple[CopyTask, ...]:
+    """The same, of copies that get those of their sources."""
+    return tuple(replace(task, permissions=True) for task in tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ class MemoryMetastore:
         self._functions: dict[TableName, Function] = {}
         self._tables: dict[TableName, StoredTable] = {}
         self._database_grants: dict[str, set[Grant]] = {"default": set()}
-        self._roles = {"admin", "public"}
+        self._roles = ["admin", "public"]
         self._databases = {"default": stored_database(Database("default", "Default Hive database"), warehouse)}
 
     def grants(self, name: TableName) -> set[Grant]:
@@ -129,7 +129,7 @@ class MemoryMetastore:
         with self._lock:
             if name in self._roles:
                 exists("role", name)
-            self._roles.add(name)
+            self._roles.append(name)
 
     def create_database(self, database: Database) -> None:
         with self._lock:
