@@ -24,6 +24,7 @@ FORWARDING = {
     ports.MarkStore: forwarding.ForwardingMarkStore,
     ports.PartitionEvents: forwarding.ForwardingPartitionEvents,
     ports.Pins: forwarding.ForwardingPins,
+    ports.Privileges: forwarding.ForwardingPrivileges,
     ports.Scans: forwarding.ForwardingScans,
     ports.Storage: forwarding.ForwardingStorage,
 }

@@ -28,6 +28,7 @@ PORTS = {
     "scans": ports.Scans,
     "marks": ports.MarkStore,
     "partition_events": ports.PartitionEvents,
+    "privileges": ports.Privileges,
     "ledger": ports.Ledger,
     "storage": ports.Storage,
 }
@@ -45,10 +46,11 @@ READS = {
     "scans": {"last", "entries", "listings", "remembered"},
     "marks": {"last", "after"},
     "partition_events": {"is_done"},
+    "privileges": {"grants", "roles"},
     "ledger": {"last_epoch", "epochs", "objects", "tables", "records", "latest_objects", "headers", "rows_of"},
     "storage": {
         *("list", "exists", "checksums", "system_checksums", "row_digests", "files", "read", "children", "entries"),
-        *("modified", "tails"),
+        *("modified", "permissions", "tails"),
     },
 }
 ONLY_READ = {

@@ -56,7 +56,7 @@ def left(world: DiskWorld) -> bytes:
     held = [{name: kept for name, kept in vars(one).items() if is_content(kept)} for one in stores if one is not None]
     disk = world.root.removeprefix("file:")
     files = [
-        (path, os.lstat(path).st_mtime_ns, os.lstat(path).st_ino)
+        (path, os.lstat(path).st_mtime_ns, os.lstat(path).st_ino, os.lstat(path).st_mode)
         for part in ("target", "pins", "handmade")
         for at, directories, names in os.walk(f"{disk}/{part}")
         for path in (os.path.join(at, name) for name in (*directories, *names))

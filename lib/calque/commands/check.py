@@ -81,6 +81,7 @@ def look(config: Config, master: str = "") -> Findings:
             why_not_linked=source_wiring.why_not_linked if keys.pin == "auto" else None,
             why_no_lifetime=DoneSets(wiring).why_no_lifetime,
             shared_storage=runs_elsewhere(master),
+            privileges=side.privileges,
         )
         found = check(source, [target_of(wiring, target) for target in config.targets_of(name)])
         look_at_journal(source_wiring, found)
@@ -217,7 +218,8 @@ def target_of(wiring: Wiring, name: str) -> Target:
 
     target = wiring.target(name)
     side, probe = target.side_behind(NoFence()), partial(write_probe, target.systems())
-    return Target(side.policy, target.server(), side.catalog, side.storage, probe, f"{OURS}_probe_{token_hex(6)}")
+    scratch = f"{OURS}_probe_{token_hex(6)}"
+    return Target(side.policy, target.server(), side.catalog, side.storage, probe, scratch, side.privileges)
 
 
 def print_findings(findings: Findings) -> None:

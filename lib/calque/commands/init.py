@@ -122,6 +122,8 @@ external_base = ""                          # external tables lie below it, at t
 locations = {}                              # { prefix at the source = prefix at the target }, the longest wins
 strict_locations = false                    # refuse external tables that no prefix fits
 properties = {}                             # set on tables, an empty value removes; e.g. { "owner.team" = "dr" }
+permissions = "target"                      # target | keep: owners, groups, modes and ACLs as at the source
+grants = "ignore"                           # ignore | follow: the metastore's own privileges as at the source
 compact = {}                                # small files are combined: { "logs.*" = { files = 100, below = "128MB" } }
 storage = {}                                # for what lies below warehouse, external_base and in locations
 

@@ -251,6 +251,8 @@ class Target(MetastoreSection):
     where: Where = ""
     strict_locations: bool = False
     properties: Properties = {}
+    permissions: Literal["target", "keep"] = "target"
+    grants: Literal["ignore", "follow"] = "ignore"
     compact: Annotated[Mapping[str, Compact], AfterValidator(by_patterns)] = {}
     storage: OptionTable = {}
 

@@ -104,6 +104,8 @@ class HiveTarget:
             lease=self.keys.lease,
             bandwidth=self.keys.bandwidth,
             compact=self.keys.small_files(),
+            permissions=self.keys.permissions,
+            grants=self.keys.grants,
         )
 
     def admission(self) -> Admission:

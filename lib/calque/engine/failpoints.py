@@ -28,6 +28,7 @@ from calque.ports import (
     MarkStore,
     PartitionEvents,
     Pins,
+    Privileges,
     Scans,
     Storage,
 )
@@ -41,6 +42,7 @@ from calque.ports.forwarding import (
     ForwardingMarkStore,
     ForwardingPartitionEvents,
     ForwardingPins,
+    ForwardingPrivileges,
     ForwardingScans,
     ForwardingStorage,
     Interceptor,
@@ -77,8 +79,18 @@ EFFECTS = {
     "scans": ("append", "forget", "remember"),
     "marks": ("add", "follow", "forget"),
     "partition_events": ("mark_done",),
+    "privileges": ("grant", "revoke", "create_role"),
     "ledger": ("publish", "put_tables", "remove_tables", "put_records", "remove_records", "forget"),
-    "storage": ("copy", "combine", "publish", "make_directories", "date", "write", "remove"),
+    "storage": (
+        "copy",
+        "combine",
+        "publish",
+        "make_directories",
+        "date",
+        "write",
+        "remove",
+        "set_permissions",
+    ),
 }
 """The methods of each port that leave something behind."""
 BROKER = {"broker": ("publish",)}
@@ -205,6 +217,9 @@ class FailpointGuard:
 
     def partition_events(self, events: PartitionEvents) -> PartitionEvents:
         return ForwardingPartitionEvents(events, self._of("partition_events")) if self._is_on() else events
+
+    def privileges(self, privileges: Privileges) -> Privileges:
+        return ForwardingPrivileges(privileges, self._of("privileges")) if self._is_on() else privileges
 
     def ledger(self, ledger: Ledger) -> Ledger:
         return ForwardingLedger(ledger, self._of("ledger")) if self._is_on() else ledger

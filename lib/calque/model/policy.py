@@ -52,6 +52,10 @@ class Policy:
     lease: float = 30.0
     bandwidth: int = 0
     """Bytes a second that copies may take; 0 for any."""
+    permissions: str = "target"
+    """"keep": of directories and files as at the source; "target": what the target's storage gives."""
+    grants: str = "ignore"
+    """"follow": databases and tables have the privileges that they have at the source; "ignore": the target's own."""
     compact: Mapping[str, SmallFilesRule] = field(default_factory=dict)
     """By patterns of tables at the source; of those that match the longest decides."""
 

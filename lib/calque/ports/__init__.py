@@ -9,6 +9,7 @@ from calque.ports.clock import Clock
 from calque.ports.journal import EventFiles, EvidenceStore, Gaps, Journal, Pins, Scans
 from calque.ports.ledger import Ledger
 from calque.ports.marks import MarkStore, PartitionEvents
+from calque.ports.privileges import Privileges
 from calque.ports.source import CatalogReader, EventLog
 from calque.ports.storage import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage, StorageEntry
 from calque.ports.target import Catalog, Conflict, FormatMisfit, Leases, TableCommit, TooLarge
@@ -33,6 +34,7 @@ __all__ = [
     "MarkStore",
     "PartitionEvents",
     "Pins",
+    "Privileges",
     "Scans",
     "Storage",
     "StorageEntry",

@@ -21,7 +21,9 @@ from calque.model.lease import Generation
 from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
 from calque.model.marks import Mark, Trail
 from calque.model.names import EventId, Span, TableName
+from calque.model.permissions import Permissions
 from calque.model.policy import TargetCapabilities
+from calque.model.privileges import Grant
 from calque.model.records import Record, RecordKey
 from calque.model.scan import Memory, Scan
 from calque.ports import (
@@ -41,6 +43,7 @@ from calque.ports import (
     MarkStore,
     PartitionEvents,
     Pins,
+    Privileges,
     Scans,
     Storage,
     StorageEntry,
@@ -255,6 +258,12 @@ class ForwardingStorage:
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
         return self._intercept("modified", self._storage.modified, directories)
 
+    def permissions(self, locations: Sequence[str]) -> Mapping[str, Permissions]:
+        return self._intercept("permissions", self._storage.permissions, locations)
+
+    def set_permissions(self, permissions: Mapping[str, Permissions]) -> Mapping[str, str]:
+        return self._intercept("set_permissions", self._storage.set_permissions, permissions)
+
 
 class ForwardingJournal:
     def __init__(self, journal: Journal, intercept: Interceptor = direct) -> None:
@@ -466,3 +475,23 @@ class ForwardingPartitionEvents:
 
     def is_done(self, table: TableName, partition: Mapping[str, str]) -> bool:
         return self._intercept("is_done", self._events.is_done, table, partition)
+
+
+class ForwardingPrivileges:
+    def __init__(self, privileges: Privileges, intercept: Interceptor = direct) -> None:
+        self._privileges, self._intercept = privileges, intercept
+
+    def grants(self, name: TableName) -> frozenset[Grant]:
+        return self._intercept("grants", self._privileges.grants, name)
+
+    def grant(self, name: TableName, grants: Collection[Grant]) -> None:
+        self._intercept("grant", self._privileges.grant, name, grants)
+
+    def revoke(self, name: TableName, grants: Collection[Grant]) -> None:
+        self._intercept("revoke", self._privileges.revoke, name, grants)
+
+    def roles(self) -> Sequence[str]:
+        return self._intercept("roles", self._privileges.roles)
+
+    def create_role(self, name: str) -> None:
+        self._intercept("create_role", self._privileges.create_role, name)

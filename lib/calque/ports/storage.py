@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from calque.model.files import File, Listing, RowLayout
+from calque.model.permissions import Permissions
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,8 @@ class CopyTask:
     """One file to copy from `source` (a full path) to `target`; `size` and `modified_ns` are what evidence says.
     `ours`: nobody else writes at the target, so that a file of equal size and time there is a copy that was verified,
     and neither is read again. `source_ns` is the source's time where it has another by now, else 0; the copy gets the
-    one that evidence says."""
+    one that evidence says. With `permissions` it gets the source's owner, group, mode and ACL before it has its name,
+    where both storages have them."""
 
     source: str
     target: str
@@ -22,6 +24,7 @@ class CopyTask:
     modified_ns: int
     ours: bool = False
     source_ns: int = 0
+    permissions: bool = False
 
     @property
     def expected_ns(self) -> int:
@@ -40,6 +43,8 @@ class CopiedFile:
     problem: str = ""
     bytes_moved: int = 0
     """0 when a verified copy was there already."""
+    unpermitted: str = ""
+    """Which of the source's permissions it could not be given, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class CombinedRows:
     unfit: str = ""
     problem: str = ""
     lost: tuple[CopyTask, ...] = ()
+    unpermitted: str = ""
+    """As of a `CopiedFile`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,8 @@ class Storage(Protocol):
         self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
     ) -> Sequence[CombinedRows]:
         """Make one file of the rows of several, and read it back; a file that lies at the target is replaced. Sources
-        are read on the terms of `copy`, results come in the order of the tasks, `progress` is called as there."""
+        are read on the terms of `copy`, results come in the order of the tasks, `progress` is called as there. Where
+        sources are to be copied with their permissions, the file gets those of the first."""
 
     def row_digests(self, groups: Sequence[tuple[RowLayout, tuple[str, ...]]]) -> Sequence[str]:
         """Of the rows of files, by full path, one behind the other; empty where a file is not there, or has none."""
@@ -152,3 +160,12 @@ class Storage(Protocol):
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
         """When something was last made, renamed or removed directly in each, in nanoseconds; 0 where the storage has
         no time for it. Those that are not there are left out, and so is what is no directory."""
+
+    def permissions(self, locations: Sequence[str]) -> Mapping[str, Permissions]:
+        """Owner, group, mode and ACL of each file or directory, by location; links are followed. What is not there is
+        left out, and everything where the storage has no permissions."""
+
+    def set_permissions(self, permissions: Mapping[str, Permissions]) -> Mapping[str, str]:
+        """Give files and directories these, as far as that is permitted; by location what could not be given, and why.
+        Links are passed over, and so is what is not there, or where the storage has no permissions. Who has to stay the
+        owner of a directory keeps every right to it."""

@@ -19,6 +19,7 @@ from calque.core.standing import Standing, standing
 from calque.done.sets import judge_at
 from calque.engine.capture.continuity import Interrupted
 from calque.engine.capture.gap_guard import fenced
+from calque.engine.grants.follow import GrantsFollower
 from calque.engine.marks.tell import TargetTeller
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.journal_reads import newest
@@ -63,6 +64,7 @@ class TargetPart(Part):
         self.lease = self.target.lease()
         self.writer: Writer | None = None
         self.telling: BackgroundThread | None = None
+        self.granting: BackgroundThread | None = None
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended_gap = 0
@@ -193,6 +195,7 @@ class TargetPart(Part):
         if replica.epoch is None:
             self.wake()
         self.tell_of_marks()
+        self.follow_grants()
         stream = JournalStream(
             self.source.journal_opener(),
             after if self.gap else replica.cursor,
@@ -239,6 +242,18 @@ class TargetPart(Part):
 
     def marks_failed(self, defect: BaseException) -> None:
         LOG.error("%s is told of no marks any more", self.name, exc_info=defect)
+
+    def follow_grants(self) -> None:
+        """Beside the windows, where the policy wants it."""
+        source, side = self.target.followed(), self.target.side()
+        if source.privileges is None or side.privileges is None:
+            return
+        follower = GrantsFollower(source, side, source.privileges, side.privileges)
+        self.granting = BackgroundThread(f"grants at {self.name}", follower.keep, self.grants_failed)
+        self.granting.begin()
+
+    def grants_failed(self, defect: BaseException) -> None:
+        LOG.error("%s follows no grants any more", self.name, exc_info=defect)
 
     def apply(self, span: Span, _frame: DataFrame | None, _batch: int) -> None:
         """One window; while the target does not answer it is tried again here, so that the query lives on."""
@@ -479,6 +494,9 @@ class TargetPart(Part):
         if self.telling is not None:
             self.telling.stop()
             self.telling = None
+        if self.granting is not None:
+            self.granting.stop()
+            self.granting = None
         if self.replica is not None and self.stopped() and self.state != "failed":
             with suppress(CalqueError):
                 self.replica.rest()

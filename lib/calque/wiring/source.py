@@ -20,6 +20,7 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.partition_events import HivePartitionEvents
+from calque.adapters.metastore.privileges import HivePrivileges
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
@@ -83,6 +84,7 @@ class SourceWiring:
                 pins=self.pins(),
                 gaps=self.gaps(),
                 marks=self.marks(),
+                privileges=HivePrivileges(self._client()) if self.plug.catalog is None else None,
             )
         return self._side
 

@@ -20,6 +20,7 @@ from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.partition_events import HivePartitionEvents
+from calque.adapters.metastore.privileges import HivePrivileges
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.keys import State
 from calque.config.plugs import Source, Target
@@ -34,7 +35,7 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
-from calque.ports import Catalog, Leases, Ledger, PartitionEvents, Storage
+from calque.ports import Catalog, Leases, Ledger, PartitionEvents, Privileges, Storage
 from calque.wiring.links_in_hand import RecordedLinksInHand
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
@@ -94,7 +95,18 @@ class TargetWiring:
         own_ledger, fenced_storage = guard.ledger(ledger or self.ledger()), guard.storage(FencedStorage(storage, fence))
         logs = ReplicaLogs(fenced_storage, self.plug.keys.grace)
         catalog = DeltaReplicaCatalog(catalog, fenced_storage, logs, partial(next_epoch, own_ledger))
-        return TargetSide.of(policy or self.plug.policy(), catalog, own_ledger, fenced_storage, stopping)
+        return TargetSide.of(
+            policy or self.plug.policy(),
+            catalog,
+            own_ledger,
+            fenced_storage,
+            stopping,
+            self.privileges(fence) if self.plug.keys.grants == "follow" else None,
+        )
+
+    def privileges(self, fence: Fence) -> Privileges:
+        """Of the metastore, changed as the fence permits."""
+        return self.runtime.guard.privileges(HivePrivileges(self._client(permit=fence.permit)))
 
     def ledger(self) -> DeltaLedger:
         return DeltaLedger(self.folder.table(self.places.ledger), self.folder.table_options)

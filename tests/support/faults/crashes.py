@@ -14,6 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
+from calque.adapters.memory.privileges import MemoryPrivileges
 from calque.core.layout import COPYING, STAGE, join, place
 from calque.core.marks import Done
 from calque.engine.failpoints import FailpointGuard
@@ -38,6 +39,7 @@ from calque.model.hive import (
 )
 from calque.model.names import OURS, TableName
 from calque.model.policy import SmallFilesRule
+from calque.model.privileges import ROLE, Grant
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
 from support.worlds.disks import Death, DiskWorld, files_below
@@ -97,6 +99,12 @@ class Play:
         self.world.disk.write(path, os.urandom(SIZE))
         self.world.note()
         return path
+
+    def protect(self, name: TableName, value: str | None = None, mode: int = 0o750) -> None:
+        """The directory of a table or partition, and its files."""
+        for at, _, names in os.walk(place(self.where(name, value)).path):
+            for path in (at, *(os.path.join(at, name) for name in names)):
+                Path(path).chmod(mode)
 
     def storage(self, location: str) -> Storage:
         return Storage((Column("x", "string"),), location, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
@@ -300,6 +308,27 @@ def kept(play: Play) -> Steps:
     yield play.let_go
 
 
+def protected(play: Play) -> Steps:
+    """Directories and files that are not everybody's."""
+    yield play.database
+    yield lambda: (play.create(PLAIN), play.protect(PLAIN))
+    yield lambda: (play.create(PARTED, "1", "2"), play.protect(PARTED, "1"))
+    yield lambda: (play.overwrite(PLAIN), play.protect(PLAIN, mode=0o700))
+    yield lambda: play.protect(PARTED, "1", 0o700)
+    yield lambda: play.world.ask(Action.BOOTSTRAP)
+    yield lambda: (play.insert(PARTED, 1, "2"), play.protect(PARTED, "2"))
+
+
+def granted(play: Play) -> Steps:
+    """Privileges, of a role that the target lacks."""
+    source = MemoryPrivileges(play.source)
+    readers = Grant("readers", ROLE, "SELECT")
+    yield play.database
+    yield lambda: play.create(PLAIN)
+    yield lambda: (source.create_role("readers"), source.grant(PLAIN, [readers]))
+    yield lambda: (source.revoke(PLAIN, [readers]), source.grant(PLAIN, [replace(readers, grant_option=True)]))
+
+
 def lost(play: Play) -> Steps:
     """The log is purged before it was read."""
 
@@ -358,6 +387,8 @@ HISTORIES: Mapping[str, History] = {
     "commits": History(commits, {"habits": HIVE_4, "abilities": DELTA_LIKE}),
     "versions": History(versions),
     "kept": History(kept, {"pinned": True, "scanned": True}),
+    "protected": History(protected, {"permissions": "keep"}),
+    "granted": History(granted, {"grants": "follow"}),
     "lost": History(lost, {"pinned": True}),
     "operated": History(operated, {"habits": HIVE_3}),
 }

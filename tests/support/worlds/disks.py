@@ -15,6 +15,7 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.marks import MemoryMarks
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, ServerHabits
 from calque.adapters.memory.partition_events import MemoryPartitionEvents
+from calque.adapters.memory.privileges import MemoryPrivileges
 from calque.adapters.memory.scans import MemoryScans
 from calque.core import lifecycle
 from calque.core.layout import join, place
@@ -23,6 +24,7 @@ from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.failpoints import LOST, FailpointGuard
+from calque.engine.grants.follow import GrantsFollower
 from calque.engine.lease.fence import FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
@@ -177,6 +179,7 @@ class DiskWorld(World):
             pins=FailpointGuard(death).pins(self.pins) if self.pins is not None else None,
             scans=FailpointGuard(death).scans(self.scans) if self.scans is not None else None,
             marks=FailpointGuard(death).marks(self.marks),
+            privileges=MemoryPrivileges(self.source),
         )
         self.catalog = MemoryCatalog(self.target_store, abilities, before=self.called, after=self.returned)
         self.leases = CatalogLeases(MemoryCatalog(self.target_store), "hq", "dr", self.policy.warehouse)
@@ -197,6 +200,9 @@ class DiskWorld(World):
             FailpointGuard(self.death).catalog(self.catalog),
             FailpointGuard(self.death).ledger(self.ledger),
             FailpointGuard(self.death).storage(FencedStorage(self.disk, self)),
+            privileges=FailpointGuard(self.death).privileges(MemoryPrivileges(self.target_store))
+            if policy.grants == "follow"
+            else None,
         )
         looker = RowsOnly if policy.atomicity == "rows" else Nameless
         self.looker = looker(self.side.imaging, self.content, Recall())
@@ -247,7 +253,14 @@ class DiskWorld(World):
 
     def go_on(self) -> bool:
         """What a process does again and again. Whether all of it was done, by one process."""
-        works = (lambda: self.lease.renew(), self.capture_all, self.scan, self.background.run, self.window)
+        works = (
+            lambda: self.lease.renew(),
+            self.capture_all,
+            self.scan,
+            self.background.run,
+            self.window,
+            self.follow_grants,
+        )
         done = [self.survived(work) for work in works]
         return all(done)
 
@@ -267,6 +280,10 @@ class DiskWorld(World):
         """Until it is done."""
         while not self.survived(work):
             pass
+
+    def follow_grants(self) -> None:
+        if self.source_side.privileges is not None and self.side.privileges is not None:
+            GrantsFollower(self.source_side, self.side, self.source_side.privileges, self.side.privileges).once()
 
     def scan(self) -> None:
         if self.scanner is not None:

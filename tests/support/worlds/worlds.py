@@ -289,7 +289,7 @@ class Backup:
         metastore.__dict__.update(self.copied(self.content))
 
     def copied(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        kept = ("_last_id", "_tables_made", "_log", "_functions", "_tables", "_databases")
+        kept = ("_last_id", "_tables_made", "_log", "_functions", "_tables", "_databases", "_database_grants")
         return {name: copy.deepcopy(content[name]) for name in kept}
 
 

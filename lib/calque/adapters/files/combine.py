@@ -17,10 +17,10 @@ from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.bucket import Bucket
-from calque.adapters.files.copy import read_listed
+from calque.adapters.files.copy import give_permissions, read_listed
 from calque.adapters.files.metered import Metered, Running
 from calque.adapters.files.slots import CopySlots
-from calque.adapters.files.system import FileSystemSet, ReadableSystem
+from calque.adapters.files.system import FileSystemSet, ReadableSystem, trouble
 from calque.core.combine_rows import combine, digest_of_rows
 from calque.core.unfit import Unfit
 from calque.errors import Unavailable
@@ -115,7 +115,16 @@ class Combining:
             self._target.remove([task.target])
             return CombinedRows(task, unfit=other)
         made = File(task.target, file.size, file.modified_ns, xxh3_128_hexdigest(written))
-        return CombinedRows(task, made, digest)
+        return CombinedRows(task, made, digest, unpermitted=self._given_permissions(task))
+
+    def _given_permissions(self, task: CombineTask) -> str:
+        first = task.sources[0]
+        if not first.permissions:
+            return ""
+        try:
+            return give_permissions(*self._systems.at(first.source), *self._systems.at(task.target))
+        except OSError as error:
+            raise trouble("set the permissions of", task.target, error) from error
 
     def _contents(self, task: CombineTask) -> Iterator[bytes]:
         if self._readers == 1:

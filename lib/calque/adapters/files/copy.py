@@ -16,7 +16,14 @@ from xxhash import xxh3_128, xxh3_128_hexdigest
 from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.metered import bare
 from calque.adapters.files.objects import ObjectSystem
-from calque.adapters.files.system import OF_THE_NAME, FileFacts, ReadableSystem, System, trouble
+from calque.adapters.files.system import (
+    OF_THE_NAME,
+    FileFacts,
+    PermissionSystem,
+    ReadableSystem,
+    System,
+    trouble,
+)
 from calque.core.layout import COPYING
 from calque.errors import Broken, CalqueError
 from calque.ports import CopiedFile, CopyTask
@@ -87,11 +94,12 @@ def _copied(task: CopyTask, source: ReadableSystem, path: str, target: System, t
         _require_unchanged(task, source, path, source_facts)
         if _read_back(task, target, temporary) != checksum:
             raise _faulty(task)
+        unpermitted = _given_permissions(task, source, path, target, temporary)
         _renamed(task, target, temporary, target_path)
     except BaseException:
         discard(target, temporary)
         raise
-    return CopiedFile(task, checksum, bytes_moved=task.size)
+    return CopiedFile(task, checksum, bytes_moved=task.size, unpermitted=unpermitted)
 
 
 def _put(
@@ -147,6 +155,7 @@ def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, 
     try:
         if target.write_whole(temporary, content, task.modified_ns) != content:
             raise _faulty(task)
+        unpermitted = _given_permissions(task, source, path, target, temporary)
         target.rename(temporary, target_path)
     except OSError as error:
         discard(target, temporary)
@@ -154,7 +163,26 @@ def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, 
     except BaseException:
         discard(target, temporary)
         raise
-    return CopiedFile(task, xxh3_128_hexdigest(content), bytes_moved=task.size)
+    return CopiedFile(task, xxh3_128_hexdigest(content), bytes_moved=task.size, unpermitted=unpermitted)
+
+
+def give_permissions(source: ReadableSystem, path: str, target: System, target_path: str) -> str:
+    """Those of the file at the source, where both systems have them; which could not be given, and why. Raises
+    `OSError`."""
+    source = bare(source)
+    if not isinstance(source, PermissionSystem) or not isinstance(target, PermissionSystem):
+        return ""
+    permissions = source.permissions(path)
+    return "" if permissions is None else target.set_permissions(target_path, permissions)
+
+
+def _given_permissions(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> str:
+    if not task.permissions:
+        return ""
+    try:
+        return give_permissions(source, path, target, target_path)
+    except OSError as error:
+        raise _of_target(task, error) from error
 
 
 def _temporary(path: str) -> str:
@@ -196,7 +224,8 @@ def _kept(
         target.date(target_path, task.modified_ns)
     except OSError as error:
         raise _of_target(task, error) from error
-    return CopiedFile(task, digest.hexdigest())
+    unpermitted = _given_permissions(task, source, path, target, target_path)
+    return CopiedFile(task, digest.hexdigest(), unpermitted=unpermitted)
 
 
 def _source_facts(task: CopyTask, source: ReadableSystem, path: str) -> FileFacts:

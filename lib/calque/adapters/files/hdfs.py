@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fsspec.asyn import get_loop
 
+from calque.adapters.files import hdfs_permissions
 from calque.adapters.files.hadoop import name_nodes, settings_of, web_addresses
 from calque.adapters.files.hdfs_clients import Clients
 from calque.adapters.files.hdfs_errors import as_os_errors
@@ -22,6 +23,7 @@ from calque.core.deltalog import LOG
 from calque.core.layout import is_data
 from calque.errors import Refused
 from calque.model.files import File
+from calque.model.permissions import Permissions
 from calque.ports import StorageEntry
 
 if TYPE_CHECKING:
@@ -181,6 +183,15 @@ class HdfsSystem:
         if facts is not None:
             extra_seconds = REMOVING_SECONDS if facts.directory else 0.0
             self._ask(path, lambda client: client.delete(path, recursive=True), extra_seconds)
+
+    def permissions(self, path: str) -> Permissions | None:
+        try:
+            return hdfs_permissions.read(self._ask, path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def set_permissions(self, path: str, permissions: Permissions) -> str:
+        return hdfs_permissions.write(self._ask, path, permissions)
 
     def _renamed(self, path: str, target: str, over: bool) -> None:
         def rename(client: AsyncClient) -> Awaitable[None]:

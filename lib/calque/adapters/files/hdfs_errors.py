@@ -26,6 +26,7 @@ _ERRORS = {
     "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
     "InvalidPathException": errno.EINVAL,
     "HadoopIllegalArgumentException": errno.EINVAL,
+    "AclException": errno.EOPNOTSUPP,
 }
 """By the exception's own name. All others pass: safe mode, a stand-by, a NameNode that has just begun.
 Of what a DataNode answers little is known but that it failed."""

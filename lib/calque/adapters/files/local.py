@@ -15,8 +15,10 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 
+from calque.adapters.files import posix_permissions
 from calque.adapters.files.system import Durability, FileFacts, entry
 from calque.model.files import DELTA_LOG, File
+from calque.model.permissions import Permissions
 from calque.ports import StorageEntry
 
 CHUNK = 1 << 20
@@ -156,6 +158,12 @@ class LocalSystem:
             if os.path.islink(path) or not os.path.isdir(path):
                 raise
             shutil.rmtree(path, onerror=_missing_is_fine)
+
+    def permissions(self, path: str) -> Permissions | None:
+        return posix_permissions.read(path)
+
+    def set_permissions(self, path: str, permissions: Permissions) -> str:
+        return posix_permissions.write(path, permissions)
 
     def _opened(self, path: str) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

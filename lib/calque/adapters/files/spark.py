@@ -20,6 +20,7 @@ from calque.adapters.files.shares import BandwidthShares
 from calque.adapters.files.storage import FileStorage
 from calque.errors import CalqueError, Unavailable
 from calque.model.files import File, Listing, RowLayout
+from calque.model.permissions import Permissions
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, StorageEntry
 
 if TYPE_CHECKING:
@@ -36,10 +37,10 @@ LOOK_SECONDS = 0.5
 ALONE = Pace(threads=1, files=32)
 """Of local files in an executor, where other tasks keep the other cores busy."""
 
-Row = tuple[str, str, int, int, bool, int]
+Row = tuple[str, str, int, int, bool, int, bool]
 """A task as it travels: objects take ten times as long to write and read, half as long as a small file takes."""
-Said = tuple[str, str, int]
-"""A copy's checksum, problem and bytes moved."""
+Said = tuple[str, str, int, str]
+"""A copy's checksum, problem, bytes moved, and which permissions it lacks."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -184,6 +185,12 @@ class SparkStorage:
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
         return self._files.modified(directories)
 
+    def permissions(self, locations: Sequence[str]) -> Mapping[str, Permissions]:
+        return self._files.permissions(locations)
+
+    def set_permissions(self, permissions: Mapping[str, Permissions]) -> Mapping[str, str]:
+        return self._files.set_permissions(permissions)
+
     def _run(
         self,
         verb: str,
@@ -278,7 +285,7 @@ def _silent(_item: object, _result: object) -> None:
 
 
 def _row(task: CopyTask) -> Row:
-    return (task.source, task.target, task.size, task.modified_ns, task.ours, task.source_ns)
+    return (task.source, task.target, task.size, task.modified_ns, task.ours, task.source_ns, task.permissions)
 
 
 def _copy_weight(row: Row) -> int:
@@ -291,7 +298,7 @@ def _same_weight(_: str) -> int:
 
 def _copy_bin(files: FileStorage, rows: Sequence[Row]) -> Sequence[Said]:
     copies = files.copy_announced([CopyTask(*row) for row in rows])
-    return [(each.checksum, each.problem, each.bytes_moved) for each in copies]
+    return [(each.checksum, each.problem, each.bytes_moved, each.unpermitted) for each in copies]
 
 
 def _combine_weight(task: CombineTask) -> int:

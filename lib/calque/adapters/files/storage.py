@@ -26,12 +26,20 @@ from calque.adapters.files.noting import (
 )
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.slots import CopySlots
-from calque.adapters.files.system import ChecksumSystem, FileSystemSet, System, TailSystem, trouble
+from calque.adapters.files.system import (
+    ChecksumSystem,
+    FileSystemSet,
+    PermissionSystem,
+    System,
+    TailSystem,
+    trouble,
+)
 from calque.core.deltalog import LOG as DELTA_LOG
 from calque.core.deltalog import commit_path, newest_commit
 from calque.core.layout import COPYING, join, place
 from calque.errors import Refused, Unavailable
 from calque.model.files import File, Listing, RowLayout
+from calque.model.permissions import Permissions
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, StorageEntry
 
 LOG = logging.getLogger(__name__)
@@ -230,6 +238,48 @@ class FileStorage:
             ) as pool:
                 times = list(pool.map(self._modified, unique_directories))
         return {directory: time for directory, time in zip(unique_directories, times, strict=True) if time is not None}
+
+    def permissions(self, locations: Sequence[str]) -> Mapping[str, Permissions]:
+        unique_locations = list(dict.fromkeys(locations))
+        if len(unique_locations) < 2 or _local(unique_locations):
+            permissions = [self._permissions(location) for location in unique_locations]
+        else:
+            with ThreadPoolExecutor(
+                min(REMOTE.threads, len(unique_locations)), thread_name_prefix="permissions"
+            ) as pool:
+                permissions = list(pool.map(self._permissions, unique_locations))
+        return {
+            location: each for location, each in zip(unique_locations, permissions, strict=True) if each is not None
+        }
+
+    def set_permissions(self, permissions: Mapping[str, Permissions]) -> Mapping[str, str]:
+        self.systems.require_inside(permissions)
+        if len(permissions) < 2 or _local(list(permissions)):
+            problems = [self._set_permissions(*item) for item in permissions.items()]
+        else:
+            with ThreadPoolExecutor(min(REMOTE.threads, len(permissions)), thread_name_prefix="permissions") as pool:
+                problems = list(pool.map(self._set_permissions, permissions.keys(), permissions.values()))
+        return {location: problem for location, problem in zip(permissions, problems, strict=True) if problem}
+
+    def _permissions(self, location: str) -> Permissions | None:
+        system, path = self.systems.at(location)
+        if not isinstance(system, PermissionSystem):
+            return None
+        try:
+            return system.permissions(path)
+        except OSError as error:
+            raise trouble("look at the permissions of", location, error) from error
+
+    def _set_permissions(self, location: str, permissions: Permissions) -> str:
+        system, path = self.systems.at(location)
+        if not isinstance(system, PermissionSystem):
+            return ""
+        try:
+            return system.set_permissions(path, permissions)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise trouble("set the permissions of", location, error) from error
 
     def _modified(self, directory: str) -> int | None:
         system, path = self.systems.at(directory)

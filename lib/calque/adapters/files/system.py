@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from calque.core.layout import OBJECT_STORES, Place, place
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import File
+from calque.model.permissions import Permissions
 from calque.model.secrets import Options, outdated, versions
 from calque.ports import StorageEntry
 
@@ -114,6 +115,18 @@ class TailSystem(Protocol):
 
     def tail(self, path: str, size: int) -> bytes:
         """The last `size` bytes; all of a smaller file."""
+
+
+@runtime_checkable
+class PermissionSystem(Protocol):
+    """A system whose files and directories have owners, groups and modes. Methods raise `OSError`."""
+
+    def permissions(self, path: str) -> Permissions | None:
+        """Links are followed. None when there is nothing."""
+
+    def set_permissions(self, path: str, permissions: Permissions) -> str:
+        """As `Storage.set_permissions` has it, of one: what could not be given, and why. `FileNotFoundError` when there
+        is nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,12 @@ from calque.core.layout import is_data, place
 from calque.core.unfit import Unfit
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import File, Listing, RowLayout
+from calque.model.permissions import Permissions
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, StorageEntry
 
 FIRST_NS = 1_700_000_000_000_000_000
+NOBODYS = Permissions("nobody", "nobody", 0o755)
+"""What is given to whatever is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,8 @@ class MemoryStorage:
     `before` is called with a call's name and what it is about before each call that a real storage would make on its
     own: ("list", location), ("copy", source), ("combine", target), ("publish", target), ("make", location), ("exists",
     location), ("checksum", path), ("system checksum", path), ("files", path), ("date", path), ("remove", location),
-    ("children", location), ("entries", location). It may raise what the port allows, and may change files.
+    ("children", location), ("entries", location), ("permissions", location), ("set permissions", location). It may
+    raise what the port allows, and may change files.
     """
 
     def __init__(self, now_ns: Callable[[], int] | None = None) -> None:
@@ -47,6 +51,8 @@ class MemoryStorage:
         self._files: dict[str, StoredFile] = {}
         self._directories: dict[str, int] = {}
         """When something was last made, renamed or removed in each."""
+        self._permissions: dict[str, Permissions] = {}
+        """Of files and directories that have others than `NOBODYS`."""
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
         return {location: self._listing(location) for location in locations}
@@ -152,6 +158,7 @@ class MemoryStorage:
                     del self._files[path]
                 for path in [path for path in self._directories if path == key or path.startswith(key + "/")]:
                     del self._directories[path]
+                self._forget_permissions(key)
                 self.changes += 1
                 self._changed(_above(key))
 
@@ -182,6 +189,23 @@ class MemoryStorage:
         with self._lock:
             return {each: self._directories[_key(each)] for each in directories if _key(each) in self._directories}
 
+    def permissions(self, locations: Sequence[str]) -> Mapping[str, Permissions]:
+        permissions = {}
+        for location in locations:
+            self.before("permissions", location)
+            with self._lock:
+                if _key(location) in self._files or _key(location) in self._directories:
+                    permissions[location] = self._permissions.get(_key(location), NOBODYS)
+        return permissions
+
+    def set_permissions(self, permissions: Mapping[str, Permissions]) -> Mapping[str, str]:
+        for location, each in permissions.items():
+            self.before("set permissions", location)
+            with self._lock:
+                if _key(location) in self._files or _key(location) in self._directories:
+                    self._permissions[_key(location)] = each
+        return {}
+
     def read(self, location: str) -> bytes | None:
         with self._lock:
             stored = self._files.get(_key(location))
@@ -200,6 +224,7 @@ class MemoryStorage:
         """Delete one file; its directory stays."""
         with self._lock:
             del self._files[_key(location)]
+            self._forget_permissions(_key(location))
             self.changes += 1
             self._changed(_above(_key(location)))
 
@@ -222,6 +247,7 @@ class MemoryStorage:
                 self._add_directory(new_key + path[len(old_key) :])
             for path in [path for path in self._files if path.startswith(old_key + "/")]:
                 self._files[new_key + path[len(old_key) :]] = self._files.pop(path)
+            self._move_permissions(old_key, new_key)
             self.changes += 1
             self._changed(_above(old_key))
 
@@ -283,6 +309,8 @@ class MemoryStorage:
             if _key(task.target) in self._directories or (target and target.content != source.content):
                 return CopiedFile(task, problem=f"{task.target} is there already with other content.")
             copied = StoredFile(source.content, task.modified_ns)
+            if task.permissions:
+                self._permissions[_key(task.target)] = self._permissions.get(_key(task.source), NOBODYS)
             if target:
                 self._files[_key(task.target)] = copied
                 return CopiedFile(task, checksum)
@@ -306,6 +334,8 @@ class MemoryStorage:
             except Unfit as unfit:
                 return CombinedRows(task, unfit=str(unfit))
             self._put(_key(task.target), content)
+            if task.sources[0].permissions:
+                self._permissions[_key(task.target)] = self._permissions.get(_key(task.sources[0].source), NOBODYS)
             made = self._files[_key(task.target)]
             file = File(task.target, len(content), made.modified_ns, xxh3_128_hexdigest(content))
             return CombinedRows(task, file, digest)
@@ -322,9 +352,20 @@ class MemoryStorage:
             self._add_directory(_above(target_key))
             self._files[target_key] = staged_file
             self._changed(_above(target_key))
+            self._move_permissions(staged_key, target_key)
         del self._files[staged_key]
+        self._forget_permissions(staged_key)
         self.changes += 1
         self._changed(_above(staged_key))
+
+    def _forget_permissions(self, key: str) -> None:
+        """Of what lay there, and below."""
+        for path in [path for path in self._permissions if path == key or path.startswith(key + "/")]:
+            del self._permissions[path]
+
+    def _move_permissions(self, key: str, new_key: str) -> None:
+        for path in [path for path in self._permissions if path == key or path.startswith(key + "/")]:
+            self._permissions[new_key + path[len(key) :]] = self._permissions.pop(path)
 
     def _put(self, key: str, content: bytes) -> None:
         self._latest = max(self._latest + 1, self._now_ns())

@@ -89,6 +89,65 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """`HiveObjectRef`; `kind` is one of `HiveObjectType`."""
+
+    kind: int
+    database: str | None
+    table: str | None = None
+    values: tuple[str, ...] | None = None
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrivilegeInfo:
+    """`PrivilegeGrantInfo`."""
+
+    privilege: str
+    created: int = 0
+    grantor: str | None = None
+    grantor_kind: int = 0
+    grant_option: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPrivilege:
+    """`HiveObjectPrivilege`; `authorizer` is new in 3.1."""
+
+    object: ObjectReference
+    principal: str
+    kind: int
+    info: PrivilegeInfo
+    authorizer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrivilegeBag:
+    privileges: tuple[ObjectPrivilege, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GrantRequest:
+    """`GrantRevokePrivilegeRequest`."""
+
+    kind: int
+    bag: PrivilegeBag
+    option_alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GrantResult:
+    success: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    name: str
+    created: int
+    owner: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ClientCapabilities:
     values: tuple[int, ...] = (INSERT_ONLY_TABLES,)
 
@@ -455,6 +514,31 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
             (5, "values", TEXTS),
         ),
         Fired: (),
+        ObjectReference: (
+            (1, "kind", "i32"),
+            (2, "database", "string"),
+            (3, "table", "string"),
+            (4, "values", TEXTS),
+            (5, "column", "string"),
+        ),
+        PrivilegeInfo: (
+            (1, "privilege", "string"),
+            (2, "created", "i32"),
+            (3, "grantor", "string"),
+            (4, "grantor_kind", "i32"),
+            (5, "grant_option", "bool"),
+        ),
+        ObjectPrivilege: (
+            (1, "object", ObjectReference),
+            (2, "principal", "string"),
+            (3, "kind", "i32"),
+            (4, "info", PrivilegeInfo),
+            (5, "authorizer", "string"),
+        ),
+        PrivilegeBag: ((1, "privileges", ListOf(ObjectPrivilege)),),
+        GrantRequest: ((1, "kind", "i32"), (2, "bag", PrivilegeBag), (3, "option_alone", "bool")),
+        GrantResult: ((1, "success", "bool"),),
+        Role: ((1, "name", "string"), (2, "created", "i32"), (3, "owner", "string")),
     }
 )
 
@@ -585,6 +669,13 @@ DROP_PARTITION_STATISTICS = Call(
     "delete_partition_column_statistics", ("string", "string", "string", "string", "string"), "bool", UNANALYZED
 )
 """The last argument, the engine, is new in 4."""
+
+LIST_PRIVILEGES = Call(
+    "list_privileges", ("string", "i32", ObjectReference), ListOf(ObjectPrivilege), ("Meta",), reads=True
+)
+GRANT_REVOKE = Call("grant_revoke_privileges", (GrantRequest,), GrantResult, ("Meta",))
+GET_ROLES = Call("get_role_names", (), TEXTS, ("Meta",), reads=True)
+CREATE_ROLE = Call("create_role", (Role,), "bool", ("Meta",))
 
 GET_NEXT_NOTIFICATION = Call("get_next_notification", (EventRequest,), Events, reads=True)
 GET_CURRENT_EVENT_ID = Call("get_current_notificationEventId", (), CurrentEventId, reads=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.partitions import incarnation_of
 from calque.engine.apply.tables import advanced, alter_table
+from calque.engine.files.permissions import directories_below, keep
 from calque.engine.files.stage import StagedFiles, identity, stage_append
 from calque.model.files import File, Listing
 from calque.model.names import EventId, TableName
@@ -21,16 +22,8 @@ def publish(context: HopContext, operation: Publish) -> None:
     if target_listing.version is not None:
         go_on(context, operation)
         return
-    append = stage_append(context.side, target_listing, context.listing(operation.data), operation.since)
-    if append.renames:
-        context.side.storage.publish(append.renames)
-    context.count(append.placed)
-    files = tuple(
-        sorted(
-            [*known_files(context, table, partition, target_listing), *append.placed.files], key=lambda file: file.path
-        )
-    )
-    placed = StagedFiles(target_listing.location, files)
+    source_listing = context.listing(operation.data)
+    placed = with_more(context, table, partition, target_listing, source_listing, operation.since)
     context.shows_files(table, partition, placed)
     incarnation = incarnation_of(shown.partitions[partition]) if partition else shown.incarnation()
     context.record(table, partition, incarnation, operation.since, "append", placed)
@@ -73,9 +66,24 @@ def append_unseen(
     present = {file.path: identity(file) for file in side.storage.list([location])[location].files}
     if any(wanted.get(path) != one for path, one in present.items()):
         return None
-    append = stage_append(side, target_listing, source_listing, event_id)
+    return with_more(context, table, partition, target_listing, source_listing, event_id)
+
+
+def with_more(
+    context: HopContext,
+    table: TableName,
+    partition: str,
+    target_listing: Listing,
+    source_listing: Listing,
+    event_id: EventId,
+) -> StagedFiles:
+    """The directory with what the source's has beyond it, copied to hidden names and renamed into place, in order."""
+    append = stage_append(context.side, target_listing, source_listing, event_id)
     if append.renames:
-        side.storage.publish(append.renames)
+        context.side.storage.publish(append.renames)
+        if any("/" in file.path for file in append.placed.files):
+            keep(context.side, directories_below(source_listing, target_listing.location))
     context.count(append.placed)
     known = known_files(context, table, partition, target_listing)
-    return StagedFiles(location, tuple(sorted([*known, *append.placed.files])))
+    files = sorted([*known, *append.placed.files], key=lambda file: file.path)
+    return StagedFiles(target_listing.location, tuple(files))

@@ -12,6 +12,7 @@ from calque.core.image import EVENT, STATE, moved
 from calque.core.layout import join, natural_location
 from calque.core.limits import ListOperation
 from calque.core.object_row import row_of
+from calque.engine.files.permissions import Pair, directories_above, directories_below, keep, keeps_permissions
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.files.stage import StagedFiles, StageRequest, stage
 from calque.engine.sides.announced_exceptions import ToAnnounce
@@ -180,9 +181,26 @@ class HopContext:
             listings = {key: request.listing for key, request in requests.items()}
             return {key: StagedFiles(listing.location, listing.files) for key, listing in listings.items()}
         directories = dict(zip(requests, stage(self.side, list(requests.values())), strict=True))
+        self.keep_permissions(table, requests, directories)
         for placed in directories.values():
             self.count(placed)
         return directories
+
+    def keep_permissions(
+        self, table: TableName, requests: Mapping[str, StageRequest], directories: Mapping[str, StagedFiles]
+    ) -> None:
+        """Of the directories, ahead of what shows them, where the source's are at hand."""
+        if not keeps_permissions(self.side):
+            return
+        shown = self.shown.get(table)
+        own_root = location_of(shown.table) if shown is not None else None
+        pairs: list[Pair] = []
+        for key, request in requests.items():
+            if not request.listing.kept:
+                location, root = directories[key].location, own_root if key else request.listing.location
+                pairs += directories_above(request, location, root or "")
+                pairs += directories_below(request.listing, location)
+        keep(self.side, pairs)
 
     def count(self, placed: StagedFiles) -> None:
         self.applied.files += placed.files_copied

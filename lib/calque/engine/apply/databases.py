@@ -14,6 +14,7 @@ from calque.core.layout import natural_location, place
 from calque.core.policies import databases_of, marked
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.hive_positions import with_position
+from calque.engine.files.permissions import keep
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.fault_isolation import FaultIsolation, reason
 from calque.errors import CallFailed, Refused, Unavailable
@@ -237,6 +238,7 @@ class Databases:
             if not same_definition(target_database, desired_database):
                 self.alter(target_name, owned(desired_database, target_database))
                 applied.calls += 1
+            self.keep_permissions(database, target_database.location)
 
     def alter(self, target_name: str, desired_database: Database) -> None:
         try:
@@ -268,6 +270,12 @@ class Databases:
             if self.side.catalog.database(target_name) is None:
                 what, todo = f"The metastore does not make database {target_name}", "Look into its log"
                 raise CallFailed(what, str(error), todo) from error
+        self.keep_permissions(database, location)
+
+    def keep_permissions(self, database: Database, location: str | None) -> None:
+        """Of its directory."""
+        if database.location and location and self.side.admission.copies_some:
+            keep(self.side, [(database.location, location)])
 
     def image(self, database: Database, event_id: EventId, location: str | None) -> Database:
         """The policy's image, saying what the database has to say."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from calque.engine.check.chains import carried_to
+from calque.engine.check.check_privileges import check_privileges
 from calque.engine.check.check_source import check_source
 from calque.engine.check.check_target import check_target
 from calque.engine.check.findings import Findings
@@ -28,4 +29,5 @@ def check(source: Source, targets: Sequence[Target], refusals: Sequence[Refused]
             findings.refused(target.where, error)
         else:
             check_target(target, carried_tables, findings)
+            check_privileges(source, target, findings)
     return findings

@@ -8,6 +8,7 @@ from dataclasses import replace
 from calque.core.admit import Admission
 from calque.core.image import is_ours
 from calque.core.layout import Place, join, place
+from calque.engine.check.check_permissions import check_permissions
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.sides import Target
 from calque.engine.target.armed_tables import is_armed
@@ -49,6 +50,8 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
             check_files_at_source(target, left, findings)
         if admission.copies_some and not check_warehouse(target, version, findings):
             return
+        if target.policy.permissions == "keep" and admission.copies_some:
+            check_permissions(target, admission, tables, findings)
         check_compare_and_swap(target, findings)
     except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(target.where, error)

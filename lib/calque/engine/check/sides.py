@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from calque.model.hive import Table
 from calque.model.names import OURS
 from calque.model.policy import Policy
-from calque.ports import Catalog, CatalogReader, EventLog, Storage
+from calque.ports import Catalog, CatalogReader, EventLog, Privileges, Storage
 from calque.ports.services import MetastoreInfo
 
 
@@ -26,6 +26,7 @@ class Source:
     why_not_linked: Callable[[str], str] | None = None
     why_no_lifetime: Callable[[Table], str] = lambda _: ""
     shared_storage: bool = False
+    privileges: Privileges | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Target:
     storage: Storage
     write_probe: Callable[[str], None]
     scratch: str = f"{OURS}_probe"
+    privileges: Privileges | None = None
+    """None where they are not followed."""
 
     @property
     def where(self) -> str:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 
 from calque.core.attached import Thing
 from calque.core.compare import TableSide, compare_locations, same_place
@@ -24,10 +24,12 @@ from calque.core.kinds import obstacle
 from calque.core.land import is_ahead, same_incarnation, unchanged
 from calque.core.limits import batches
 from calque.engine.apply.facet_sources import compare_facets
+from calque.engine.files.permissions import contents_of, keeps_permissions, permissions_of
 from calque.engine.files.referenced_files import SharedFileCheck
 from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.stable_listings import list_what_can_be
+from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
@@ -278,16 +280,36 @@ class TableLikeness:
         target_read = self.target_reader.submit(list_what_can_be, self.side.storage, target_locations)
         source_listings = list_what_can_be(self.source.storage, source_locations)[0]
         target_listings = target_read.result()[0]
-        return {
+        same_files = {
             (source, target)
             for source, target in places
-            if source == target == ""
-            or (
-                source in source_listings
-                and target in target_listings
-                and source_listings[source].fingerprint() == target_listings[target].fingerprint()
-            )
+            if source in source_listings
+            and target in target_listings
+            and source_listings[source].fingerprint() == target_listings[target].fingerprint()
         }
+        same_nowhere = {pair for pair in places if pair == ("", "")}
+        return same_nowhere | with_same_permissions(self.side, same_files, source_listings, target_listings)
+
+
+def with_same_permissions(
+    side: TargetSide,
+    places: set[tuple[str, str]],
+    source_listings: Mapping[str, Listing],
+    target_listings: Mapping[str, Listing],
+) -> set[tuple[str, str]]:
+    """Those of the directories, which hold the same files, that also have the same permissions, where they are kept."""
+    if not places or not keeps_permissions(side):
+        return places
+    contents = {
+        (source, target): contents_of({"": source_listings[source]}, {"": target_listings[target]})
+        for source, target in places
+    }
+    differing = {
+        (source, target)
+        for source, target, wanted, current in permissions_of(side, chain.from_iterable(contents.values()))
+        if wanted != current
+    }
+    return {place for place, pairs in contents.items() if differing.isdisjoint(pairs)}
 
 
 def other_facets(source: SourceSide, side: TargetSide, names: Sequence[TableName]) -> list[TableName]:

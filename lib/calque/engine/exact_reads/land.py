@@ -12,7 +12,9 @@ from calque.engine.apply.definitions import ReadImages
 from calque.engine.exact_reads.switch_format import switch_format
 from calque.engine.exact_reads.switch_places import goes_on, switch_places
 from calque.engine.exact_reads.take_over import look, mark_partitions, take_over
+from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.files.iceberg_metadata import mend
+from calque.engine.files.permissions import contents_of, keep, keeps_permissions
 from calque.engine.files.referenced_files import SharedFileCheck
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import ExactTable
@@ -29,6 +31,7 @@ from calque.engine.window.prepare import (
     planned,
     ready_of,
 )
+from calque.model.files import Listing
 from calque.model.hive import is_partitioned, location_of
 from calque.model.ledger import ObjectRow
 from calque.model.names import EventId, TableName
@@ -72,6 +75,7 @@ def land(
         if prepared.solution.missing:
             raise Unreachable(f"{exact.name}: no operations lead from what the target shows to what was read")
         mend_lake(side, exact, prepared.shown[exact.name])
+        keep_permissions(side, exact, prepared.shown[exact.name])
         try:
             perform(side, of_a_read(ready_of(prepared, exact.exact_at)), ReadImages(exact), {}, applied)
             mark_partitions(side, exact, prepared.shown[exact.name], applied)
@@ -118,6 +122,27 @@ def mend_lake(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> 
         return
     if is_iceberg(shown.table) and is_iceberg(exact.table):
         mend(side, exact.table, shown.table)
+
+
+def keep_permissions(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> None:
+    """Of what the target has already: of its files that stay nothing else tells that they changed hands."""
+    if shown is None or exact.table is None or not side.admission.copies(exact.name) or not keeps_permissions(side):
+        return
+    source_root, root = location_of(exact.table), location_of(shown.table)
+    roots = [(source_root, root)] if source_root and root else []
+    source_listings, target_listings = (
+        {key: with_live_files(side, listing) for key, listing in listings.items()}
+        for listings in (exact.listings, shown.listings)
+    )
+    keep(side, [*roots, *contents_of(source_listings, target_listings)])
+
+
+def with_live_files(side: TargetSide, listing: Listing) -> Listing:
+    """The same, with the files of a Delta table's version, where its log can be read."""
+    try:
+        return live_files(side.storage, listing)
+    except VersionLost:
+        return listing
 
 
 def whole_table(side: TargetSide, exact: ExactTable) -> ShownTable | None:

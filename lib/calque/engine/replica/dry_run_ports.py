@@ -19,6 +19,7 @@ from calque.model.files import Evidence, Listing
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow, state_key
 from calque.model.names import EventId, TableName, table_name
+from calque.model.permissions import Permissions
 from calque.model.plan import CatalogCall, DatabaseCall, FunctionCall, TableCall
 from calque.model.records import Record, RecordKey, record_key
 from calque.ports import (
@@ -304,6 +305,9 @@ class DryRunStorage(ForwardingStorage):
 
     def remove(self, locations: Sequence[str]) -> None:
         pass
+
+    def set_permissions(self, permissions: Mapping[str, Permissions]) -> Mapping[str, str]:  # noqa: ARG002
+        return {}
 
 
 class DryRunEvidence:

@@ -6,15 +6,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
 from calque.core.combined import NOTE, has_combined_files, understood
 from calque.core.layout import join
 from calque.engine.sides.copy_progress import CopyProgress
+from calque.engine.sides.kept_permissions import KeptPermissions
 from calque.engine.sides.storage_failures import StorageFailures
 from calque.errors import Unavailable
 from calque.model.files import Listing
+from calque.model.permissions import Permissions
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage
 from calque.ports.forwarding import ForwardingStorage
 
@@ -42,13 +44,19 @@ def ends() -> Unavailable:
 
 class AttendedStorage(ForwardingStorage):
     """`storage` with the directories of one target. `copy` and `combine` report to `copying`, and raise `Unavailable`
-    soon after `stopping` is set. `troubles` gets what is `Unavailable` before that."""
+    soon after `stopping` is set. `troubles` gets what is `Unavailable` before that. With `permissions` files are copied
+    with theirs, and what of them can't be given is told to these."""
 
     def __init__(
-        self, storage: Storage, copying: CopyProgress, troubles: StorageFailures, stopping: threading.Event
+        self,
+        storage: Storage,
+        copying: CopyProgress,
+        troubles: StorageFailures,
+        stopping: threading.Event,
+        permissions: KeptPermissions | None = None,
     ) -> None:
         super().__init__(storage, FailureRecorder(troubles, stopping))
-        self._copying, self._stopping = copying, stopping
+        self._copying, self._stopping, self._kept_permissions = copying, stopping, permissions
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
         """A directory of combined files is listed with the files of the source that they stand for."""
@@ -66,6 +74,7 @@ class AttendedStorage(ForwardingStorage):
         with self._copying.of([source for task in tasks for source in task.sources]) as report:
 
             def done(combined: CombinedRows) -> None:
+                self._note(combined.unpermitted)
                 for source in combined.task.sources:
                     report(CopiedFile(source, bytes_moved=source.size))
                 if progress is not None:
@@ -77,7 +86,10 @@ class AttendedStorage(ForwardingStorage):
                         "It is done again when it runs again",
                     )
 
-            return super().combine(tasks, done)
+            if self._kept_permissions is None:
+                return super().combine(tasks, done)
+            results = super().combine([replace(task, sources=with_permissions(task.sources)) for task in tasks], done)
+            return [replace(result, task=task) for task, result in zip(tasks, results, strict=True)]
 
     def copy(
         self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
@@ -85,6 +97,7 @@ class AttendedStorage(ForwardingStorage):
         with self._copying.of(tasks) as report:
 
             def done(copied: CopiedFile) -> None:
+                self._note(copied.unpermitted)
                 report(copied)
                 if progress is not None:
                     progress(copied)
@@ -95,7 +108,25 @@ class AttendedStorage(ForwardingStorage):
                         "It goes on where it was when it runs again",
                     )
 
-            return super().copy(tasks, done)
+            if self._kept_permissions is None:
+                return super().copy(tasks, done)
+            results = super().copy(with_permissions(tasks), done)
+            return [replace(result, task=task) for task, result in zip(tasks, results, strict=True)]
+
+    def set_permissions(self, permissions: Mapping[str, Permissions]) -> Mapping[str, str]:
+        problems = super().set_permissions(permissions)
+        for problem in problems.values():
+            self._note(problem)
+        return problems
+
+    def _note(self, unpermitted: str) -> None:
+        if unpermitted and self._kept_permissions is not None:
+            self._kept_permissions.note(unpermitted)
+
+
+def with_permissions(tasks: Sequence[CopyTask]) -> tuple[CopyTask, ...]:
+    """The same, of copies that get those of their sources."""
+    return tuple(replace(task, permissions=True) for task in tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from calque.core.admit import Admission
 from calque.core.image import ImageBuilder
 from calque.engine.sides.announced_exceptions import AnnouncedExceptions
 from calque.engine.sides.copy_progress import CopyProgress
+from calque.engine.sides.kept_permissions import KeptPermissions
 from calque.engine.sides.origin_names import OriginNaming
 from calque.engine.sides.port_wrappers import AttendedStorage, Ending, ends
 from calque.engine.sides.read_requests import ReadRequests
@@ -28,6 +29,7 @@ from calque.ports import (
     Ledger,
     MarkStore,
     Pins,
+    Privileges,
     Scans,
     Storage,
 )
@@ -35,6 +37,7 @@ from calque.ports.forwarding import (
     ForwardingCatalog,
     ForwardingCatalogReader,
     ForwardingEventLog,
+    ForwardingPrivileges,
     ForwardingStorage,
 )
 
@@ -73,6 +76,8 @@ class SourceSide:
     """None where nothing is marked."""
     event_files: EventFiles | None = None
     """None where directories are listed while the log is captured."""
+    privileges: Privileges | None = None
+    """None where nobody reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +99,32 @@ class TargetSide:
     troubles: StorageFailures = field(default_factory=lambda: StorageFailures(time.monotonic_ns))
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when they are to end, and no call is to be begun."""
+    privileges: Privileges | None = None
+    """None where they are not followed."""
 
     @staticmethod
     def of(
-        policy: Policy, catalog: Catalog, ledger: Ledger, storage: Storage, stopping: threading.Event | None = None
+        policy: Policy,
+        catalog: Catalog,
+        ledger: Ledger,
+        storage: Storage,
+        stopping: threading.Event | None = None,
+        privileges: Privileges | None = None,
     ) -> TargetSide:
         admission, copying, stopping = Admission(policy), CopyProgress(time.time_ns), stopping or threading.Event()
         troubles = StorageFailures(time.monotonic_ns)
+        permissions = KeptPermissions(policy.target) if policy.permissions == "keep" else None
         return TargetSide(
             policy,
             ForwardingCatalog(catalog, Ending(stopping)),
             ledger,
-            AttendedStorage(storage, copying, troubles, stopping),
+            AttendedStorage(storage, copying, troubles, stopping, permissions),
             admission,
             ImageBuilder(admission),
             copying=copying,
             troubles=troubles,
             stopping=stopping,
+            privileges=ForwardingPrivileges(privileges, Ending(stopping)) if privileges is not None else None,
         )
 
 

@@ -28,12 +28,15 @@ from calque.core.image import is_ours
 from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.content_proof import is_combined_copy, other_rows
 from calque.engine.files.delta_versions import VersionLost, live_files
+from calque.engine.files.permissions import keeps_permissions
 from calque.engine.files.referenced_files import compare_files_of, expected_function, missing_resources
+from calque.engine.grants.compare import compare_grants
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import TableIsTooBusy, read_exact
 from calque.engine.target.observe import ShownTable, read_files
 from calque.engine.verify.iceberg import compare_lakes
 from calque.engine.verify.outcomes import TOO_FAST, NotYetComparable, ObjectComparison, Outcome, TargetSnapshot, behind
+from calque.engine.verify.permissions import compare_database_directory, compare_permissions
 from calque.engine.verify.report import SkippedObject, VerifiedObject
 from calque.engine.verify.touching_events import TouchingEvents
 from calque.errors import Refused, Unavailable
@@ -117,6 +120,10 @@ class ObjectComparer:
         if with_files and is_own and source.table is not None and target.table is not None:
             located_objects: list[tuple[str, Table | Partition]] = [("", target.table), *target.partitions.items()]
             differences += compare_files_of(self.source.storage, self.side, name, located_objects)
+        if is_own and source.table is not None:
+            differences += compare_grants(self.source, self.side, name, self.side.admission.name_at_target(name))
+        if with_files and is_own and keeps_permissions(self.side):
+            differences += compare_permissions(self.side, name, source, target)
         if self.data == "checksum" and with_files and is_own:
             pairs = file_pairs(source, target)
             source_sums = self.source.storage.checksums([pair.source for pair in pairs])
@@ -179,9 +186,10 @@ class ObjectComparer:
         if not is_ours(target_database.parameters, self.side.policy.source):
             return ComparedCounts(), []
         if source_database is not None:
-            return ComparedCounts(databases=1), compare_database(
-                name, source_database, target_database, self.side.imaging, head
-            )
+            differences = compare_database(name, source_database, target_database, self.side.imaging, head)
+            differences += compare_grants(self.source, self.side, name, TableName(target_name), DATABASE)
+            differences += compare_database_directory(self.side, name, source_database, target_database)
+            return ComparedCounts(databases=1), differences
         stays = (
             self.side.policy.drops == "keep"
             or self.side.catalog.tables(target_name)

@@ -34,6 +34,7 @@ from calque.model.facets import Check, ColumnStatistics, Constraint, DefaultValu
 from calque.model.hive import Column, Database, Function, Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName, partition_values, table_name
+from calque.model.privileges import Grant
 from calque.ports import Conflict
 
 NAME = re.compile(r"\w+", re.ASCII)
@@ -75,6 +76,7 @@ class StoredTable:
     partitions: dict[tuple[str, ...], Partition] = field(default_factory=dict)
     constraints: list[Constraint] = field(default_factory=list)
     statistics: dict[tuple[str, ...], dict[str, ColumnStatistics]] = field(default_factory=dict)
+    grants: set[Grant] = field(default_factory=set)
 
     def named(self, names: Sequence[str]) -> list[Partition]:
         """All of the named partitions; raises `Conflict` when one is missing."""
@@ -110,7 +112,24 @@ class MemoryMetastore:
         self._log: list[Event] = []
         self._functions: dict[TableName, Function] = {}
         self._tables: dict[TableName, StoredTable] = {}
+        self._database_grants: dict[str, set[Grant]] = {"default": set()}
+        self._roles = ["admin", "public"]
         self._databases = {"default": stored_database(Database("default", "Default Hive database"), warehouse)}
+
+    def grants(self, name: TableName) -> set[Grant]:
+        """Of a database (a name without a table) or a table, to be changed by whoever holds the lock."""
+        if not name.table:
+            return self._database_grants[self.the_database(name.database).name]
+        return self.the_table(name).grants
+
+    def roles(self) -> Sequence[str]:
+        return sorted(self._roles)
+
+    def create_role(self, name: str) -> None:
+        with self._lock:
+            if name in self._roles:
+                exists("role", name)
+            self._roles.append(name)
 
     def create_database(self, database: Database) -> None:
         with self._lock:
@@ -122,6 +141,7 @@ class MemoryMetastore:
             created = stored_database(database, place)
             self.directories.make(place)
             self._databases[created.name] = created
+            self._database_grants[created.name] = set()
             self._write(log_messages.database_created(created))
 
     def alter_database(self, name: str, database: Database) -> None:
@@ -144,6 +164,7 @@ class MemoryMetastore:
             for table in sorted(tables, key=self._drop_order):
                 self.drop_table(table, delete_data=delete_data)
             del self._databases[database.name]
+            del self._database_grants[database.name]
             self._write(notices.database_dropped(database, self.habits))
 
     def create_table(self, table: Table) -> None:
@@ -187,7 +208,7 @@ class MemoryMetastore:
             partitions_by_values = {partition.values: partition for partition in partitions}
             statistics = self._remaining(stored, before, new_table)
             self._tables[new_name] = StoredTable(
-                new_table, stored.creation_number, partitions_by_values, stored.constraints, statistics
+                new_table, stored.creation_number, partitions_by_values, stored.constraints, statistics, stored.grants
             )
             self._rename_in_constraints(old_name, new_name)
             as_given = replace(new_table, create_time=table.create_time or 0)

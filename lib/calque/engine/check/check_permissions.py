@@ -1,0 +1,64 @@
+"""Can a target's files be given to whom they belong at the source?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from calque.core.admit import Admission
+from calque.core.layout import join
+from calque.engine.check.findings import Findings, Severity
+from calque.engine.check.sides import Target
+from calque.model.hive import Table, is_view, location_of
+from calque.model.names import TableName
+from calque.model.permissions import Permissions
+
+SAMPLE = 20
+"""Tables whose directories are looked at, and owners that are tried."""
+
+
+def check_permissions(
+    target: Target, admission: Admission, tables: Mapping[TableName, Table], findings: Findings
+) -> None:
+    """By giving a directory in the warehouse, which is made for it, to each owner of the source's. Raises
+    `Unavailable`, `Refused`."""
+    warehouse = target.policy.warehouse
+    locations = [
+        location
+        for name, table in sorted(tables.items())
+        if admission.takes(name) and admission.copies(name) and not is_view(table) and (location := location_of(table))
+    ][:SAMPLE]
+    present = [location for location in locations if target.storage.exists(location)]
+    source_permissions = target.storage.permissions(present)
+    without = next((location for location in present if location not in source_permissions), "")
+    if not target.storage.permissions([warehouse]):
+        without = warehouse
+    if without:
+        findings.add(
+            target.where,
+            Severity.WARNING,
+            f'permissions = "keep" does nothing for {without}',
+            "Its storage has no owners, groups and modes",
+            'Write permissions = "target", and give rights by what the storage has instead',
+        )
+        return
+    problems = problems_of(target, join(warehouse, f"_{target.scratch}"), source_permissions)
+    if problems:
+        findings.add(
+            target.where,
+            Severity.WARNING,
+            f"Directories and files can't all have the source's permissions: {problems}",
+            "They are copied all the same, and `calque verify` tells which differ",
+            "Run calque as a superuser of the target's storage, where the same users and groups are known",
+        )
+
+
+def problems_of(target: Target, scratch: str, source_permissions: Mapping[str, Permissions]) -> str:
+    """Of the first that can't be given."""
+    try:
+        target.storage.make_directories([scratch])
+        for permissions in list(dict.fromkeys(source_permissions.values()))[:SAMPLE]:
+            for problem in target.storage.set_permissions({scratch: permissions}).values():
+                return problem
+        return ""
+    finally:
+        target.storage.remove([scratch])

@@ -1,0 +1,165 @@
+"""Have the target's databases and tables the grants of the source's.
+
+Grants raise no events, so that they are looked at again and again. What tells that both sides show the same object is
+what `verify` goes by: the target's position is read first, then the grants, then the source's newest event. Where no
+event between them names the object, the grants at the source are those of what the target shows: nobody gets access to
+rows by the grants of a table that only took the name.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from calque.core.fold import names_in
+from calque.core.image import is_ours
+from calque.core.limits import batches
+from calque.engine.sides.journal_reads import entries_in
+from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.errors import CallFailed, CalqueError, Refused, Unavailable
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import EventId, Span, TableName, table_name
+from calque.model.privileges import ROLE, Grant
+from calque.ports import Conflict, Privileges
+
+LOG = logging.getLogger(__name__)
+SECONDS = 5.0
+"""Between two looks, at least."""
+SHARE = 10
+"""Looks take at most one of so many seconds."""
+PAGE = 100
+"""Tables that are looked at between two looks at the log."""
+FARTHEST = 20_000
+"""A target that is so many events behind has its grants when it is not."""
+
+Pair = tuple[TableName, TableName]
+"""A database or table by its names at the source and at the target."""
+
+
+@dataclass
+class GrantsFollower:
+    """Of one target; for one thread. `refused` are objects whose grants the target did not take, and why."""
+
+    source: SourceSide
+    side: TargetSide
+    from_source: Privileges
+    at_target: Privileges
+    refused: dict[TableName, str] = field(default_factory=dict)
+
+    def once(self) -> int:
+        """Look at all that is at both sides; how many objects were changed. Raises `Unavailable`, `Refused`."""
+        roles = set(self.at_target.roles())
+        absent = {
+            TableName(row.database, row.table)
+            for row in self.side.ledger.tables().values()
+            if isinstance(row, TableRow) and row.state is not TableState.LIVE
+        }
+        return sum(self.look(pairs, absent, roles) for pairs in self.pages())
+
+    def pages(self) -> Iterator[Sequence[Pair]]:
+        """All that both have and that is ours at the target."""
+        admission = self.side.admission
+        for database in self.source.catalog.databases():
+            if not admission.touches_database(database):
+                continue
+            if admission.takes_database(database):
+                yield self.own_database(database)
+            names = [table_name(database, table) for table in self.source.catalog.tables(database)]
+            for page in batches([name for name in names if admission.takes(name)], PAGE):
+                yield self.own_tables(page)
+
+    def own_database(self, database: str) -> Sequence[Pair]:
+        name = table_name(database)
+        target_name = table_name(self.side.admission.name_at_target(name).database)
+        stored = self.side.catalog.database(target_name.database)
+        is_own = stored is not None and is_ours(stored.parameters, self.side.policy.source)
+        return [(name, target_name)] if is_own else []
+
+    def own_tables(self, names: Sequence[TableName]) -> Sequence[Pair]:
+        by_target_name = {self.side.admission.name_at_target(name): name for name in names}
+        pairs = []
+        for database in {target_name.database for target_name in by_target_name}:
+            tables = [target_name.table for target_name in by_target_name if target_name.database == database]
+            for table, stored in self.side.catalog.headers(database, tables).items():
+                target_name = TableName(database, table)
+                if is_ours(stored.parameters, self.side.policy.source) and target_name in by_target_name:
+                    pairs.append((by_target_name[target_name], target_name))
+        return pairs
+
+    def look(self, pairs: Sequence[Pair], absent: Collection[TableName], roles: set[str]) -> int:
+        """At a page. What an event names that the target may not show yet is left to the next look."""
+        epoch = self.side.ledger.last_epoch()
+        if epoch is None or not pairs:
+            return 0
+        wanted = {name: self.from_source.grants(name) for name, _ in pairs}
+        current = {name: self.at_target.grants(target_name) for name, target_name in pairs}
+        differing = [
+            (name, target_name) for name, target_name in pairs if wanted[name] != current[name] and name not in absent
+        ]
+        if not differing:
+            return 0
+        touched = self.touched_since(epoch.event_id)
+        if touched is None:
+            return 0
+        return sum(
+            self.put(name, target_name, wanted[name], current[name], roles)
+            for name, target_name in differing
+            if name not in touched
+        )
+
+    def touched_since(self, position: EventId) -> set[TableName] | None:
+        """Databases and tables that the source's events name behind the position; None where there are too many."""
+        head = self.source.log.current()
+        if head - position > FARTHEST:
+            return None
+        return names_in(entries_in(self.source, Span(position, max(head, position))))
+
+    def put(
+        self,
+        name: TableName,
+        target_name: TableName,
+        wanted: frozenset[Grant],
+        current: frozenset[Grant],
+        roles: set[str],
+    ) -> bool:
+        """Whether the target took them: what goes is taken away first. An object of which it does not is told once."""
+        try:
+            self.make_roles(wanted, roles)
+            if extra := current - wanted:
+                self.at_target.revoke(target_name, extra)
+            if missing := wanted - current:
+                self.at_target.grant(target_name, missing)
+        except Conflict as conflict:
+            LOG.debug("%s: grants of %s are looked at again: %s", self.side.policy.target, target_name, conflict)
+            return False
+        except (Refused, CallFailed) as error:
+            if self.refused.get(name) != str(error):
+                LOG.warning("%s: grants of %s are not followed: %s", self.side.policy.target, name, error)
+            self.refused[name] = str(error)
+            return False
+        self.refused.pop(name, None)
+        return True
+
+    def make_roles(self, grants: Collection[Grant], roles: set[str]) -> None:
+        """Those that the target lacks; who has them is said there."""
+        for role in sorted({grant.principal for grant in grants if grant.kind == ROLE} - roles):
+            with suppress(Conflict):
+                self.at_target.create_role(role)
+            roles.add(role)
+
+    def keep(self, stopping: threading.Event) -> None:
+        """At intervals, until `stopping`."""
+        clock, pause = self.source.clock, 0.0
+        while not stopping.wait(pause):
+            began = clock.elapsed_ns()
+            try:
+                if changed := self.once():
+                    LOG.info("%s: grants of %d objects were changed", self.side.policy.target, changed)
+            except Unavailable as error:
+                LOG.info("%s: grants are not followed yet: %s", self.side.policy.target, error)
+            except CalqueError as error:
+                LOG.warning("%s: grants are not followed: %s", self.side.policy.target, error)
+            pause = max(SECONDS, (clock.elapsed_ns() - began) / 1e9 * (SHARE - 1))

@@ -1,0 +1,28 @@
+"""Privileges that a metastore keeps of its databases and tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+USER, ROLE, GROUP = 1, 2, 3
+"""Kinds of principals, by the metastore's numbers."""
+KINDS = {USER: "user", ROLE: "role", GROUP: "group"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Grant:
+    """A privilege on one database or table. Times are none of it. A metastore holds one of a principal, a privilege
+    and a grantor; `authorizer` is the plug-in of Hive's that the grant is for."""
+
+    principal: str
+    kind: int
+    privilege: str
+    grant_option: bool = False
+    grantor: str = ""
+    grantor_kind: int = USER
+    authorizer: str = ""
+
+    def __str__(self) -> str:
+        option = " with grant option" if self.grant_option else ""
+        kind, of_grantor = KINDS.get(self.kind, str(self.kind)), KINDS.get(self.grantor_kind, str(self.grantor_kind))
+        return f"{self.privilege} to {kind} {self.principal}{option} by {of_grantor} {self.grantor}"

@@ -1,0 +1,29 @@
+"""Who may do what by a metastore's own privileges, at a source and at a target."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from calque.model.names import TableName
+from calque.model.privileges import Grant
+
+
+class Privileges(Protocol):
+    """The grants of databases (a name without a table) and tables, and the names of roles. None of the calls leaves an
+    event. Every method raises `Refused` where the metastore keeps no privileges."""
+
+    def grants(self, name: TableName) -> frozenset[Grant]:
+        """All of them, in one call; none where the object is missing."""
+
+    def grant(self, name: TableName, grants: Collection[Grant]) -> None:
+        """In one call, all or nothing. `Conflict` where the object has one of them; of one that is missing nothing
+        becomes."""
+
+    def revoke(self, name: TableName, grants: Collection[Grant]) -> None:
+        """In one call, all or nothing. `Conflict` where the object is missing, or lacks one of them."""
+
+    def roles(self) -> Sequence[str]: ...
+
+    def create_role(self, name: str) -> None:
+        """`Conflict` where it is there."""

@@ -1,0 +1,162 @@
+"""`grants = "follow"`: databases and tables have the privileges that they have at the source."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from calque.adapters.memory.privileges import MemoryPrivileges
+from calque.engine.grants.follow import GrantsFollower
+from calque.engine.sides.sides import TargetSide
+from calque.engine.verify.verify import verify
+from calque.errors import CallFailed
+from calque.model.hive import Column, Database, Storage, Table
+from calque.model.names import TableName
+from calque.model.policy import Policy
+from calque.model.privileges import ROLE, Grant
+from support.worlds.worlds import INPUT, World
+
+NAME, DATABASE = TableName("d1", "t"), TableName("d1", "")
+FOLLOW = Policy("dr", "hq", include=("d1.*",), rename={"d1": "e1"}, warehouse="file:/target", grants="follow")
+THERE, DATABASE_THERE = TableName("e1", "t"), TableName("e1", "")
+ALICE = Grant("alice", 1, "SELECT", False, "hive", 1, "SQL")
+READERS = Grant("readers", ROLE, "SELECT", False, "hive", 1, "SQL")
+BOB = Grant("bob", 1, "INSERT", True, "hive", 1, "SQL")
+
+
+class Rig:
+    def __init__(self, policy: Policy = FOLLOW) -> None:
+        self.world = World(1, policy=policy)
+        self.source, self.target = (MemoryPrivileges(store) for store in (self.world.source, self.world.target_store))
+        self.world.source_side = replace(self.world.source_side, privileges=self.source)
+        self.world.open()
+        self.side = TargetSide.of(
+            policy, self.world.side.catalog, self.world.ledger, self.world.storage, privileges=self.target
+        )
+        self.world.writer.source.create_database(Database("d1"))
+        self.create()
+
+    def create(self, name: TableName = NAME) -> None:
+        storage = Storage((Column("x", "string"),), input_format=INPUT)
+        self.world.writer.source.create_table(
+            Table(*reversed(name), storage=storage, parameters={}, type="MANAGED_TABLE")
+        )
+        self.world.settle()
+
+    def follow(self) -> int:
+        """How many objects were changed."""
+        return self.follower().once()
+
+    def follower(self) -> GrantsFollower:
+        assert self.side.privileges is not None
+        return GrantsFollower(self.world.source_side, self.side, self.source, self.side.privileges)
+
+    def differences(self) -> list[tuple[str, str, str | None, str | None]]:
+        found = verify(self.world.source_side, self.side, data="size").differences
+        return [(one.of, one.what, one.source, one.target) for one in found]
+
+
+def test_grants_come_and_go_with_those_of_the_source() -> None:
+    rig = Rig()
+    rig.source.grant(DATABASE, [ALICE])
+    rig.source.create_role("readers")
+    rig.source.grant(NAME, [BOB, READERS])
+    assert rig.differences() == [
+        ("database", "grants", "SELECT to user alice by user hive", None),
+        (
+            "table",
+            "grants",
+            "INSERT to user bob with grant option by user hive, SELECT to role readers by user hive",
+            None,
+        ),
+    ]
+    assert rig.follow() == 2
+    assert (rig.target.grants(DATABASE_THERE), rig.target.grants(THERE)) == ({ALICE}, {BOB, READERS})
+    assert (rig.follow(), rig.differences()) == (0, [])
+    rig.source.revoke(NAME, [BOB])
+    rig.source.grant(NAME, [replace(BOB, grant_option=False)])
+    assert rig.follow() == 1
+    assert rig.target.grants(THERE) == {replace(BOB, grant_option=False), READERS}
+
+
+def test_what_is_granted_at_the_target_alone_goes() -> None:
+    rig = Rig()
+    rig.target.grant(THERE, [ALICE])
+    assert rig.differences() == [("table", "grants", None, "SELECT to user alice by user hive")]
+    assert rig.follow() == 1
+    assert rig.target.grants(THERE) == frozenset()
+
+
+def test_objects_that_are_not_ours_keep_their_own() -> None:
+    rig = Rig(replace(FOLLOW, include=("d1.*",), rename={}))
+    rig.world.target_store.create_database(Database("others"))
+    rig.target.grant(TableName("others", ""), [ALICE])
+    rig.world.writer.source.create_database(Database("others"))
+    assert rig.follow() == 0
+    assert rig.target.grants(TableName("others", "")) == {ALICE}
+
+
+def test_grants_of_a_table_that_only_took_the_name_wait_until_the_target_shows_it() -> None:
+    rig = Rig()
+    rig.source.grant(NAME, [ALICE])
+    assert rig.follow() == 1
+    rig.world.writer.source.drop_table(NAME)
+    storage = Storage((Column("x", "string"),), input_format=INPUT)
+    rig.world.writer.source.create_table(Table(*reversed(NAME), storage=storage, parameters={}, type="MANAGED_TABLE"))
+    rig.source.grant(NAME, [BOB])
+    rig.world.capture_all()
+    assert rig.follow() == 0
+    assert rig.target.grants(THERE) == {ALICE}
+    rig.world.settle()
+    assert rig.follow() == 1
+    assert rig.target.grants(THERE) == {BOB}
+
+
+def test_grants_of_a_renamed_table_go_along() -> None:
+    rig = Rig()
+    rig.source.grant(NAME, [ALICE])
+    rig.follow()
+    table = rig.world.source.the_table(NAME).table
+    rig.world.writer.source.alter_table(NAME, replace(table, name="u"))
+    rig.world.settle()
+    assert rig.target.grants(TableName("e1", "u")) == {ALICE}
+    assert rig.follow() == 0
+
+
+def test_a_look_costs_one_call_for_each_object_of_each_side_and_one_for_roles() -> None:
+    rig = Rig()
+    for number in range(5):
+        rig.create(TableName("d1", f"t{number}"))
+    before = rig.source.calls + rig.target.calls
+    assert rig.follow() == 0
+    assert rig.source.calls + rig.target.calls - before == 1 + 2 * 7
+
+
+class Refusing(MemoryPrivileges):
+    def grant(self, name: TableName, grants: Collection[Grant]) -> None:
+        if name == THERE:
+            raise CallFailed("The metastore failed in grant_revoke_privileges", "no such user", "Look there")
+        super().grant(name, grants)
+
+
+def test_what_the_target_does_not_take_is_told_once_and_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig()
+    rig.target = Refusing(rig.world.target_store)
+    rig.side = TargetSide.of(FOLLOW, rig.world.side.catalog, rig.world.ledger, rig.world.storage, privileges=rig.target)
+    rig.source.grant(NAME, [ALICE])
+    rig.source.grant(DATABASE, [BOB])
+    follower = rig.follower()
+    with caplog.at_level(logging.WARNING):
+        assert (follower.once(), follower.once()) == (1, 0)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert rig.target.grants(DATABASE_THERE) == {BOB}
+
+
+def test_nothing_is_compared_where_grants_are_ignored() -> None:
+    rig = Rig(replace(FOLLOW, grants="ignore"))
+    rig.side = rig.world.side
+    rig.source.grant(NAME, [ALICE])
+    assert rig.differences() == []
