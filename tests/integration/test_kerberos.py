@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from calque.adapters.files import FileStorage
+from calque.adapters.files.system import FileSystemSet
 from calque.adapters.memory.metastore import HIVE_3, MemoryLog, MemoryMetastore
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
@@ -23,13 +25,25 @@ from calque.model.access import KerberosLogin, MetastoreAccess
 from calque.model.hive import Database, Table
 from calque.model.names import TableName
 from calque.model.policy import TargetCapabilities
-from calque.sandbox import Metastore
+from calque.sandbox import Hdfs, Metastore
 from calque.sandbox.kdc import Kdc, write_krb5
 from calque.sandbox.writer import HiveClient
 from contract import test_catalog, test_event_log
 from contract.conftest import NUMBERS, World
 from support.services.logserver import log_server
-from support.services.realms import DR, HQ, LACKING, USERS, Realms, address, krb5_of, metastores, two_realms
+from support.services.realms import (
+    DR,
+    HQ,
+    LACKING,
+    TOKENS,
+    USERS,
+    Realms,
+    address,
+    keys,
+    krb5_of,
+    metastores,
+    two_realms,
+)
 
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=LACKING)
 Servers = Mapping[str, Metastore]
@@ -48,6 +62,20 @@ def servers(realms: Realms) -> Iterator[Servers]:
     """The one of HQ sends in the clear, the one of DR encrypts."""
     with metastores(realms, {HQ: "authentication", DR: "privacy"}) as both:
         yield both
+
+
+@pytest.fixture(scope="module")
+def hdfs(realms: Realms, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    """Of DR, where everybody may write below /dr."""
+    from hdfs_native import Client as HdfsClient
+
+    service = realms.service("hdfs", DR)
+    with Hdfs.start(tmp_path_factory.mktemp("hdfs"), kerberos=service) as started:
+        user = {"kerberos_principal": service.principal, "kerberos_keytab": str(service.keytab)}
+        client = HdfsClient(started.uri, {"hadoop.security.authentication": "kerberos"}, **user)
+        client.mkdirs("/dr")
+        client.set_permission("/dr", 0o777)
+        yield started
 
 
 Call = Callable[[str, KerberosLogin | None], Client]
@@ -225,14 +253,18 @@ def test_what_holds_for_every_metastore_holds_for_one_that_takes_tickets(
 # calque
 
 
-def test_a_run_replicates_between_realms_and_is_verified(realms: Realms, servers: Servers, tmp_path: Path) -> None:
+def test_a_run_replicates_between_realms_and_is_verified(
+    realms: Realms, servers: Servers, hdfs: Hdfs, tmp_path: Path
+) -> None:
     source, target = realms.login("calque"), realms.login("replica", DR)
     write_sales(HiveClient(servers[HQ].uri, access=MetastoreAccess(login=source)), tmp_path)
+    storage = {"principal": target.principal, "keytab": target.keytab, **TOKENS}
     config = tmp_path / "calque.toml"
     config.write_text(
         f'[source]\nname = "hq"\nmetastore = "{servers[HQ].uri}"\n{keys(source)}\n'
         f'[targets.dr]\nmetastore = "{address(servers[DR], DR)}"\n{keys(target)}\n'
-        'warehouse = "dr"\ninclude = ["sales.*"]\n'
+        f'warehouse = "{hdfs.uri}/dr"\ninclude = ["sales.*"]\n'
+        "[targets.dr.storage]\n" + "".join(f'"{name}" = "{value}"\n' for name, value in storage.items())
     )
     Path(source.keytab).chmod(0o644)
     said = ""
@@ -242,12 +274,10 @@ def test_a_run_replicates_between_realms_and_is_verified(realms: Realms, servers
         said += ended.stdout
     assert f"Every user of this host can read {source.keytab}." in said
     replica = HiveClient(address(servers[DR], DR), access=MetastoreAccess(login=target))
-    assert replica.catalog.table(TableName("sales", "orders")) is not None
-    assert (tmp_path / "dr" / "sales.db" / "orders" / "rows").read_text() == "1\n"
-
-
-def keys(login: KerberosLogin) -> str:
-    return f'auth = "kerberos"\nprincipal = "{login.principal}"\nkeytab = "{login.keytab}"'
+    table = replica.catalog.table(TableName("sales", "orders"))
+    assert table is not None
+    assert table.storage is not None
+    assert FileStorage(FileSystemSet(storage)).read(f"{table.storage.location}/rows") == b"1\n"
 
 
 def calque(config: Path, *command: str) -> subprocess.CompletedProcess[str]:

@@ -16,7 +16,7 @@ from calque.adapters.metastore.addresses import Address, address
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.errors import AccessRefused, Refused, Unavailable
-from calque.model.access import MetastoreAccess, PasswordLogin, TokenLogin
+from calque.model.access import KerberosLogin, MetastoreAccess, PasswordLogin, TokenLogin
 from calque.model.secrets import FileSecret, VariableSecret
 from calque.model.tls import Tls
 from support.services.authority import Authority
@@ -61,6 +61,22 @@ def test_each_connection_says_once_whose_calls_it_makes() -> None:
 def test_a_server_that_knows_no_users_serves_all_the_same() -> None:
     with log_server(LOG, knows_users=False) as server:
         assert current(server.uri, MetastoreAccess(user="calque")) == 0
+
+
+# Kerberos
+
+
+@pytest.mark.parametrize(
+    ("service", "principal"),
+    [
+        ("hive/_HOST", "hive/hms-1.hq@"),
+        ("hive/_HOST@HQ.EXAMPLE", "hive/hms-1.hq@HQ.EXAMPLE"),
+        ("hive/balancer.hq@HQ.EXAMPLE", "hive/balancer.hq@HQ.EXAMPLE"),
+        ("_HOST@HQ.EXAMPLE", "_HOST@HQ.EXAMPLE"),
+    ],
+)
+def test_host_stands_for_that_of_the_address_in_small_letters(service: str, principal: str) -> None:
+    assert KerberosLogin(service_principal=service).service_at("HMS-1.hq") == principal
 
 
 # TLS

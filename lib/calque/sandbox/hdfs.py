@@ -22,7 +22,7 @@ from calque.errors import Unavailable
 from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
-from calque.sandbox.hive_settings import site
+from calque.sandbox.hive_settings import KerberosService, site
 from calque.sandbox.java import archive_of, java_17, pyspark_jars
 from calque.sandbox.processes import KeptProcess, on_free_port
 
@@ -72,10 +72,12 @@ class Hdfs:
     The user of the process that started it may do everything; who else comes (`HADOOP_USER_NAME`) what modes allow.
     """
 
-    def __init__(self, directory: Path, port: int, archive: Path | None = None) -> None:
+    def __init__(
+        self, directory: Path, port: int, archive: Path | None = None, kerberos: KerberosService | None = None
+    ) -> None:
         """archive: the folder where to write the classes that were loaded, at the end."""
         self.uri = f"hdfs://{_HOST}:{port}"
-        self._directory, self._archive = directory, archive
+        self._directory, self._archive, self._kerberos = directory, archive, kerberos
         if not (directory / "name" / "current").is_dir():
             self._format()
         self.name_node = self._launch(_NAME_NODE)
@@ -83,10 +85,11 @@ class Hdfs:
         self._wait()
 
     @classmethod
-    def start(cls, directory: Path, *, archive: Path | None = None) -> "Hdfs":
+    def start(cls, directory: Path, *, archive: Path | None = None, kerberos: KerberosService | None = None) -> "Hdfs":
         """Starts one whose data, settings and logs lie in `directory`, and returns when files can be written.
 
         archive: the folder where to write the classes that its processes loaded, at their end (see `make_archives`).
+        kerberos: for one that takes tickets alone, and gives tokens for blocks. Its own principal may do all.
         Raises `Unavailable` when it does not start.
         """
         directory = directory.resolve()
@@ -94,7 +97,7 @@ class Hdfs:
         port_file = directory / "port"
 
         def start_on(port: int) -> "Hdfs":
-            hdfs = cls(directory, port, archive)
+            hdfs = cls(directory, port, archive, kerberos)
             port_file.write_text(str(port))
             return hdfs
 
@@ -176,8 +179,12 @@ class Hdfs:
 
     def _command(self, main: str, classes: str, number: int = 0) -> list[str]:
         settings = self._directory / f"{main.rpartition('.')[2]}{number or ''}.xml"
-        settings.write_text(site(_settings(self._directory, self.uri, self._directory / f"data{number}")))
+        properties = _settings(self._directory, self.uri, self._directory / f"data{number}")
         options = [*_JAVA_OPTIONS, f"-Djava.io.tmpdir={self._directory}", classes]
+        if self._kerberos is not None:
+            properties = {**properties, **_secure(self._kerberos)}
+            options.append(f"-Djava.security.krb5.conf={self._kerberos.configuration}")
+        settings.write_text(site(properties))
         class_path = os.pathsep.join(map(str, _jars()))
         return [str(java_17()), *options, "-cp", class_path, main, "-conf", str(settings)]
 
@@ -219,6 +226,31 @@ def _settings(directory: Path, uri: str, data: Path) -> Mapping[str, str]:
         "dfs.datanode.http.address": any_port,
         "dfs.datanode.ipc.address": any_port,
         **_SMALL,
+    }
+
+
+def _secure(kerberos: KerberosService) -> Mapping[str, str]:
+    user = kerberos.principal.partition("/")[0]
+    return {
+        "hadoop.security.authentication": "kerberos",
+        "hadoop.security.authorization": "true",
+        "hadoop.rpc.protection": "privacy",
+        "hadoop.security.auth_to_local": "RULE:[1:$1] RULE:[2:$1]",
+        "hadoop.user.group.static.mapping.overrides": f"{user}=supergroup",
+        # Metastores act for whoever calls them.
+        "hadoop.proxyuser.hive.hosts": "*",
+        "hadoop.proxyuser.hive.groups": "*",
+        "dfs.block.access.token.enable": "true",
+        "dfs.data.transfer.protection": "authentication",
+        # Its ports are none of root's, and what speaks HTTP has no certificate.
+        "ignore.secure.ports.for.testing": "true",
+        "dfs.web.authentication.kerberos.principal": kerberos.principal,
+        "dfs.web.authentication.kerberos.keytab": str(kerberos.keytab),
+        **{
+            f"dfs.{node}.{key}": value
+            for node in ("namenode", "datanode")
+            for key, value in (("kerberos.principal", kerberos.principal), ("keytab.file", str(kerberos.keytab)))
+        },
     }
 
 

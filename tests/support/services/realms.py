@@ -19,6 +19,8 @@ HQ, DR = "HQ.EXAMPLE", "DR.EXAMPLE"
 HOSTS = {HQ: "127.0.0.1", DR: "localhost"}
 """Of the metastores, as their principals have them."""
 USERS = {HQ: ("calque", "stranger"), DR: ("replica",)}
+TOKENS = {"dfs.data.transfer.protection": "authentication"}
+"""What Hadoop's configuration says of DataNodes that take tokens of blocks alone."""
 LACKING = "" if find_spec("gssapi") else "gssapi is not installed, whose building needs libkrb5-dev"
 """Why there can be no tests of Kerberos; empty where they can be."""
 
@@ -37,10 +39,15 @@ class Realms:
 
     def settings(self, realm: str, protection: str = "authentication") -> MetastoreSettings:
         """Of a metastore that takes the realm's tickets, and whose log its first user may read."""
-        krb5 = write_krb5(self.folder / f"krb5-of-{realm}.conf", [self.kdcs[realm]])
-        service = KerberosService(f"hive/{HOSTS[realm]}@{realm}", self.kdcs[realm].keytab("hive"), krb5)
-        extra = {"hadoop.rpc.protection": protection}
+        service = self.service("hive", realm)
+        hdfs = {"dfs.namenode.kerberos.principal": f"hdfs/{HOSTS[realm]}@{realm}", **TOKENS}
+        extra = {"hadoop.rpc.protection": protection, **hdfs}
         return MetastoreSettings("3.1.3", kerberos=service, proxy_users=USERS[realm][:1], extra=extra)
+
+    def service(self, name: str, realm: str) -> KerberosService:
+        """Of a server that knows its own realm alone."""
+        krb5 = write_krb5(self.folder / f"krb5-of-{realm}.conf", [self.kdcs[realm]])
+        return KerberosService(f"{name}/{HOSTS[realm]}@{realm}", self.kdcs[realm].keytab(name), krb5)
 
     @contextmanager
     def tickets_of(self, lifetime: str) -> Iterator[None]:
@@ -55,7 +62,7 @@ def two_realms(folder: Path) -> Iterator[Realms]:
     with ExitStack() as stack:
         kdcs = {}
         for realm, host in HOSTS.items():
-            keytabs = {"hive": [f"hive/{host}"], "users": USERS[realm]}
+            keytabs = {"hive": [f"hive/{host}"], "hdfs": [f"hdfs/{host}", f"HTTP/{host}"], "users": USERS[realm]}
             kdcs[realm] = stack.enter_context(Kdc(realm, keytabs, folder / realm))
         krb5 = write_krb5(folder / "krb5.conf", list(kdcs.values()))
         stack.enter_context(krb5_of(krb5))
@@ -92,3 +99,8 @@ def metastores(realms: Realms, protections: Mapping[str, str]) -> Iterator[Mappi
 def address(server: Metastore, realm: str) -> str:
     """Under the host of its principal."""
     return server.uri.replace("127.0.0.1", HOSTS[realm])
+
+
+def keys(login: KerberosLogin) -> str:
+    """Of a section of the configuration."""
+    return f'auth = "kerberos"\nprincipal = "{login.principal}"\nkeytab = "{login.keytab}"'

@@ -13,6 +13,8 @@ from calque.errors import Refused
 PORT = 8020
 """A NameNode's when its address has none."""
 WEB_PORTS = {"http": 9870, "https": 9871}
+OWN_OPTIONS = frozenset({"config_dir", "principal", "keytab"})
+"""Options that are no settings of Hadoop."""
 ANY_HOST = ("", "0.0.0.0")
 """What a server is told that is to be reached by all its names."""
 FILES = ("core-site.xml", "hdfs-site.xml")
@@ -33,7 +35,7 @@ def settings_of(options: Mapping[str, str]) -> Mapping[str, str]:
                 }
         except (OSError, ElementTree.ParseError) as error:
             raise Refused(f"{file} can't be read", str(error), "Put it right, or name another config_dir") from error
-    return {**settings, **{name: value for name, value in options.items() if name != "config_dir"}}
+    return {**settings, **{name: value for name, value in options.items() if name not in OWN_OPTIONS}}
 
 
 def name_nodes(authority: str, settings: Mapping[str, str]) -> tuple[str, int]:

@@ -54,9 +54,10 @@ Result = TypeVar("Result")
 
 def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT_SECONDS) -> HdfsSystem:
     """The HDFS of an authority: `host:port`, a host, a name service, or empty for `fs.defaultFS`. `options`:
-    `config_dir`, where Hadoop's configuration lies (else `HADOOP_CONF_DIR` says), and settings of Hadoop's by their
-    names. An answer is waited for `silent` seconds. Nothing is connected to yet; the same one is given for the same
-    settings and user. Raises `Refused`."""
+    `config_dir`, where Hadoop's configuration lies (else `HADOOP_CONF_DIR` says); `principal` and `keytab`, by which
+    tickets of Kerberos are got (else the process has one); and settings of Hadoop's by their names. An answer is waited
+    for `silent` seconds. Nothing is connected to yet; the same one is given for the same settings and user. Raises
+    `Refused`."""
     hdfs_native = _client()
     settings = settings_of(options)
     address, nodes = name_nodes(authority, settings)
@@ -67,9 +68,13 @@ def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT
         "dfs.client.failover.max.attempts": str(nodes - 1),
         **settings,
     }
+    user = {f"kerberos_{key}": options[key] for key in ("principal", "keytab") if options.get(key)}
+    if user:
+        config["hadoop.security.authentication"] = "kerberos"
     process = (os.getpid(), *(os.environ.get(name) for name in ("HADOOP_USER_NAME", "HADOOP_PROXY_USER")))
     try:
-        return _opened(hdfs_native.AsyncClient, address, tuple(sorted(config.items())), silent, process)
+        new_client = hdfs_native.AsyncClient
+        return _opened(new_client, address, tuple(sorted(config.items())), tuple(user.items()), silent, process)
     except (RuntimeError, OSError) as error:
         problem, todo = f"hdfs://{address}/ can't be opened", "Correct the location, or the options of its storage"
         raise Refused(problem, str(error), todo) from error
@@ -238,9 +243,10 @@ class HdfsSystem:
 
 @cache
 def _opened(
-    new_client: Callable[[str, Mapping[str, str]], AsyncClient],
+    new_client: Callable[..., AsyncClient],
     address: str,
     config: tuple[tuple[str, str], ...],
+    user: tuple[tuple[str, str], ...],
     silent: float,
     _process: tuple[object, ...],
 ) -> HdfsSystem:
@@ -249,7 +255,7 @@ def _opened(
     def client(is_retry: bool) -> AsyncClient:
         # One that did not answer is not always asked first again.
         order = {f"dfs.client.failover.random.order.{address}": "true"} if is_retry else {}
-        return new_client(f"hdfs://{address}", {**dict(config), **order})
+        return new_client(f"hdfs://{address}", {**dict(config), **order}, **dict(user))
 
     return HdfsSystem(Clients(client), silent, WebHdfs(web_addresses(address, dict(config)), silent))
 

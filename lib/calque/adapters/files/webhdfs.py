@@ -1,7 +1,7 @@
 """Checksums of files on HDFS by WebHDFS, since hdfs-native does not have them.
 
 A NameNode sends the question on to a DataNode, which reads the checksums of the file's blocks and not their content.
-Kerberos is not spoken here.
+Kerberos is not spoken here: a NameNode that wants it refuses.
 """
 
 from __future__ import annotations

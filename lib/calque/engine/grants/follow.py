@@ -115,7 +115,7 @@ class GrantsFollower:
         head = self.source.log.current()
         if head - position > FARTHEST:
             return None
-        return names_in(entries_in(self.source, Span(position, max(head, position))))
+        return names_in(list(entries_in(self.source, Span(position, max(head, position)))))
 
     def put(
         self,
