@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from calque.model.policy import Policy
 from support.worlds.histories import (
+    AS_DELTA,
     AT_FIRST,
     DEATHS,
     HOLES,
@@ -57,6 +58,23 @@ def test_laws_1_and_2_hold_while_the_source_changes_between_all_calls(story: Sto
 @LAW
 @given(stories(works(others=(Release(),)), seen=True))
 def test_law_3_there_is_no_bridge_where_the_evidence_has_no_holes(story: Story) -> None:
+    world = play(story)
+    assert world.problems == []
+    assert differences(world) == []
+    assert holes(world) == []
+
+
+@LAW
+@given(stories(works(deaths=DEATHS, others=HOLES), AS_DELTA, seen=False))
+def test_laws_hold_of_delta_tables_wherever_calque_dies(story: Story) -> None:
+    world = play(story)
+    assert world.problems == []
+    assert differences(world) == []
+
+
+@LAW
+@given(stories(works(others=(Release(),)), AS_DELTA, seen=True))
+def test_law_3_holds_of_delta_tables(story: Story) -> None:
     world = play(story)
     assert world.problems == []
     assert differences(world) == []
@@ -207,6 +225,38 @@ FOUND = {
         (Write("create_database", 0),),
         (Window(), Write("create_table", 0), Window(), Write("drop_database_cascade", 0), Capture(), Twice()),
     ),
+}
+DELTA = replace(PLAIN, format="delta", rename={})
+FOUND |= {
+    "a definition and then a name that change in one window": Story(
+        DELTA,
+        3,
+        AT_FIRST,
+        (
+            *(Write("exchange_partition", 930), Capture()),
+            Window(
+                meanwhile=Meanwhile(
+                    ((6, Write("drop_database_cascade", 990), True), (4, Write("truncate_table", 192), True))
+                )
+            ),
+            *(Write("alter_table", 133), Write("rename_table", 400)),
+        ),
+        seen=True,
+        settled=True,
+    ),
+    "files that a table gets after a death in its rename": Story(
+        DELTA,
+        3,
+        AT_FIRST,
+        (
+            Write("rename_table", 950),
+            Window(meanwhile=Meanwhile(((2, Write("overwrite_partition", 953), True),), (0,))),
+            *(Window(meanwhile=Meanwhile(deaths=(7,))), Write("insert_partition_files", 790)),
+        ),
+        seen=True,
+        settled=True,
+    ),
+    "a table whose files stay at the source": Story(replace(DELTA, data={"d1.*": "none"}), 3, AT_FIRST, (Window(),)),
 }
 
 

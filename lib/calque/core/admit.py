@@ -82,8 +82,9 @@ class Admission:
         return _chosen(self.data, name, True)
 
     def wants_delta(self, name: TableName) -> bool:
-        """Whether the replica of the table is to be a Delta table, if its definition and files permit it."""
-        return self.has_delta and _chosen(self._delta, name, False)
+        """Whether the replica of the table is to be a Delta table, if its definition and files permit it: one whose
+        files stay at the source can't be."""
+        return self.has_delta and _chosen(self._delta, name, False) and self.copies(name)
 
     def leaves_some_of(self, database: str) -> bool:
         """Whether files of some table of the database may stay at the source. False is certain; True need not be."""

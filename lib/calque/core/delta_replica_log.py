@@ -22,7 +22,7 @@ from calque.core.log_messages import key_names
 from calque.errors import Broken
 from calque.model.files import File, Listing
 from calque.model.hive import Partition, Storage, Table, location_of
-from calque.model.names import EventId, partition_name
+from calque.model.names import EventId, partition_name, partition_values
 from calque.model.plan import ShownState
 
 TABLE_DOMAIN = "calque.table"
@@ -169,10 +169,23 @@ class LoggedTable:
             self._table = decode.thrift_object(Table, self.definition)
         return self._table
 
+    def partition_names(self) -> set[str]:
+        """In Hive's form; those too of which there are only files, which another writer added."""
+        return {*self.partitions, *self.files} - {""}
+
     def partition(self, name: str) -> Partition | None:
         """The definition of a partition, by its name in Hive's form."""
         text = self.partitions.get(name)
-        return None if text is None else partition_of(text, self.table, self.root)
+        if text is not None:
+            return partition_of(text, self.table, self.root)
+        if name not in self.files:
+            return None
+        return Partition(
+            partition_values(name),
+            self.table.database,
+            self.table.name,
+            storage=replace(self.table.storage or Storage(), location=join(self.root, name)),
+        )
 
     @property
     def shows(self) -> EventId:

@@ -95,7 +95,7 @@ def edge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, la
     if delta.unknown or delta.two_columns():
         return None
     if ground.commits(lineage):
-        return commit_edge(lineage, delta)
+        return commit_edge(lineage, delta, in_log=lineage in ground.committed)
     differs_beside = delta.beside_partitions()
     if not delta.touches_partitions():
         return header_edge(ground, lineage, delta)
@@ -120,13 +120,14 @@ def appearing(ground: EdgeRules, lineage: LineageId, delta: Delta, totals: Linea
     return HiddenBuildEdge(lineage, delta.table, EdgeCost(count, size, calls))
 
 
-def commit_edge(lineage: LineageId, delta: Delta) -> Edge | None:
-    """A new name is a call of its own, which says the header that comes with it."""
+def commit_edge(lineage: LineageId, delta: Delta, *, in_log: bool) -> Edge | None:
+    """A new name is a call of its own, which says the header that comes with it; not so of a table whose header is in a
+    log, which hears of its name afterwards."""
     if delta.was == delta.now:
         head_bytes = delta.head.size if delta.head is not None and delta.content else 0
         size = head_bytes + delta.bytes_added + delta.bytes_changed
         return CommitTableEdge(lineage, delta, EdgeCost(max(objects_of(delta), 1), size))
-    if not delta.content and not delta.touches_partitions():
+    if not delta.content and not delta.touches_partitions() and not (in_log and delta.redefined):
         return AlterTableEdge(lineage, delta, ONE_CALL)
     return rebuild_edge(lineage, delta, bridge=False) if delta.vanished else None
 

@@ -195,13 +195,15 @@ class Delta:
 
     __slots__ = (
         *("added", "bytes_added", "bytes_changed", "cascade", "changed", "columns", "head", "head_touched", "now"),
-        *("overwritten", "pairs", "removed", "staying", "unknown", "vanished", "was", "was_head"),
+        *("overwritten", "pairs", "redefined", "removed", "staying", "unknown", "vanished", "was", "was_head"),
     )
 
     def __init__(self, was: TableName | None, now: TableName | None) -> None:
         self.was, self.now = was, now
         self.vanished = False
         """Whether a state between, that may be shown, had everything else and not this lineage."""
+        self.redefined = False
+        """Whether its head became another in a step between that left it its name."""
         self.head_touched = False
         self.was_head: HeadValue | None = None
         self.head: HeadValue | None = None
@@ -318,6 +320,7 @@ class Difference:
             if delta is None:
                 delta = self.deltas[touch.lineage] = Delta(touch.was_named, touch.named)
             delta.now = touch.named
+            delta.redefined |= touch.head is not None and touch.was_named == touch.named
             if touch.head is not None:
                 if not delta.head_touched:
                     delta.head_touched, delta.was_head = True, touch.was_head
@@ -338,6 +341,7 @@ class Difference:
             if delta is None:
                 delta = self.deltas[touch.lineage] = Delta(touch.was_named, touch.named)
             delta.was = touch.was_named
+            delta.redefined |= touch.head is not None and touch.was_named == touch.named
             if touch.head is not None:
                 if not delta.head_touched:
                     delta.head_touched, delta.head = True, touch.head

@@ -49,6 +49,15 @@ from calque.model.names import TableName, partition_name, table_name
 INPUT = "org.apache.hadoop.mapred.TextInputFormat"
 OUTPUT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+TEXT = Storage(None, None, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
+PARQUET = Storage(
+    None,
+    None,
+    "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
+    "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+    serde=SerDe(class_name="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe", parameters={}),
+)
+"""What tables say of their format; of Parquet, too, files hold any bytes."""
 
 
 class Directories:
@@ -101,9 +110,10 @@ class Writer:
         databases: Sequence[str] = ("d1", "d2"),
         outside: str = "file:/outside",
         placed: Callable[[], None] = lambda: None,
+        file_format: Storage = TEXT,
     ) -> None:
         self.source, self.storage, self.rng = source, storage, rng
-        self.databases, self.outside = databases, outside
+        self.databases, self.outside, self.file_format = databases, outside, file_format
         self.placed = placed
         """Called after each file that becomes part of an append, before its event."""
         self.files = 0
@@ -212,7 +222,7 @@ class Writer:
                 name,
                 database,
                 owner="me",
-                storage=Storage(columns, location, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={})),
+                storage=replace(self.file_format, columns=columns, location=location),
                 partition_keys=(Column("p", "string"),) if partitioned else (),
                 parameters={"v": self.fresh()} | ({"EXTERNAL": "TRUE"} if external else {}),
                 type="EXTERNAL_TABLE" if external else "MANAGED_TABLE",

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core import lifecycle
-from calque.core.image import INCARNATION, MARKS, canonical
+from calque.core.image import INCARNATION, MARKS, STATISTICS, canonical
 from calque.core.kinds import kind_of
 from calque.engine.apply.functions import same_function
 from calque.engine.exact_reads.build_in_batches import BATCH
@@ -330,10 +330,14 @@ class Player:
 
 
 def differences(world: World) -> list[str]:
-    """Where the target is not the policy's image of the source. Empty when everything is as it must be."""
+    """Where the target is not the policy's image of the source, which has its own statistics where the target has a
+    Delta table. Empty when everything is as it must be."""
     silent = frozenset() if world.habits.facet_events else {"COLUMN_STATS_ACCURATE"}
     whole = replace(world.looker, recall=computed, ignored=MARKS | silent, early=True, of_places=True)
     source, shown = world.source_states(whole), world.target_states(whole)
+    of_logs = replace(whole, ignored=whole.ignored | STATISTICS)
+    for states, found_states in ((source, world.source_states(of_logs)), (shown, world.target_states(of_logs))):
+        states |= {name: state for name, state in found_states.items() if world.is_delta(name)}
     quarantined = set(world.replica.tables.in_state(lifecycle.State.QUARANTINED))
     keeps = world.policy.drops == "keep"
     found = [f"{name} is quarantined without need" for name in sorted(quarantined) if not is_obstacle(world, name)]
@@ -412,7 +416,7 @@ def incarnations(world: World) -> dict[State, State]:
     marks = {}
     for database in world.target_store.databases():
         for table in world.target_store.tables(database):
-            stored = world.target_store.the_table(TableName(database, table))
+            stored = world.as_listed(TableName(database, table))
             for key, thing in {(): stored.table, **stored.partitions}.items():
                 marks[database, table, key] = (thing.parameters or {}).get(INCARNATION)
     return marks
@@ -444,8 +448,16 @@ def is_read(hop: Hop) -> bool:
 # Drawing stories
 
 WRITES = st.builds(Write, st.sampled_from([*OPERATIONS, *RARER]), st.integers(0, 999))
+FORMATS = ("plain", "plain", "plain", "delta", {"*.*": "delta", "d1.a": "plain", "d2.*": "plain"})
 MIXED = ({"d2.*": "none"}, {"*.*": "none", "d1.*": "copy", "*.tmp": "none"}, {"d1.a": "none", "d1.p*": "none"})
 """`data` by table."""
+
+
+def permitted(policy: Policy) -> Policy:
+    """As the configuration permits it: tables that are Delta tables have files of their own, one for each."""
+    return replace(policy, format="plain") if policy.data == "none" or policy.compact else policy
+
+
 POLICIES = st.builds(
     Policy,
     st.just("dr"),
@@ -460,7 +472,12 @@ POLICIES = st.builds(
     data=st.sampled_from(["copy", "copy", "copy", "none", *MIXED]),
     compact=st.sampled_from([{}, {}, {"d*.*": SmallFilesRule(2, 8)}]),
     drops=st.sampled_from(["follow", "follow", "keep"]),
+    format=st.sampled_from(FORMATS),
+).map(permitted)
+AS_DELTA = st.builds(
+    replace, POLICIES, format=st.just("delta"), compact=st.just({}), data=st.sampled_from(["copy", *MIXED])
 )
+"""Policies under which tables are Delta tables."""
 PARTITIONS = st.sampled_from(
     [
         {},

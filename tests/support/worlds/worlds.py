@@ -27,9 +27,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
+from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.files.pins import StoredPins
 from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.gaps import MemoryGaps
@@ -64,21 +67,28 @@ from calque.engine.window.prepare import COLUMNS_UNKNOWN, FILES_UNKNOWN
 from calque.engine.window.result import Window
 from calque.errors import Unavailable
 from calque.model.gaps import Gap, GapCause
-from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
+from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
 from calque.model.journal import EventKind
 from calque.model.names import EventId, Span, TableName, partition_name
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
-from calque.ports import Scans
-from support.sources.writers import INPUT, OUTPUT, SERDE, Directories, Noting, Writer
+from calque.ports import Catalog, Scans
+from calque.ports.forwarding import ForwardingStorage
+from support.sources.writers import INPUT, OUTPUT, PARQUET, SERDE, TEXT, Directories, Noting, Writer
+from support.worlds.delta_reader import DeltaTable, delta_table, snapshot
 
 __all__ = ["INPUT", "OUTPUT", "SERDE", "Noting", "Writer"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 State = Any
 ABSENT: State = None
 OPERATOR = "the test wants it"
 """Why tables are read that an operator would name."""
 FILES, COLUMNS = (re.compile(rf"{begin} (\d+)") for begin in (FILES_UNKNOWN, COLUMNS_UNKNOWN))
+UNFIT = "can't go on as a Delta table"
+CHECKPOINT_EVERY, GRACE = 3, 4.0
+"""Of Delta tables' logs: in how many versions there is a checkpoint, and how long what it stands for is kept."""
 OF_QUARANTINED = ("it was dropped at the source", "it was renamed at the source")
 """Why tables are read that were quarantined."""
 
@@ -335,8 +345,10 @@ class World:
         self.target_store = MemoryMetastore(
             HIVE_4, "file:/managed", directories=Directories(self.storage), clock=self.seconds
         )
-        self.writer = Writer(Noting(self.source, self.note), self.storage, self.rng, placed=self.note)
         self.policy = policy or Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target")
+        file_format = TEXT if self.policy.format == "plain" else PARQUET
+        noting = Noting(self.source, self.note)
+        self.writer = Writer(noting, self.storage, self.rng, placed=self.note, file_format=file_format)
         self.history = History()
         self.journal, self.evidence = MemoryJournal(), MemoryEvidence()
         self.ledger = MemoryLedger(self.recorded)
@@ -365,8 +377,8 @@ class World:
         """Those of them that were to be read, and why; but for what was quarantined, what an operator wanted, and what
         `unknown_states` has."""
         self.unknown_states: set[TableName] = set()
-        """Those of them that were to be read because files of an event were gone, or because nothing says what a change
-        of columns did to partitions."""
+        """Those of them that were to be read because files of an event were gone, because nothing says what a change of
+        columns did to partitions, or because they can't stay Delta tables."""
         log = MemoryLog(self.source, before=self.called)
         reader = MemoryReader(self.source, before=self.called)
         self.gaps = MemoryGaps()
@@ -376,8 +388,9 @@ class World:
         if pins:
             kept = StoredPins(self.storage, "file:/pins")
             self.source_side = replace(self.source_side, pins=kept)
-        catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
-        self.side = TargetSide.of(self.policy, catalog, self.ledger, self.storage)
+        self.side = TargetSide.of(self.policy, self.target_catalog(), self.ledger, self.storage)
+        self.delta_tables: dict[Hashable, DeltaTable | str] = {}
+        """What Delta readers saw, by roots, names at the metastore and the files of logs."""
         self.looker = Looker(self.side.imaging, self.content, Recall())
         self.begin = 0
         self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
@@ -389,6 +402,28 @@ class World:
         """The event that the journal begins after."""
         found = self.gaps.recorded()
         return found[-1].at if found else self.begin
+
+    def target_catalog(self) -> Catalog:
+        """As a new process has it."""
+        catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
+        if self.policy.format == "plain":
+            return catalog
+        storage = ForwardingStorage(self.storage, self.log_called)
+        logs = ReplicaLogs(storage, GRACE, lambda: self.clock.now // 10**6, CHECKPOINT_EVERY)
+        return DeltaReplicaCatalog(catalog, self.storage, logs, self.next_epoch, lambda *_: {})
+
+    def log_called(self, method: str, call: Callable[P, R], /, *args: P.args, **named: P.kwargs) -> R:
+        """Around each call for a Delta table's log; others come between, and calque may die before and after it."""
+        if method in ("read", "write"):
+            self.called(method)
+        result = call(*args, **named)
+        if method in ("write", "publish", "remove"):
+            self.returned(method)
+        return result
+
+    def next_epoch(self) -> int:
+        last = self.ledger.last_epoch()
+        return last.epoch + 1 if last is not None else 1
 
     def seconds(self) -> float:
         return self.clock.now / 1e9
@@ -487,7 +522,7 @@ class World:
         """Another process takes up what `ledger` says."""
         self.background.waiting.clear()
         self.ledger = ledger
-        self.side = replace(self.side, ledger=ledger)
+        self.side = replace(self.side, ledger=ledger, catalog=self.target_catalog())
         self.replica = self.new_replica()
         self.open()
 
@@ -541,7 +576,8 @@ class World:
             if row.state not in lifecycle.UNREAD or row.reason in (OPERATOR, *OF_QUARANTINED):
                 continue
             files, columns = FILES.search(row.reason), COLUMNS.search(row.reason)
-            if (files and self.is_lost(int(files[1]))) or (columns and self.changes_columns(int(columns[1]))):
+            unknown = (files and self.is_lost(int(files[1]))) or (columns and self.changes_columns(int(columns[1])))
+            if unknown or UNFIT in row.reason:
                 self.unknown_states.add(name)
             elif name in aside:
                 self.read_again.add((name, row.reason))
@@ -638,7 +674,39 @@ class World:
             for database in self.target_store.databases()
             for table in self.target_store.tables(database)
         ]
-        return [(name, self.target_store.the_table(name)) for name in names]
+        return [(name, self.as_listed(name)) for name in names]
+
+    def as_listed(self, name: TableName) -> StoredTable:
+        """A table of the target: of a Delta table, what its log says is listed."""
+        stored = self.target_store.the_table(name)
+        if not is_delta(stored.table):
+            return stored
+        seen = self.delta_table(stored.table)
+        assert not isinstance(seen, str), seen
+        return replace(stored, table=seen.table, partitions=dict(seen.partitions))
+
+    def is_delta(self, name: TableName) -> bool:
+        """Whether the target has a Delta table for it."""
+        at_target = self.side.admission.name_at_target(name)
+        if at_target.table not in self.target_store.tables(at_target.database):
+            return False
+        return is_delta(self.target_store.the_table(at_target).table)
+
+    def delta_table(self, at_metastore: Table) -> DeltaTable | str:
+        """What a reader finds in the log at its root, or what is wrong there."""
+        root = location_of(at_metastore) or ""
+        names = self.storage.children(f"{root}/_delta_log")
+        key = (at_metastore.database, at_metastore.name, root, *names)
+        if key not in self.delta_tables:
+            try:
+                self.delta_tables[key] = delta_table(snapshot(self.storage.read, names, root), root, at_metastore)
+            except (AssertionError, KeyError) as error:
+                self.delta_tables[key] = f"a log that nobody can read: {error!r}"
+        return self.delta_tables[key]
+
+    def delta_content(self, seen: DeltaTable, location: str) -> State:
+        """The paths and contents of files that the log has of a partition."""
+        return tuple((path, self.storage.read(f"{location}/{path}")) for path in seen.files[location])
 
     # What readers see
 
@@ -683,9 +751,18 @@ class World:
             for table in self.target_store.tables(database):
                 name = self.side.admission.source_of(TableName(database, table))
                 if name is not None:
-                    stored = self.target_store.the_table(TableName(database, table))
-                    found[name] = looker.target(name, stored.table, list(stored.partitions.values()))
+                    found[name] = self.target_state(looker, name, TableName(database, table))
         return found
+
+    def target_state(self, looker: Looker, name: TableName, at_target: TableName) -> State:
+        stored = self.target_store.the_table(at_target)
+        if not is_delta(stored.table):
+            return looker.target(name, stored.table, list(stored.partitions.values()))
+        seen = self.delta_table(stored.table)
+        if isinstance(seen, str):
+            return seen
+        looker = replace(looker, content=partial(self.delta_content, seen))
+        return looker.target(name, seen.table, list(seen.partitions.values()))
 
     def content(self, location: str) -> State:
         if self.contents_at != self.storage.changes:

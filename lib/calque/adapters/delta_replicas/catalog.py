@@ -61,7 +61,7 @@ class DeltaReplicaCatalog(ForwardingCatalog):
 
     def partition_names(self, name: TableName) -> Sequence[str]:
         logged = self._logged(name)
-        return super().partition_names(name) if logged is None else sorted(logged.partitions)
+        return super().partition_names(name) if logged is None else sorted(logged.partition_names())
 
     def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
         if not is_delta_replica(table):
@@ -85,7 +85,8 @@ class DeltaReplicaCatalog(ForwardingCatalog):
             return None
         logged = self._logs.read(root_of_content(location_of(table) or ""))
         if table.partition_keys:
-            return {name: logged.contents(name) for name in partitions if name in logged.partitions}
+            there = logged.partition_names()
+            return {name: logged.contents(name) for name in partitions if name in there}
         return {"": logged.contents("")}
 
     def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
@@ -181,8 +182,9 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         logged, put = self._logs.read(root), names_of(table, commit.put)
         if name is not None and commit.expected_event:
             self._require_event(name, logged, commit.expected_event)
-        drop = commit.drop if name is not None else [*(logged.partitions.keys() - put.keys())]
-        if missing := [one for one in drop if one not in logged.partitions]:
+        there = logged.partition_names()
+        drop = commit.drop if name is not None else [*(there - put.keys())]
+        if missing := [one for one in drop if one not in there]:
             raise Conflict(f"partition {missing[0]} does not exist")
         contents = self._new_contents(logged, table, put, commit.contents)
         schema = schema_of(table)

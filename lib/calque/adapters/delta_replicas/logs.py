@@ -18,6 +18,7 @@ from calque.core.delta_checkpoint import checkpoint_of, rows_of_checkpoint
 from calque.core.delta_replica_log import Change, LoggedTable, ShownVersion, actions_of, commit_text, rows_of
 from calque.core.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
 from calque.core.layout import COPYING, join
+from calque.errors import Refused
 from calque.ports import Conflict, Storage
 
 CHECKPOINT_EVERY = 20
@@ -26,12 +27,17 @@ KEPT = 64
 
 
 class ReplicaLogs:
-    """`grace` is how long, in seconds, commits are kept that a checkpoint stands for."""
+    """`grace` is how long, in seconds, commits are kept that a checkpoint stands for; there is a checkpoint in so many
+    versions."""
 
     def __init__(
-        self, storage: Storage, grace: float, now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
+        self,
+        storage: Storage,
+        grace: float,
+        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        checkpoint_every: int = CHECKPOINT_EVERY,
     ) -> None:
-        self.storage, self.grace, self.now_ms = storage, grace, now_ms
+        self.storage, self.grace, self.now_ms, self.checkpoint_every = storage, grace, now_ms, checkpoint_every
         self._lock = Lock()
         self._locks: dict[str, Lock] = {}
         self._tables: OrderedDict[str, LoggedTable] = OrderedDict()
@@ -54,9 +60,13 @@ class ReplicaLogs:
             if self.storage.exists(path):
                 raise Conflict(f"{path} was written by another")
             self.storage.write(staged, text.encode())
-            self.storage.publish([(staged, path)])
+            try:
+                self.storage.publish([(staged, path)])
+            except Refused as refused:
+                self.storage.remove([staged])
+                raise Conflict(f"{path} was written by another") from refused
             logged = logged.after(rows_of(text.encode()))
-            if logged.version % CHECKPOINT_EVERY == 0 and logged.version:
+            if logged.version % self.checkpoint_every == 0 and logged.version:
                 logged = self._checkpoint(logged)
             self._keep(logged)
             return True
@@ -86,9 +96,20 @@ class ReplicaLogs:
             logged = self._tables.get(root)
         if logged is None or logged.version < 0:
             logged = self._loaded(root)
-        while (content := self.storage.read(join(root, commit_path(logged.version + 1)))) is not None:
+        newest = self._advanced(logged)
+        if (
+            newest is logged
+            and logged.version >= 0
+            and not self.storage.exists(join(root, commit_path(newest.version)))
+        ):
+            # The newest commit is never removed: others made versions, and let go of the commits that lead to them.
+            newest = self._advanced(self._loaded(root))
+        self._keep(newest)
+        return newest
+
+    def _advanced(self, logged: LoggedTable) -> LoggedTable:
+        while (content := self.storage.read(join(logged.root, commit_path(logged.version + 1)))) is not None:
             logged = logged.after(rows_of(content))
-        self._keep(logged)
         return logged
 
     def _loaded(self, root: str) -> LoggedTable:

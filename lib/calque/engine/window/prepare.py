@@ -254,11 +254,13 @@ def planned(
 def committed_lineages(
     side: TargetSide, chain: Chain, shown: Mapping[TableName, ShownTable | None]
 ) -> frozenset[LineageId]:
-    """Those that are Delta tables at the target, and those that are to be: what the definition of a new one says
-    against it is seen when it is made."""
+    """Those that are Delta tables at the target, under any of the names that they have in the chain: it may have got
+    ahead before a death. And those that are to be: what the definition of a new one says against it is seen when it is
+    made."""
+    named = (*chain.names.items(), *(item for step in chain.steps for item in step.names.items()))
     lineages = {
         lineage
-        for name, lineage in chain.names.items()
+        for name, lineage in named
         if lineage is not None and (table := shown.get(name)) is not None and is_delta_replica(table.table)
     }
     if side.admission.has_delta:

@@ -1,0 +1,115 @@
+"""Delta replicas in whole worlds, to whose logs others write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from calque.core.compare import DifferenceKind
+from calque.engine.verify.verify import verify
+from calque.model.hive import location_of
+from calque.model.names import TableName
+from support.worlds.delta_reader import Snapshot, snapshot
+from support.worlds.histories import AT_FIRST, PLAIN, differences
+from support.worlds.worlds import InlineExecutor, World
+
+PARTED = TableName("d1", "tmp")
+
+
+def pool(_workers: int, _name: str) -> Executor:
+    return InlineExecutor()
+
+
+@pytest.fixture
+def world() -> World:
+    """At rest, with Delta tables; `PARTED` has two partitions."""
+    world = World(0, policy=replace(PLAIN, format="delta"))
+    with world.uninterrupted():
+        for write in AT_FIRST:
+            world.writer.rng.seed(write.seed)
+            world.writer.run(write.operation)
+    world.begin = world.capture.after = world.source.current()
+    world.gatherer.resume(world.begin, world.begin)
+    world.open()
+    world.settle()
+    assert len(world.as_listed(PARTED).partitions) == 2
+    return world
+
+
+def root(world: World) -> str:
+    return location_of(world.target_store.the_table(PARTED).table) or ""
+
+
+def newest(world: World) -> Snapshot:
+    at = root(world)
+    return snapshot(world.storage.read, world.storage.children(f"{at}/_delta_log"), at)
+
+
+def commit_as_another(world: World, *actions: Mapping[str, Any]) -> None:
+    """The next version of the log, with nothing of ours in it."""
+    rows = ({"commitInfo": {"operation": "WRITE", "engineInfo": "another"}}, *actions)
+    path = f"{root(world)}/_delta_log/{newest(world).version + 1:020}.json"
+    world.storage.write(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def appended(world: World, day: str) -> Mapping[str, Any]:
+    """What adds a file of another's."""
+    path = f"another/{day}/part-x"
+    world.storage.write(f"{root(world)}/{path}", b"rows")
+    add = {"path": path, "partitionValues": {"p": day}, "size": 4, "modificationTime": 1, "dataChange": True}
+    return {"add": add}
+
+
+def insert(world: World) -> None:
+    """A file that the first partition gets at the source."""
+    with world.uninterrupted():
+        partition = next(iter(world.source.the_table(PARTED).partitions.values()))
+        path = world.writer.put_file(location_of(partition) or "")
+        world.writer.source.insert(PARTED, [path], values=partition.values)
+    world.capture_all()
+
+
+def test_a_commit_that_another_makes_first_is_planned_around(world: World) -> None:
+    before = newest(world).version
+    coming: list[Mapping[str, Any]] = [{"txn": {"appId": "another", "version": 1}}]
+
+    def storage_called(call: str, path: str) -> None:
+        if call == "publish" and path.startswith(f"{root(world)}/_delta_log/") and coming:
+            commit_as_another(world, coming.pop())
+
+    world.storage.before = storage_called
+    insert(world)
+    world.settle()
+    assert coming == []
+    assert newest(world).version == before + 2
+    assert (world.problems, differences(world)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("day", "kind"), [("1", DifferenceKind.FILES), ("99", DifferenceKind.EXTRA)], ids=["in ours", "beside ours"]
+)
+def test_rows_that_another_appends_are_reported_and_stay_while_the_table_rests(
+    world: World, day: str, kind: DifferenceKind
+) -> None:
+    assert ("1",) in world.as_listed(PARTED).partitions
+    commit_as_another(world, appended(world, day))
+    for _ in range(3):
+        world.capture_all()
+        world.work()
+    found = verify(world.source_side, world.side, (), "checksum", pool=pool)
+    assert [(one.table, one.partition, one.kind) for one in found.differences] == [(PARTED, f"p={day}", kind)]
+    assert f"another/{day}/part-x" in newest(world).files
+
+
+def test_files_that_another_removes_are_reported(world: World) -> None:
+    path = next(path for path in newest(world).files if path.startswith("p=1/"))
+    commit_as_another(world, {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}})
+    found = verify(world.source_side, world.side, (), "checksum", pool=pool)
+    assert [(one.table, one.partition, one.kind) for one in found.differences] == [
+        (PARTED, "p=1", DifferenceKind.FILES)
+    ]
