@@ -45,6 +45,7 @@ LAW = settings(
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )
+OF_DELTA_TABLES = settings(LAW, max_examples=HISTORIES.get(settings.get_current_profile_name(), 200))
 
 
 @LAW
@@ -64,7 +65,7 @@ def test_law_3_there_is_no_bridge_where_the_evidence_has_no_holes(story: Story) 
     assert holes(world) == []
 
 
-@LAW
+@OF_DELTA_TABLES
 @given(stories(works(deaths=DEATHS, others=HOLES), AS_DELTA, seen=False))
 def test_laws_hold_of_delta_tables_wherever_calque_dies(story: Story) -> None:
     world = play(story)
@@ -72,7 +73,7 @@ def test_laws_hold_of_delta_tables_wherever_calque_dies(story: Story) -> None:
     assert differences(world) == []
 
 
-@LAW
+@OF_DELTA_TABLES
 @given(stories(works(others=(Release(),)), AS_DELTA, seen=True))
 def test_law_3_holds_of_delta_tables(story: Story) -> None:
     world = play(story)

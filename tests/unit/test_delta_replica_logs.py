@@ -70,6 +70,8 @@ class Rig:
             storage=replace(PARQUET, columns=fields, location=self.root),
             partition_keys=(Column("day", "string"),),
             parameters={SOURCE: "hq:sales.orders", EVENT: str(event)},
+            type="MANAGED_TABLE",
+            owner_type=1,
         )
         return with_format(table, "delta")
 
@@ -174,7 +176,10 @@ def change(rig: Rig, catalog: DeltaReplicaCatalog) -> None:
 
 
 def rename(rig: Rig, catalog: DeltaReplicaCatalog) -> None:
-    catalog.alter_table(ORDERS, rig.table(2, name=PAST), expected_event="1")
+    """With another column and another parameter, as one call of a metastore may."""
+    table = rig.table(2, "note", name=PAST)
+    renamed = replace(table, owner="you", parameters={**(table.parameters or {}), "v": "2"})
+    catalog.alter_table(ORDERS, renamed, expected_event="1")
 
 
 def make(rig: Rig, catalog: DeltaReplicaCatalog) -> None:

@@ -60,11 +60,7 @@ def registered(table: Table, root: str) -> Table:
     """The table as the target's metastore has it. Statistics are left out, and what Spark wrote of the columns of the
     source's table: readers take both from the log."""
     storage = table.storage or Storage()
-    parameters = {
-        key: value
-        for key, value in (table.parameters or {}).items()
-        if not key.startswith(OF_SPARK) and key not in STATISTICS
-    }
+    parameters = {key: value for key, value in (table.parameters or {}).items() if is_said(key)}
     return replace(
         table,
         partition_keys=(),
@@ -82,3 +78,24 @@ def registered(table: Table, root: str) -> Table:
             skew=None,
         ),
     )
+
+
+def with_registered(table: Table, at_metastore: Table) -> Table:
+    """A definition as a log has it, with what the metastore was told since under `registered`."""
+    parameters = {key: value for key, value in (table.parameters or {}).items() if not is_said(key)}
+    said = {key: value for key, value in (at_metastore.parameters or {}).items() if is_said(key)}
+    storage, columns = table.storage or Storage(), at_metastore.storage.columns if at_metastore.storage else None
+    keys = len(table.partition_keys or ())
+    return replace(
+        table,
+        owner=at_metastore.owner,
+        owner_type=at_metastore.owner_type,
+        type=at_metastore.type,
+        parameters={**parameters, **said},
+        storage=replace(storage, columns=(columns or ())[: len(columns or ()) - keys]),
+    )
+
+
+def is_said(parameter: str) -> bool:
+    """Whether the metastore is told of such a parameter as the source has it."""
+    return not parameter.startswith(OF_SPARK) and parameter not in STATISTICS

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.delta_replicas.statistics import DescribeFiles, describe_parquet
-from calque.core.delta_replica import is_delta_replica, registered, root_of_content
+from calque.core.delta_replica import is_delta_replica, registered, root_of_content, with_registered
 from calque.core.delta_replica_log import Change, LoggedTable, NewContent, ShownVersion, names_of
 from calque.core.delta_schema import data_columns, partition_columns, partition_values, schema_of
 from calque.core.image import EVENT, SOURCE
@@ -104,7 +104,7 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         return self._logs.read(location_of(at_metastore) or "")
 
     def _shown(self, at_metastore: Table) -> Table:
-        """The source's definition. Where the log has not heard of a rename yet, the metastore says the name's marks."""
+        """The source's definition. What came with a rename that the log has not heard of, the metastore says."""
         if not is_delta_replica(at_metastore):
             return at_metastore
         root = location_of(at_metastore) or ""
@@ -116,9 +116,9 @@ class DeltaReplicaCatalog(ForwardingCatalog):
                 "Drop the table at the target and release it, and it is made anew",
             )
         table, said = logged.table, at_metastore.parameters or {}
-        parameters = {**(table.parameters or {}), SOURCE: said.get(SOURCE, "")}
         if event_of(at_metastore) > event_of(table):
-            parameters[EVENT] = said[EVENT]
+            table = with_registered(table, at_metastore)
+        parameters = {**(table.parameters or {}), SOURCE: said.get(SOURCE, "")}
         return replace(table, database=at_metastore.database, name=at_metastore.name, parameters=parameters)
 
     # Changes
