@@ -50,6 +50,7 @@ from calque.adapters.memory.metastore import (
 from calque.adapters.memory.metastore.store import StoredTable
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core import lifecycle
+from calque.core.delta_replica import is_delta_replica
 from calque.core.image import MARKS, STATE, STATISTICS, ImageBuilder, Marks, canonical
 from calque.core.land import is_ahead
 from calque.core.layout import join
@@ -679,21 +680,22 @@ class World:
     def as_listed(self, name: TableName) -> StoredTable:
         """A table of the target: of a Delta table, what its log says is listed."""
         stored = self.target_store.the_table(name)
-        if not is_delta(stored.table):
+        if not is_delta_replica(stored.table):
             return stored
         seen = self.delta_table(stored.table)
         assert not isinstance(seen, str), seen
         return replace(stored, table=seen.table, partitions=dict(seen.partitions))
 
     def is_delta(self, name: TableName) -> bool:
-        """Whether the target has a Delta table for it."""
+        """Whether the target has a Delta table for a plain one."""
         at_target = self.side.admission.name_at_target(name)
         if at_target.table not in self.target_store.tables(at_target.database):
             return False
-        return is_delta(self.target_store.the_table(at_target).table)
+        return is_delta_replica(self.target_store.the_table(at_target).table)
 
     def delta_table(self, at_metastore: Table) -> DeltaTable | str:
         """What a reader finds in the log at its root, or what is wrong there."""
+        assert is_delta(at_metastore), "readers take it for another kind of table"
         root = location_of(at_metastore) or ""
         names = self.storage.children(f"{root}/_delta_log")
         key = (at_metastore.database, at_metastore.name, root, *names)
@@ -756,7 +758,7 @@ class World:
 
     def target_state(self, looker: Looker, name: TableName, at_target: TableName) -> State:
         stored = self.target_store.the_table(at_target)
-        if not is_delta(stored.table):
+        if not is_delta_replica(stored.table):
             return looker.target(name, stored.table, list(stored.partitions.values()))
         seen = self.delta_table(stored.table)
         if isinstance(seen, str):
