@@ -63,7 +63,6 @@ EFFECTS = {
         "rename_partition",
         "drop_partitions",
         "commit_table",
-        "settle",
         "add_constraints",
         "drop_constraint",
         "put_statistics",
