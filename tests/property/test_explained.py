@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from hypothesis import HealthCheck, given, settings
@@ -118,14 +118,14 @@ class CountingCatalog(MemoryCatalog):
 
 
 class CountingWorld(World):
-    """Counts the calls that changed the target's metastore. calque's own database is there from the beginning, and
-    copies may hold up a window: a plan has those that would be made beside it, too. `left_files`: an attempt that met
+    """Counts the calls that changed the target's metastore, whose tables are all plain: what becomes of a Delta table is
+    in its log. calque's own database is there from the beginning, and copies may hold up a window: a plan has those that would be made beside it, too. `left_files`: an attempt that met
     lost files may have left others where they belong."""
 
     def __init__(self, story: Story, habits: ServerHabits, abilities: TargetCapabilities) -> None:
         self.calls: Counts = Counter()
         self.left_files = False
-        super().__init__(0, habits, story.policy, batch=story.batch)
+        super().__init__(0, habits, replace(story.policy, format="plain"), batch=story.batch)
         self.catalog = CountingCatalog(self.target_store, abilities, before=self.called, after=self.returned)
         self.side = TargetSide.of(self.policy, self.catalog, self.ledger, self.storage)
         ensure_own_database(self.catalog, self.policy.warehouse)

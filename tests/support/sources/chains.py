@@ -309,7 +309,8 @@ class Target:
                 self.look(self.tables)
                 if whole:
                     old = self.table(head, None, {})
-                self.tables[table] = self.altered(old, head, False, bool(cascade))
+                other_files = head.data is not None and head.data.event_id != 0
+                self.tables[table] = self.altered(old, head, other_files, bool(cascade))
                 self.put(table, self.changed(table, existing(partitions), frozenset(dict(partitions))))
                 self.take(table, [name for name, part in partitions if part is None])
             case _:

@@ -523,7 +523,10 @@ class World:
         """Another process takes up what `ledger` says."""
         self.background.waiting.clear()
         self.ledger = ledger
-        self.side = replace(self.side, ledger=ledger, catalog=self.target_catalog())
+        self.side = replace(self.side, ledger=ledger)
+        if self.side.admission.has_delta:
+            # What the process before knew of the tables' logs is gone.
+            self.side = replace(self.side, catalog=self.target_catalog())
         self.replica = self.new_replica()
         self.open()
 
