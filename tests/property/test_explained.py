@@ -118,9 +118,10 @@ class CountingCatalog(MemoryCatalog):
 
 
 class CountingWorld(World):
-    """Counts the calls that changed the target's metastore, whose tables are all plain: what becomes of a Delta table is
-    in its log. calque's own database is there from the beginning, and copies may hold up a window: a plan has those that would be made beside it, too. `left_files`: an attempt that met
-    lost files may have left others where they belong."""
+    """Counts the calls that changed the target's metastore, whose tables are all plain: what becomes of a Delta table
+    is in its log. calque's own database is there from the beginning, and copies may hold up a window: a plan has those
+    that would be made beside it, too. `left_files`: an attempt that met lost files may have left others where they
+    belong."""
 
     def __init__(self, story: Story, habits: ServerHabits, abilities: TargetCapabilities) -> None:
         self.calls: Counts = Counter()
