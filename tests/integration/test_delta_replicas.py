@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from deltalake import DeltaTable
 import calque
 from calque.core.layout import place
 from calque.errors import Refused
-from calque.model.hive import Partition, Table, location_of
+from calque.model.hive import Column, Partition, Storage, Table, location_of
 from calque.model.names import TableName, partition_name
 from calque.sandbox import Metastore
 from support.services.deployments import NUMBERS, Deployment
@@ -66,6 +67,14 @@ class Rig:
             thing = client.catalog.partitions(name, [partition])[partition]
         folder = Path(place(location_of(thing) or "").path)
         client.insert(name, [str(path) for path in folder.glob("part-*")], values=values)
+
+    def columns(self, table: str, *names: str) -> None:
+        """The table's columns from now on; `a` is a number, all others are texts."""
+        name, client = TableName(self.database, table), self.deployment.source.client
+        found = client.catalog.table(name)
+        assert found is not None
+        columns = tuple(Column(one, "int" if one == "a" else "string") for one in names)
+        client.alter_table(name, replace(found, storage=replace(found.storage or Storage(), columns=columns)))
 
     def root(self, table: str) -> str:
         found = self.catalog.table(TableName(self.database, table))
@@ -137,6 +146,23 @@ def test_a_partitioned_table_is_a_delta_table_with_the_same_rows(rig: Rig) -> No
     assert rig.run() == 0, rig.deployment.tail()
     rig.same("orders")
     rig.same("renamed")
+    assert rig.verify() == []
+
+
+@pytest.mark.timeout(900)
+def test_columns_change_by_hives_rules(rig: Rig) -> None:
+    """Files are read by the names of columns: one that goes away and comes back has its old values again."""
+    rig.write("CREATE TABLE @c (a INT, b STRING) STORED AS PARQUET")
+    rig.write("INSERT INTO @c VALUES (1, 'x')")
+    assert rig.run() == 0, rig.deployment.tail()
+    for names in (("a", "d"), ("a",), ("a", "b"), ("a", "b", "e")):
+        rig.columns("c", *names)
+        rig.write(f"INSERT INTO @c VALUES ({', '.join(['2'] * len(names))})")
+        rig.fire("c")
+        assert rig.run() == 0, rig.deployment.tail()
+        rig.same("c")
+        nulls = f"SELECT COUNT(*) FROM {rig.database}.c WHERE {names[-1]} IS NULL"
+        assert rig.target.sql(nulls) == rig.source.sql(nulls)
     assert rig.verify() == []
 
 
