@@ -23,6 +23,7 @@ from calque.engine.apply.hidden_build import make, swap
 from calque.engine.apply.hidden_table import clear
 from calque.engine.apply.tables import expected
 from calque.engine.files.stage import StageRequest
+from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import ExactTable
 from calque.engine.target.observe import ShownTable, event_of, read_files
@@ -79,6 +80,7 @@ class FormatSwitch:
         shows = ShownState(event_of(self.shown.table.parameters), 0)
 
         def build_hidden(hidden: TableName, table: Table) -> None:
+            ensure_own_database(self.side.catalog, self.side.policy.warehouse)
             clear(self.context, hidden)
             hidden_table = replace(table, database=hidden.database, name=hidden.table)
             put = [replace(one, database=hidden.database, table=hidden.table) for one in partitions.values()]
