@@ -27,6 +27,7 @@ from calque.model.files import Listing
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName
 from calque.ports import Conflict, TableCommit
+from calque.ports.forwarding import ForwardingCatalog
 from support.sources.writers import PARQUET
 
 ORDERS, PAST = TableName("sales", "orders"), TableName("sales", "past")
@@ -383,3 +384,43 @@ def test_a_table_of_a_hundred_thousand_partitions_is_loaded() -> None:
     found = logged(rig)
     assert (found.version, len(found.partitions), len(found.files)) == (2, count, count)
     assert location_of(found.partition("day=99999") or Partition(())) == join(rig.root, "day=99999/1")
+
+
+def counted(rig: Rig) -> tuple[DeltaReplicaCatalog, list[str]]:
+    """A catalog, and the calls that it makes at the metastore."""
+    calls: list[str] = []
+
+    def note(method: str, call: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
+        calls.append(method)
+        return call(*arguments, **named)
+
+    metastore = ForwardingCatalog(MemoryCatalog(rig.store), note)
+    return DeltaReplicaCatalog(metastore, rig.storage, ReplicaLogs(rig.storage, 3600.0), lambda: 1), calls
+
+
+def test_a_plain_table_costs_no_call_more_than_without_delta_tables() -> None:
+    rig = Rig()
+    catalog, calls = counted(rig)
+    plain = with_format(rig.table(1), "")
+    one, _ = rig.partition("1", 1)
+    catalog.create_table(plain)
+    catalog.add_partitions(ORDERS, [one])
+    catalog.partitions(ORDERS, ["day=1"])
+    catalog.alter_partitions(ORDERS, [one])
+    catalog.drop_partitions(ORDERS, catalog.partition_names(ORDERS))
+    catalog.alter_table(ORDERS, replace(plain, name="past"))
+    catalog.put_statistics(PAST, {})
+    catalog.drop_table(PAST)
+    assert calls == [
+        *("create_table", "add_partitions", "partitions", "alter_partitions", "partition_names", "drop_partitions"),
+        *("alter_table", "put_statistics", "drop_table"),
+    ]
+
+
+def test_a_commit_asks_the_metastore_nothing_that_was_seen_before() -> None:
+    rig = Rig()
+    catalog, calls = counted(rig)
+    rig.commit(catalog, 1, "1")
+    calls.clear()
+    rig.commit(catalog, 2, "2", expected="1")
+    assert calls == ["table", "alter_table"]

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 
 from calque.core import decode
 from calque.core.encode import tjson
+from calque.core.image import INCARNATION, ORIGIN, SOURCE, moved
 from calque.core.layout import join
 from calque.core.log_messages import key_names
 from calque.errors import Broken
@@ -236,10 +237,7 @@ def partition_of(text: str, table: Table, root: str) -> Partition:
     own = record.get("storage")
     storage = decode.thrift_object(Storage, own) if own is not None else without_place(table.storage)
     location = join(root, record["location"].rstrip("/"))
-    storage = replace(storage or Storage(), location=location)
-    if storage.serde is not None and "path" in (storage.serde.parameters or {}):
-        parameters = {**(storage.serde.parameters or {}), "path": location}
-        storage = replace(storage, serde=replace(storage.serde, parameters=parameters))
+    storage = moved(storage or Storage(), location)
     return replace(partition, database=table.database, table=table.name, storage=storage)
 
 
@@ -303,9 +301,7 @@ def metadata_of(before: LoggedTable, change: Change, table_id: str, now_ms: int)
     if before.metadata is not None:
         created = {key: before.metadata[key] for key in ("id", "createdTime")}
     marks = {
-        key: value
-        for key, value in (change.table.parameters or {}).items()
-        if key in ("calque.source", "calque.incarnation", "calque.origin")
+        key: value for key, value in (change.table.parameters or {}).items() if key in (SOURCE, INCARNATION, ORIGIN)
     }
     return {
         "id": created["id"],

@@ -42,11 +42,14 @@ class DeltaReplicaCatalog(ForwardingCatalog):
     ) -> None:
         super().__init__(catalog)
         self._storage, self._logs, self._next_epoch, self._describe = storage, logs, next_epoch, describe
+        self._roots: dict[TableName, str] = {}
+        """Of tables as they were seen or written last, so that none is asked for twice; empty for those that are no
+        Delta tables."""
 
     # What the engine sees
 
     def table(self, name: TableName) -> Table | None:
-        at_metastore = super().table(name)
+        at_metastore = self._at_metastore(name)
         return at_metastore if at_metastore is None else self._shown(at_metastore)
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
@@ -97,11 +100,23 @@ class DeltaReplicaCatalog(ForwardingCatalog):
     ) -> Mapping[str, Statistics]:
         return {} if self._logged(name) is not None else super().partition_statistics(name, columns, partitions)
 
+    def _at_metastore(self, name: TableName) -> Table | None:
+        table = super().table(name)
+        if table is None:
+            self._roots.pop(name, None)
+        else:
+            self._roots[name] = (location_of(table) or "") if is_delta_replica(table) else ""
+        return table
+
+    def _root(self, name: TableName) -> str:
+        """Empty for a table that is no Delta table, or missing."""
+        if name not in self._roots:
+            self._at_metastore(name)
+        return self._roots.get(name, "")
+
     def _logged(self, name: TableName) -> LoggedTable | None:
-        at_metastore = super().table(name)
-        if at_metastore is None or not is_delta_replica(at_metastore):
-            return None
-        return self._logs.read(location_of(at_metastore) or "")
+        root = self._root(name)
+        return self._logs.read(root) if root else None
 
     def _shown(self, at_metastore: Table) -> Table:
         """The source's definition. What came with a rename that the log has not heard of, the metastore says."""
@@ -128,21 +143,28 @@ class DeltaReplicaCatalog(ForwardingCatalog):
             self.commit_table(TableCommit(None, table))
         else:
             super().create_table(table)
+            self._roots[table_name(table.database, table.name)] = ""
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
         if not is_delta_replica(table):
             super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
+            self._roots.pop(name, None)
+            self._roots[table_name(table.database, table.name)] = ""
             return
         new_name = table_name(table.database, table.name)
         if new_name != name:
-            super().alter_table(name, registered(table, self._root(name)), expected_event=expected_event)
+            root = self._require_root(name)
+            super().alter_table(name, registered(table, root), expected_event=expected_event)
+            self._roots.pop(name, None)
+            self._roots[new_name] = root
         self.commit_table(TableCommit(new_name, table, cascade=cascade, expected_event=expected_event))
 
     def drop_table(self, name: TableName) -> None:
-        at_metastore = super().table(name)
+        root = self._root(name)
         super().drop_table(name)
-        if at_metastore is not None and is_delta_replica(at_metastore):
-            self._logs.forget(location_of(at_metastore) or "")
+        self._roots.pop(name, None)
+        if root:
+            self._logs.forget(root)
 
     def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
         self._require_plain(name)
@@ -150,8 +172,8 @@ class DeltaReplicaCatalog(ForwardingCatalog):
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
         """Their definitions alone."""
-        table = self.table(name)
-        if table is None or not is_delta_replica(table):
+        table = self.table(name) if self._root(name) else None
+        if table is None:
             super().alter_partitions(name, partitions)
         else:
             self.commit_table(TableCommit(name, table, partitions))
@@ -178,7 +200,7 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         if not is_delta_replica(table):
             super().commit_table(commit)
             return
-        root = root_of_content(location_of(table) or "") if name is None else self._root(name)
+        root = root_of_content(location_of(table) or "") if name is None else self._require_root(name)
         logged, put = self._logs.read(root), names_of(table, commit.put)
         if name is not None and commit.expected_event:
             self._require_event(name, logged, commit.expected_event)
@@ -197,12 +219,13 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         self._logs.commit(root, change, shown, (table.parameters or {}).get(SOURCE, ""))
         if name is None:
             super().create_table(registered(table, root))
+            self._roots[table_name(table.database, table.name)] = root
         else:
             super().alter_table(name, registered(table, root))
 
     def settle(self, table: Table) -> None:
         name = table_name(table.database, table.name)
-        at_metastore = super().table(name)
+        at_metastore = self._at_metastore(name)
         if at_metastore is None or not is_delta_replica(at_metastore):
             return
         root, shown = location_of(at_metastore) or "", self._shown(at_metastore)
@@ -214,16 +237,17 @@ class DeltaReplicaCatalog(ForwardingCatalog):
 
     def _require_event(self, name: TableName, logged: LoggedTable, expected: str) -> None:
         """What the log says, or the metastore after a rename that the log has not heard of."""
-        at_metastore = super().table(name)
-        known = {str(event_of(table)) for table in (logged.table, at_metastore) if table is not None}
-        if expected not in known:
+        if expected == str(event_of(logged.table)):
+            return
+        at_metastore = self._at_metastore(name)
+        if at_metastore is None or expected != str(event_of(at_metastore)):
             raise Conflict(f"{name} has been modified: {EVENT} is {event_of(logged.table)}")
 
-    def _root(self, name: TableName) -> str:
-        at_metastore = super().table(name)
-        if at_metastore is None or not is_delta_replica(at_metastore):
+    def _require_root(self, name: TableName) -> str:
+        root = self._root(name)
+        if not root:
             raise Conflict(f"{name} is no Delta table")
-        return location_of(at_metastore) or ""
+        return root
 
     # Files
 

@@ -43,7 +43,7 @@ def switch_format(
     call where nothing is another. Raises `Conflict`, `ContentLost`, `FormatMisfit`."""
     if exact.table is None or exact.only is not None or shown is None or is_view(shown.table):
         return
-    wants_delta = side.admission.wants_delta(exact.name) and side.admission.copies(exact.name)
+    wants_delta = side.admission.wants_delta(exact.name)
     is_delta = is_delta_replica(shown.table)
     if not wants_delta and not is_delta and FORMAT not in (shown.table.parameters or {}):
         return
