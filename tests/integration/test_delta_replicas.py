@@ -225,3 +225,20 @@ def test_a_table_that_stops_fitting_goes_on_plain_and_says_why(rig: Rig) -> None
     assert (found.parameters or {})["calque.format"].startswith("plain: ")
     rig.same_rows("v")
     assert rig.verify() == []
+
+
+@pytest.mark.timeout(900)
+def test_sweep_takes_contents_of_old_versions_and_leaves_the_log(rig: Rig) -> None:
+    text = rig.deployment.config.read_text()
+    rig.deployment.config.write_text(f'{text}grace = "0s"\n')
+    contents = Path(rig.root("c"), "_calque", "data")
+    for value in range(2):
+        rig.write(f"INSERT OVERWRITE @c VALUES ({value}, 'x', 'y')")
+        rig.fire("c")
+        assert rig.run() == 0, rig.deployment.tail()
+    assert len(list(contents.iterdir())) > 1
+    done = rig.deployment.calque("sweep")
+    assert done.returncode == 0, done.stderr
+    assert len(list(contents.iterdir())) == 1
+    rig.same("c")
+    assert rig.verify() == []
