@@ -36,6 +36,7 @@ OWNERS = ("daemon", "bin") if IS_ROOT else (OWN.owner, OWN.group)
 OPEN, SECRET = Permissions(*OWNERS, 0o711), Permissions(*OWNERS, 0o751, ("group::r-x", "user:nobody:r-x"))
 FILE = Permissions(*OWNERS, 0o640)
 ALICE = Grant("alice", USER, "SELECT", True, "hive", USER, "SQL")
+ALL = (ALICE, replace(ALICE, partition=("1",)), replace(ALICE, column="a"))
 READERS = Grant(f"readers_{uuid4().hex}", ROLE, "SELECT", False, "hive", USER, "SQL")
 
 
@@ -81,7 +82,7 @@ class Rig:
     def granted(self) -> bool:
         at_target = HivePrivileges(self.deployment.targets[0].catalog.client)
         database = TableName(self.name.database, "")
-        return at_target.grants(self.name) == {ALICE, READERS} and at_target.grants(database) == {ALICE}
+        return dict(at_target.grants([self.name, database])) == {self.name: {*ALL, READERS}, database: {ALICE}}
 
     def verify(self) -> list[tuple[str, str, str, str]]:
         document: Any = json.loads(self.deployment.calque("verify", "--json").stdout)
@@ -110,7 +111,7 @@ def test_directories_and_files_are_whose_they_are_at_the_source(rig: Rig) -> Non
     rig.add("1")
     grants = HivePrivileges(rig.writer.client)
     grants.create_role(READERS.principal)
-    grants.grant(rig.name, [ALICE, READERS])
+    grants.grant(rig.name, [*ALL, READERS])
     grants.grant(TableName(rig.name.database, ""), [ALICE])
     rig.deployment.start()
     rig.deployment.settle()

@@ -46,7 +46,7 @@ READS = {
     "scans": {"last", "entries", "listings", "remembered"},
     "marks": {"last", "after"},
     "partition_events": {"is_done"},
-    "privileges": {"grants", "roles"},
+    "privileges": {"all_grants", "grants", "roles"},
     "ledger": {"last_epoch", "epochs", "objects", "tables", "records", "latest_objects", "headers", "rows_of"},
     "storage": {
         *("list", "exists", "checksums", "system_checksums", "row_digests", "files", "read", "children", "entries"),

@@ -1,4 +1,4 @@
-"""Privileges that a metastore keeps of its databases and tables."""
+"""Privileges that a metastore keeps of its databases, tables, partitions and columns."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ KINDS = {USER: "user", ROLE: "role", GROUP: "group"}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
-    """A privilege on one database or table. Times are none of it. A metastore holds one of a principal, a privilege
-    and a grantor; `authorizer` is the plug-in of Hive's that the grant is for."""
+    """A privilege on a database, or on a table: all of it, one partition (`partition` has its values), one `column`, or
+    a column of a partition. Times are none of it. A metastore holds one of a principal, a privilege and a grantor;
+    `authorizer` is the plug-in of Hive's that the grant is for."""
 
     principal: str
     kind: int
@@ -21,8 +22,12 @@ class Grant:
     grantor: str = ""
     grantor_kind: int = USER
     authorizer: str = ""
+    partition: tuple[str, ...] = ()
+    column: str = ""
 
     def __str__(self) -> str:
+        of = f" of column {self.column}" if self.column else ""
+        of += f" of partition {'/'.join(self.partition)}" if self.partition else ""
         option = " with grant option" if self.grant_option else ""
         kind, of_grantor = KINDS.get(self.kind, str(self.kind)), KINDS.get(self.grantor_kind, str(self.grantor_kind))
-        return f"{self.privilege} to {kind} {self.principal}{option} by {of_grantor} {self.grantor}"
+        return f"{self.privilege}{of} to {kind} {self.principal}{option} by {of_grantor} {self.grantor}"

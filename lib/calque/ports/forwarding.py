@@ -481,8 +481,11 @@ class ForwardingPrivileges:
     def __init__(self, privileges: Privileges, intercept: Interceptor = direct) -> None:
         self._privileges, self._intercept = privileges, intercept
 
-    def grants(self, name: TableName) -> frozenset[Grant]:
-        return self._intercept("grants", self._privileges.grants, name)
+    def all_grants(self) -> Mapping[TableName, frozenset[Grant]]:
+        return self._intercept("all_grants", self._privileges.all_grants)
+
+    def grants(self, names: Collection[TableName]) -> Mapping[TableName, frozenset[Grant]]:
+        return self._intercept("grants", self._privileges.grants, names)
 
     def grant(self, name: TableName, grants: Collection[Grant]) -> None:
         self._intercept("grant", self._privileges.grant, name, grants)

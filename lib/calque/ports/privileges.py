@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from calque.model.names import TableName
@@ -10,11 +10,15 @@ from calque.model.privileges import Grant
 
 
 class Privileges(Protocol):
-    """The grants of databases (a name without a table) and tables, and the names of roles. None of the calls leaves an
-    event. Every method raises `Refused` where the metastore keeps no privileges."""
+    """The grants of databases (a name without a table) and of tables with their partitions and columns, and the names
+    of roles. None of the calls leaves an event. Every method raises `Refused` where the metastore keeps no
+    privileges."""
 
-    def grants(self, name: TableName) -> frozenset[Grant]:
-        """All of them, in one call; none where the object is missing."""
+    def all_grants(self) -> Mapping[TableName, frozenset[Grant]]:
+        """Of all that has any, in a few calls however much there is."""
+
+    def grants(self, names: Collection[TableName]) -> Mapping[TableName, frozenset[Grant]]:
+        """One row for each name, in a call for each and a few for all; none where the object is missing."""
 
     def grant(self, name: TableName, grants: Collection[Grant]) -> None:
         """In one call, all or nothing. `Conflict` where the object has one of them; of one that is missing nothing

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from calque.adapters.memory.metastore.store import MemoryMetastore
-from calque.model.names import TableName
-from calque.model.privileges import ROLE, Grant
+from calque.model.names import TableName, table_name
+from calque.model.privileges import ROLE, USER, Grant
 from calque.ports import Conflict
-
-Held = tuple[str, int, str, str]
 
 
 class MemoryPrivileges:
@@ -19,13 +18,29 @@ class MemoryPrivileges:
         self.metastore = metastore
         self.calls = 0
 
-    def grants(self, name: TableName) -> frozenset[Grant]:
+    def all_grants(self) -> Mapping[TableName, frozenset[Grant]]:
         self.calls += 1
         with self.metastore.locked():
-            try:
-                return frozenset(self.metastore.grants(name))
-            except Conflict:
-                return frozenset()
+            objects = [
+                table_name(database, table)
+                for database in self.metastore.databases()
+                for table in ("", *self.metastore.tables(database))
+            ]
+            return {name: frozenset(grants) for name in objects if (grants := self.metastore.grants(name))}
+
+    def grants(self, names: Collection[TableName]) -> Mapping[TableName, frozenset[Grant]]:
+        self.calls += 1
+        with self.metastore.locked():
+            return {name: self._grants(name) for name in names}
+
+    def _has(self, name: TableName, values: tuple[str, ...]) -> bool:
+        return values in self.metastore.the_table(name).partitions
+
+    def _grants(self, name: TableName) -> frozenset[Grant]:
+        try:
+            return frozenset(self.metastore.grants(name))
+        except Conflict:
+            return frozenset()
 
     def grant(self, name: TableName, grants: Collection[Grant]) -> None:
         self.calls += 1
@@ -39,7 +54,7 @@ class MemoryPrivileges:
                 raise Conflict(f"role {missing[0]} does not exist")
             if {held(each) for each in grants} & {held(each) for each in present}:
                 raise Conflict(f"grants of {name} are already there")
-            present.update(grants)
+            present.update(grant for grant in grants if not grant.partition or self._has(name, grant.partition))
 
     def revoke(self, name: TableName, grants: Collection[Grant]) -> None:
         self.calls += 1
@@ -58,6 +73,6 @@ class MemoryPrivileges:
         self.metastore.create_role(name)
 
 
-def held(grant: Grant) -> Held:
+def held(grant: Grant) -> Grant:
     """What a metastore tells grants of one object by."""
-    return (grant.principal, grant.kind, grant.privilege, grant.grantor)
+    return replace(grant, grant_option=False, grantor_kind=USER, authorizer="")

@@ -97,6 +97,7 @@ class ObjectReference:
     table: str | None = None
     values: tuple[str, ...] | None = None
     column: str | None = None
+    catalog: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,6 +521,7 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
             (3, "table", "string"),
             (4, "values", TEXTS),
             (5, "column", "string"),
+            (6, "catalog", "string"),
         ),
         PrivilegeInfo: (
             (1, "privilege", "string"),

@@ -5,7 +5,9 @@ Servers keep grants by the object's row: they go with a renamed table, and end w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from calque.adapters.metastore import messages
@@ -23,12 +25,21 @@ from calque.adapters.metastore.messages import (
     Role,
 )
 from calque.errors import CallFailed, Refused
-from calque.model.names import TableName
-from calque.model.privileges import Grant
+from calque.model.names import TableName, table_name
+from calque.model.privileges import USER, Grant
 from calque.ports import Conflict
 
-DATABASE, TABLE = 2, 3
+DATABASE, TABLE, PARTITION, COLUMN = 2, 3, 4, 5
 """Of `HiveObjectType`."""
+ALL_PARTS = (
+    ObjectReference(PARTITION, None),
+    ObjectReference(COLUMN, None),
+    ObjectReference(COLUMN, None, None, ("any",)),
+)
+"""Without a database servers answer all grants of the kind; of columns of partitions where there are values, whichever
+they are."""
+ALL_OBJECTS = (ObjectReference(DATABASE, None), ObjectReference(TABLE, None))
+CATALOG = "hive"
 GRANT, REVOKE = 1, 2
 """Of `GrantRevokeType`."""
 
@@ -39,12 +50,15 @@ class HivePrivileges:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    def grants(self, name: TableName) -> frozenset[Grant]:
-        try:
-            rows: Sequence[ObjectPrivilege] = self._call(messages.LIST_PRIVILEGES, None, 0, reference(name)) or ()
-        except Conflict:
-            return frozenset()
-        return frozenset(map(grant_of, rows))
+    def all_grants(self) -> Mapping[TableName, frozenset[Grant]]:
+        return by_name(row for reference in (*ALL_OBJECTS, *ALL_PARTS) for row in self._list(reference))
+
+    def grants(self, names: Collection[TableName]) -> Mapping[TableName, frozenset[Grant]]:
+        parts = ALL_PARTS if any(name.table for name in names) else ()
+        found = by_name(
+            row for reference in (*(reference_to(name) for name in names), *parts) for row in self._list(reference)
+        )
+        return {name: found.get(name, frozenset()) for name in names}
 
     def grant(self, name: TableName, grants: Collection[Grant]) -> None:
         self._change(GRANT, name, grants)
@@ -65,15 +79,21 @@ class HivePrivileges:
 
     def _change(self, kind: int, name: TableName, grants: Collection[Grant]) -> None:
         """Servers declare one kind of exception for everything that may be wrong: what is there tells which it was."""
-        bag = PrivilegeBag(tuple(row_of(name, grant) for grant in sorted(grants)))
+        bag = PrivilegeBag(tuple(row_of(name, each) for each in sorted(grants)))
         try:
             self._call(messages.GRANT_REVOKE, GrantRequest(kind, bag, False))
         except (CallFailed, Refused) as error:
-            present = {as_granted(grant) for grant in self.grants(name)}
-            asked = {as_granted(grant) for grant in grants}
+            present = {as_granted(each) for each in self.grants([name])[name]}
+            asked = {as_granted(each) for each in grants}
             if (asked & present) if kind == GRANT else (asked - present):
                 raise Conflict(f"grants of {name} are not as they were: {error.why}") from error
             raise
+
+    def _list(self, reference: ObjectReference) -> Sequence[ObjectPrivilege]:
+        try:
+            return self._call(messages.LIST_PRIVILEGES, None, 0, reference) or ()
+        except Conflict:
+            return ()
 
     def _call(self, call: Call, *arguments: Any) -> Any:
         try:
@@ -85,23 +105,43 @@ class HivePrivileges:
             raise settled(fault, call) from fault
 
 
-def reference(name: TableName) -> ObjectReference:
-    return ObjectReference(TABLE if name.table else DATABASE, name.database, name.table or None)
+def reference_to(name: TableName, grant: Grant | None = None) -> ObjectReference:
+    """To a database or table, or to the part of a table that the grant is for."""
+    values, column = (grant.partition or None, grant.column or None) if grant else (None, None)
+    kind = COLUMN if column else PARTITION if values else TABLE if name.table else DATABASE
+    return ObjectReference(kind, name.database, name.table or None, values, column)
+
+
+def by_name(rows: Iterable[ObjectPrivilege]) -> Mapping[TableName, frozenset[Grant]]:
+    """Of the catalog that all have."""
+    found: dict[TableName, set[Grant]] = defaultdict(set)
+    for row in rows:
+        if row.object.catalog in {None, CATALOG}:
+            found[table_name(row.object.database or "", row.object.table or "")].add(grant_of(row))
+    return {name: frozenset(grants) for name, grants in found.items()}
 
 
 def row_of(name: TableName, grant: Grant) -> ObjectPrivilege:
     info = PrivilegeInfo(grant.privilege, 0, grant.grantor or None, grant.grantor_kind, grant.grant_option)
-    return ObjectPrivilege(reference(name), grant.principal, grant.kind, info, grant.authorizer or None)
+    return ObjectPrivilege(reference_to(name, grant), grant.principal, grant.kind, info, grant.authorizer or None)
 
 
 def grant_of(row: ObjectPrivilege) -> Grant:
     info = row.info
     grantor, authorizer = info.grantor or "", row.authorizer or ""
     return Grant(
-        row.principal, row.kind, info.privilege, bool(info.grant_option), grantor, info.grantor_kind, authorizer
+        row.principal,
+        row.kind,
+        info.privilege,
+        bool(info.grant_option),
+        grantor,
+        info.grantor_kind,
+        authorizer,
+        tuple(row.object.values or ()),
+        row.object.column or "",
     )
 
 
-def as_granted(grant: Grant) -> tuple[str, int, str, str]:
+def as_granted(grant: Grant) -> Grant:
     """What a server tells grants of one object by."""
-    return (grant.principal, grant.kind, grant.privilege, grant.grantor)
+    return replace(grant, grant_option=False, grantor_kind=USER, authorizer="")

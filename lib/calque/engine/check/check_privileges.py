@@ -5,9 +5,6 @@ from __future__ import annotations
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.sides import Source, Target
 from calque.errors import AccessRefused, Refused, Unavailable
-from calque.model.names import table_name
-
-DATABASE = table_name("default")
 
 
 def check_privileges(source: Source, target: Target, findings: Findings) -> None:
@@ -20,7 +17,7 @@ def check_privileges(source: Source, target: Target, findings: Findings) -> None
         return
     for where, privileges in (("source", source.privileges), (target.where, target.privileges)):
         try:
-            privileges.grants(DATABASE)
+            privileges.all_grants()
             privileges.roles()
         except (Unavailable, Refused, AccessRefused) as error:
             findings.refused(where, error)

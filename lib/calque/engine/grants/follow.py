@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from calque.core.fold import names_in
-from calque.core.image import is_ours
+from calque.core.image import SOURCE
 from calque.core.limits import batches
+from calque.core.policies import marked
 from calque.engine.sides.journal_reads import entries_in
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import CallFailed, CalqueError, Refused, Unavailable
+from calque.model.hive import Database, Table
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.privileges import ROLE, Grant
@@ -51,63 +53,60 @@ class GrantsFollower:
 
     def once(self) -> int:
         """Look at all that is at both sides; how many objects were changed. Raises `Unavailable`, `Refused`."""
+        differing = self.differing()
+        if not differing:
+            return 0
         roles = set(self.at_target.roles())
         absent = {
             TableName(row.database, row.table)
             for row in self.side.ledger.tables().values()
             if isinstance(row, TableRow) and row.state is not TableState.LIVE
         }
-        return sum(self.look(pairs, absent, roles) for pairs in self.pages())
+        return sum(self.look(self.own(names), absent, roles) for names in batches(differing, PAGE))
 
-    def pages(self) -> Iterator[Sequence[Pair]]:
-        """All that both have and that is ours at the target."""
+    def differing(self) -> Sequence[TableName]:
+        """The target's names of what may have other grants there. All of what has grants is asked for at once."""
         admission = self.side.admission
-        for database in self.source.catalog.databases():
-            if not admission.touches_database(database):
-                continue
-            if admission.takes_database(database):
-                yield self.own_database(database)
-            names = [table_name(database, table) for table in self.source.catalog.tables(database)]
-            for page in batches([name for name in names if admission.takes(name)], PAGE):
-                yield self.own_tables(page)
+        wanted = {
+            admission.name_at_target(name): grants
+            for name, grants in self.from_source.all_grants().items()
+            if admission.takes(name)
+        }
+        current = {
+            name: grants
+            for name, grants in self.at_target.all_grants().items()
+            if admission.source_of(name) is not None
+        }
+        return sorted(name for name in {*wanted, *current} if wanted.get(name) != current.get(name))
 
-    def own_database(self, database: str) -> Sequence[Pair]:
-        name = table_name(database)
-        target_name = table_name(self.side.admission.name_at_target(name).database)
-        stored = self.side.catalog.database(target_name.database)
-        is_own = stored is not None and is_ours(stored.parameters, self.side.policy.source)
-        return [(name, target_name)] if is_own else []
-
-    def own_tables(self, names: Sequence[TableName]) -> Sequence[Pair]:
-        by_target_name = {self.side.admission.name_at_target(name): name for name in names}
-        pairs = []
-        for database in {target_name.database for target_name in by_target_name}:
-            tables = [target_name.table for target_name in by_target_name if target_name.database == database]
-            for table, stored in self.side.catalog.headers(database, tables).items():
-                target_name = TableName(database, table)
-                if is_ours(stored.parameters, self.side.policy.source) and target_name in by_target_name:
-                    pairs.append((by_target_name[target_name], target_name))
-        return pairs
+    def own(self, names: Sequence[TableName]) -> Sequence[Pair]:
+        """Of these names at the target those that are there and ours: what they show is said by their marks."""
+        found: dict[TableName, Table | Database] = {}
+        for database in {name.database for name in names}:
+            tables = [name.table for name in names if name.database == database and name.table]
+            headers = self.side.catalog.headers(database, tables) if tables else {}
+            found |= {TableName(database, table): stored for table, stored in headers.items()}
+            stored = self.side.catalog.database(database) if table_name(database) in names else None
+            found |= {table_name(database): stored} if stored is not None else {}
+        marks = {name: (stored.parameters or {}).get(SOURCE, "") for name, stored in found.items()}
+        origins = {name: marked(mark, self.side.policy.source) for name, mark in marks.items()}
+        takes = self.side.admission.takes
+        return [(origin, name) for name, origin in origins.items() if origin is not None and takes(origin)]
 
     def look(self, pairs: Sequence[Pair], absent: Collection[TableName], roles: set[str]) -> int:
         """At a page. What an event names that the target may not show yet is left to the next look."""
         epoch = self.side.ledger.last_epoch()
         if epoch is None or not pairs:
             return 0
-        wanted = {name: self.from_source.grants(name) for name, _ in pairs}
-        current = {name: self.at_target.grants(target_name) for name, target_name in pairs}
-        differing = [
-            (name, target_name) for name, target_name in pairs if wanted[name] != current[name] and name not in absent
-        ]
-        if not differing:
-            return 0
+        wanted = self.from_source.grants([name for name, _ in pairs])
+        current = self.at_target.grants([target_name for _, target_name in pairs])
         touched = self.touched_since(epoch.event_id)
         if touched is None:
             return 0
         return sum(
-            self.put(name, target_name, wanted[name], current[name], roles)
-            for name, target_name in differing
-            if name not in touched
+            self.put(name, target_name, wanted[name], current[target_name], roles)
+            for name, target_name in pairs
+            if wanted[name] != current[target_name] and name not in absent and name not in touched
         )
 
     def touched_since(self, position: EventId) -> set[TableName] | None:

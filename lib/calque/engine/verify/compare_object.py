@@ -30,7 +30,7 @@ from calque.engine.files.content_proof import is_combined_copy, other_rows
 from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.files.permissions import keeps_permissions
 from calque.engine.files.referenced_files import compare_files_of, expected_function, missing_resources
-from calque.engine.grants.compare import compare_grants
+from calque.engine.grants.compare import ComparedGrants
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import TableIsTooBusy, read_exact
 from calque.engine.target.observe import ShownTable, read_files
@@ -56,6 +56,10 @@ class ObjectComparer:
     side: TargetSide
     data: str
     touching_events: TouchingEvents = field(init=False)
+    grants: ComparedGrants = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.grants = ComparedGrants(self.source, self.side)
 
     def look(self) -> TargetSnapshot:
         """The position first: a table that left the window later has events after it."""
@@ -121,7 +125,7 @@ class ObjectComparer:
             located_objects: list[tuple[str, Table | Partition]] = [("", target.table), *target.partitions.items()]
             differences += compare_files_of(self.source.storage, self.side, name, located_objects)
         if is_own and source.table is not None:
-            differences += compare_grants(self.source, self.side, name, self.side.admission.name_at_target(name))
+            differences += self.grants.differences(name, self.side.admission.name_at_target(name))
         if with_files and is_own and keeps_permissions(self.side):
             differences += compare_permissions(self.side, name, source, target)
         if self.data == "checksum" and with_files and is_own:
@@ -187,7 +191,7 @@ class ObjectComparer:
             return ComparedCounts(), []
         if source_database is not None:
             differences = compare_database(name, source_database, target_database, self.side.imaging, head)
-            differences += compare_grants(self.source, self.side, name, TableName(target_name), DATABASE)
+            differences += self.grants.differences(name, TableName(target_name), DATABASE)
             differences += compare_database_directory(self.side, name, source_database, target_database)
             return ComparedCounts(databases=1), differences
         stays = (

@@ -78,6 +78,22 @@ class StoredTable:
     statistics: dict[tuple[str, ...], dict[str, ColumnStatistics]] = field(default_factory=dict)
     grants: set[Grant] = field(default_factory=set)
 
+    def drop(self, values: tuple[str, ...]) -> None:
+        """A partition, and what is kept of it beside it."""
+        self.partitions.pop(values, None)
+        self.statistics.pop(values, None)
+        self.grants.difference_update([grant for grant in self.grants if grant.partition == values])
+
+    def rename(self, before: tuple[str, ...], after: Partition) -> None:
+        """A partition, and what is kept of it beside it."""
+        self.partitions.pop(before)
+        self.partitions[after.values] = after
+        if before in self.statistics:
+            self.statistics[after.values] = self.statistics.pop(before)
+        moved = {grant for grant in self.grants if grant.partition == before}
+        self.grants.difference_update(moved)
+        self.grants.update(replace(grant, partition=after.values) for grant in moved)
+
     def named(self, names: Sequence[str]) -> list[Partition]:
         """All of the named partitions; raises `Conflict` when one is missing."""
         partitions = [self.partitions.get(partition_values(name)) for name in names]
@@ -298,10 +314,7 @@ class MemoryMetastore:
                 place = partition_place(stored.table, after)
                 self.directories.move(str(location_of(before)), place)
             after = placed(after, place)
-            del stored.partitions[before.values]
-            stored.partitions[after.values] = after
-            if before.values in stored.statistics:
-                stored.statistics[after.values] = stored.statistics.pop(before.values)
+            stored.rename(before.values, after)
             self._write(log_messages.partition_altered(stored.table, before, after, self.habits.write_ids))
 
     def drop_partitions(self, name: TableName, names: Sequence[str], *, delete_data: bool = True) -> None:
@@ -309,8 +322,7 @@ class MemoryMetastore:
             stored = self.the_table(name)
             dropped_partitions = stored.named(names)
             for partition in dropped_partitions:
-                stored.partitions.pop(partition.values, None)
-                stored.statistics.pop(partition.values, None)
+                stored.drop(partition.values)
                 if delete_data and stored.table.type == "MANAGED_TABLE":
                     self.directories.remove(str(location_of(partition)))
             for group in self._grouped(dropped_partitions):
@@ -338,8 +350,7 @@ class MemoryMetastore:
             ]
             for before, after in zip(matching, moved_partitions, strict=True):
                 self.directories.move(str(location_of(before)), str(location_of(after)))
-                del origin.partitions[before.values]
-                origin.statistics.pop(before.values, None)
+                origin.drop(before.values)
                 destination.partitions[after.values] = after
             self._write_added(destination.table, moved_partitions)
             for partition in matching:
