@@ -22,7 +22,7 @@ from calque.adapters.metastore.log import HiveLog
 from calque.engine.check.check_target import TEXT
 from calque.errors import AccessRefused, Unavailable
 from calque.model.access import KerberosLogin, MetastoreAccess
-from calque.model.hive import Database, Table
+from calque.model.hive import Database, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import TargetCapabilities
 from calque.sandbox import Hdfs, Metastore
@@ -280,19 +280,46 @@ def test_a_run_replicates_between_realms_and_is_verified(
     assert FileStorage(FileSystemSet(storage)).read(f"{table.storage.location}/rows") == b"1\n"
 
 
+def test_a_link_is_followed_by_the_tickets_of_its_credentials(realms: Realms, servers: Servers, tmp_path: Path) -> None:
+    """The local metastore is in one realm, the remote one in the other."""
+    login, remote = realms.login("replica", DR), realms.login("calque")
+    write_sales(HiveClient(servers[HQ].uri, access=MetastoreAccess(login=remote)), tmp_path, "far")
+    local = HiveClient(address(servers[DR], DR), access=MetastoreAccess(login=login))
+    local.create_database(Database("near", location=f"file:{tmp_path}/near"))
+    config = tmp_path / "calque.toml"
+    config.write_text(
+        f'[remotes]\nmetastore = "{address(servers[DR], DR)}"\n{keys(login)}\n'
+        f'[remotes.credentials.hq]\n{keys(remote)}\n[serve]\naddress = ""\n'
+    )
+    settings = f"'hive.metastore.uris' = '{servers[HQ].uri}'"
+    create = f"CREATE REMOTE TABLE near.orders CONNECTED TO far.orders WITH TBLPROPERTIES ({settings}"
+    refused = calque(config, "sql", f"{create})")
+    assert refused.returncode == 75
+    assert "a server that wants TLS, a password, Kerberos or HTTP breaks off like this" in refused.stderr
+    create += ", 'calque.remote.credentials' = 'hq')"
+    for command in (("sql", create), ("run", "--until", "head"), ("sql", "SHOW REMOTE TABLES", "--json")):
+        ended = calque(config, *command)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert '"live"' in ended.stdout
+    table = local.catalog.table(TableName("near", "orders"))
+    assert table is not None
+    assert location_of(table) == f"file:{tmp_path}/source/orders"
+    local.close()
+
+
 def calque(config: Path, *command: str) -> subprocess.CompletedProcess[str]:
     arguments = [sys.executable, "-m", "calque.cli", *command, "-c", str(config)]
     return subprocess.run(arguments, capture_output=True, text=True, timeout=200, cwd=config.parent, check=False)
 
 
-def write_sales(source: HiveClient, folder: Path) -> None:
+def write_sales(source: HiveClient, folder: Path, database: str = "sales") -> None:
     """A database with a table of one file."""
     home = folder / "source"
     (home / "orders").mkdir(parents=True)
     (home / "orders" / "rows").write_text("1\n")
-    source.create_database(Database("sales", location=home.as_uri()))
+    source.create_database(Database(database, location=home.as_uri()))
     storage = replace(TEXT, location=(home / "orders").as_uri())
     source.create_table(
-        Table("orders", "sales", storage=storage, parameters={"EXTERNAL": "TRUE"}, type="EXTERNAL_TABLE")
+        Table("orders", database, storage=storage, parameters={"EXTERNAL": "TRUE"}, type="EXTERNAL_TABLE")
     )
     source.close()

@@ -257,6 +257,9 @@ FOUND |= {
         seen=True,
         settled=True,
     ),
+    "a name and columns that change in one event": Story(
+        DELTA, 3, AT_FIRST, (Write("rename_and_alter", 2), Window()), seen=True, settled=True
+    ),
     "a table whose files stay at the source": Story(replace(DELTA, data={"d1.*": "none"}), 3, AT_FIRST, (Window(),)),
 }
 

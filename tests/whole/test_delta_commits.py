@@ -13,6 +13,7 @@ import pytest
 from calque.core.compare import DifferenceKind
 from calque.engine.verify.verify import verify
 from calque.model.hive import location_of
+from calque.model.ledger import TableState
 from calque.model.names import TableName
 from support.worlds.delta_reader import Snapshot, snapshot
 from support.worlds.histories import AT_FIRST, PLAIN, differences
@@ -104,6 +105,32 @@ def test_rows_that_another_appends_are_reported_and_stay_while_the_table_rests(
     found = verify(world.source_side, world.side, (), "checksum", pool=pool)
     assert [(one.table, one.partition, one.kind) for one in found.differences] == [(PARTED, f"p={day}", kind)]
     assert f"another/{day}/part-x" in newest(world).files
+
+
+FEATURES = ["deletionVectors"]
+RAISED = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": FEATURES, "writerFeatures": FEATURES}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "asked"),
+    [(RAISED, "deletionVectors"), ({"minReaderVersion": 2, "minWriterVersion": 5}, "version 2 of readers")],
+    ids=["features", "version"],
+)
+def test_a_protocol_that_another_raises_sets_the_table_aside_until_it_is_made_anew(
+    world: World, protocol: Mapping[str, Any], asked: str
+) -> None:
+    commit_as_another(world, {"protocol": protocol})
+    before = newest(world).version
+    insert(world)
+    world.settle()
+    row = world.replica.tables.rows[PARTED]
+    assert (row.state, asked in row.reason) == (TableState.QUARANTINED, True)
+    assert newest(world).version == before
+    world.side.catalog.drop_table(PARTED)
+    world.replica.reads.reread(lambda _: True, "the test wants it", {TableState.QUARANTINED})
+    world.settle()
+    assert newest(world).version == 0
+    assert differences(world) == []
 
 
 def test_files_that_another_removes_are_reported(world: World) -> None:

@@ -28,7 +28,8 @@ from calque.model.plan import ShownState
 
 TABLE_DOMAIN = "calque.table"
 PARTITION_DOMAIN = "calque.partition/"
-PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["domainMetadata"]}
+READER_VERSION, FEATURES = 1, frozenset({"domainMetadata"})
+PROTOCOL = {"minReaderVersion": READER_VERSION, "minWriterVersion": 7, "writerFeatures": sorted(FEATURES)}
 """Every reader reads it."""
 PARTITION_TAG, TIME_TAG = "calque.partition", "calque.modified_ns"
 APPLICATION = "calque:"

@@ -121,13 +121,14 @@ def appearing(ground: EdgeRules, lineage: LineageId, delta: Delta, totals: Linea
 
 
 def commit_edge(lineage: LineageId, delta: Delta, *, in_log: bool) -> Edge | None:
-    """A new name is a call of its own, which says the header that comes with it; not so of a table whose header is in a
-    log, which hears of its name afterwards."""
+    """A new name is a call of its own, which says the header that comes with it. Of a table whose header is in a log it
+    says what came in the name's own event, but for columns, which readers take from the log."""
     if delta.was == delta.now:
         head_bytes = delta.head.size if delta.head is not None and delta.content else 0
         size = head_bytes + delta.bytes_added + delta.bytes_changed
         return CommitTableEdge(lineage, delta, EdgeCost(max(objects_of(delta), 1), size))
-    if not delta.content and not delta.touches_partitions() and not (in_log and delta.redefined):
+    is_said_apart = in_log and (delta.redefined or delta.columns or delta.cascade)
+    if not delta.content and not delta.touches_partitions() and not is_said_apart:
         return AlterTableEdge(lineage, delta, ONE_CALL)
     return rebuild_edge(lineage, delta, bridge=False) if delta.vanished else None
 

@@ -1,4 +1,4 @@
-"""A deployment of calque's jobs on a cluster of Spark's: a source of its own, a target, and what dies on the way.
+"""A deployment of calque's jobs on a cluster of Spark's: a source, a target, and what dies on the way.
 
 with cluster_world(shared, tmp_path) as world:
     world.submit(CAPTURE)
@@ -11,11 +11,12 @@ with cluster_world(shared, tmp_path) as world:
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
@@ -40,6 +41,7 @@ FILES, FILE_BYTES, PARTITIONS = 160, 16 << 10, 1010
 BUSY, ROUNDS = 24, 1060
 """Tables that change, and how often each goes to another state and back: more than 50,000 events."""
 SECONDS = 120.0
+THROTTLE = 'bandwidth = "1MB"'
 CAPTURE = "capture.py"
 """The job whose Python travels as an archive."""
 Files = frozenset[str]
@@ -60,7 +62,7 @@ class ClusterWorld:
         self.config.write_text(
             f'[source]\nname = "hq"\nmetastore = "{source.uri}"\n[state]\npath = "{root}/state"\n'
             f'[targets.dr]\nmetastore = "{target.uri}"\nwarehouse = "file://{root}/dr"\n'
-            f'include = ["{DATABASE}.*"]\nappends = "new_directory"\nbandwidth = "1MB"\n'
+            f'include = ["{DATABASE}.*"]\nappends = "new_directory"\n{THROTTLE}\n'
         )
 
     # What the source does
@@ -82,18 +84,21 @@ class ClusterWorld:
             parts.append(Partition((str(number),), *PARTS, storage=storage("text", columns, location_at(directory))))
         self.source.add_partitions(PARTS, parts)
 
-    def insert_files(self) -> Files:
+    def insert_files(self, file_bytes: int = FILE_BYTES, *, overwrite: bool = False) -> Files:
         """One INSERT of many files into the wide table; all files that it has then."""
         top, number = place_of(self.source, WIDE), next(self.numbers)
+        if overwrite:
+            shutil.rmtree(top)
+            top.mkdir()
         names = [f"f{number}-{file}" for file in range(FILES)]
         for name in names:
             draft = top / f".{name}"
-            draft.write_text("7\n" * (FILE_BYTES // 2))
+            draft.write_text("7\n" * (file_bytes // 2))
             draft.rename(top / name)
-        self.source.insert(WIDE, [location_at(top / name) for name in names])
+        self.source.insert(WIDE, [location_at(top / name) for name in names], replace=overwrite)
         return frozenset(path.name for path in top.iterdir())
 
-    def change_many_times(self) -> None:
+    def change_many_times(self, rounds: int = ROUNDS) -> None:
         """Two real changes of each busy table, and then the same again and again, written into the log by SQL."""
         first = self.source.current() + 1
         for note in ("1", "0"):
@@ -110,20 +115,21 @@ class ClusterWorld:
             f'INSERT INTO "NOTIFICATION_LOG" ("NL_ID", "EVENT_ID", {columns}) SELECT 1000000 + "EVENT_ID" + n * %s, '
             f'"EVENT_ID" + n * %s, {columns} FROM "NOTIFICATION_LOG", generate_series(1, %s) n '
             'WHERE "EVENT_ID" BETWEEN %s AND %s',
-            (2 * BUSY, 2 * BUSY, ROUNDS, first, last),
+            (2 * BUSY, 2 * BUSY, rounds, first, last),
         )
-        self.server.sql('UPDATE "NOTIFICATION_SEQUENCE" SET "NEXT_EVENT_ID" = %s', (last + 2 * BUSY * ROUNDS + 1,))
+        self.server.sql('UPDATE "NOTIFICATION_SEQUENCE" SET "NEXT_EVENT_ID" = %s', (last + 2 * BUSY * rounds + 1,))
 
     # Processes
 
-    def submit(self, job: str, *arguments: str) -> ClusterJob:
+    def submit(self, job: str, *arguments: str, settings: Mapping[str, str] | None = None) -> ClusterJob:
         started = ClusterJob(self.cluster, self.archive.parent, f"{len(self.jobs)}-{job}")
         self.jobs.append(started)
-        started.start(job, self.archive if job == CAPTURE else None, "-c", str(self.config), *arguments)
+        archive = self.archive if job == CAPTURE else None
+        started.start(job, archive, "-c", str(self.config), *arguments, settings=settings)
         return started
 
-    def replicate(self, *arguments: str) -> ClusterJob:
-        return self.submit("replicate.py", "--target", "dr", *arguments)
+    def replicate(self, *arguments: str, settings: Mapping[str, str] | None = None) -> ClusterJob:
+        return self.submit("replicate.py", "--target", "dr", *arguments, settings=settings)
 
     def calque(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "calque.cli", *words, "-c", str(self.config)]

@@ -47,10 +47,10 @@ class ClusterJob:
     name: str
     process: subprocess.Popen[bytes] = field(init=False)
 
-    def start(self, job: str, archive: Path | None, *arguments: str) -> None:
+    def start(self, job: str, archive: Path | None, *arguments: str, settings: Mapping[str, str] | None = None) -> None:
         """With an archive each executor gets a copy of it; without one all use the driver's folder."""
         self.events.mkdir(parents=True)
-        settings = SETTINGS | {"spark.eventLog.dir": self.events.as_uri()}
+        settings = {**SETTINGS, "spark.eventLog.dir": self.events.as_uri(), **(settings or {})}
         words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
         words += ["--master", self.cluster.url, *(["--archives", f"{archive}#{NAME}"] if archive else [])]
         place = f"./{NAME}" if archive else f"{self.folder / NAME}"
@@ -114,6 +114,12 @@ class History:
     def succeeded(self, verb: str) -> Sequence[int]:
         ended = {event["Job ID"] for event in self._of("JobEnd") if event["Job Result"]["Result"] == "JobSucceeded"}
         return [job for job in self.jobs(verb) if job in ended]
+
+    def seconds(self, verb: str) -> float:
+        """From the beginning of the first of these jobs to the end of the last."""
+        jobs = self.jobs(verb)
+        ends = [event["Completion Time"] for event in self._of("JobEnd") if event["Job ID"] in jobs]
+        return (max(ends) - min(event["Submission Time"] for event in jobs.values())) / 1000 if ends else 0.0
 
     def workers(self, verb: str) -> frozenset[int]:
         """The numbers of the workers on which tasks of such jobs came to their end."""

@@ -117,6 +117,8 @@ class Writer:
         self.placed = placed
         """Called after each file that becomes part of an append, before its event."""
         self.files = 0
+        self.renamed_and_altered: list[int] = []
+        """Events that tell of another name and other columns at once."""
         self.values = 0
         self.done: list[str] = []
 
@@ -279,11 +281,23 @@ class Writer:
             self.source.alter_table(name_of(table), after, cascade=self.rng.random() < 0.5)
 
     def rename_table(self) -> None:
-        if table := self.any_table():
-            database = self.database() if self.rng.random() < 0.3 else table.database
-            if database in self.source.databases() and (free := self.names_to_take(database)):
-                to = replace(table, database=database, name=self.rng.choice(free))
-                self.source.alter_table(name_of(table), to)
+        if (table := self.any_table()) and (to := self.under_another_name(table)):
+            self.source.alter_table(name_of(table), to)
+
+    def rename_and_alter(self) -> None:
+        """In one call, so that no event tells of the one without the other."""
+        if (table := self.any_table(lambda t: not is_view(t))) and (to := self.under_another_name(table)):
+            columns = to.storage.columns if to.storage else None
+            columns = (*(columns or ()), Column(f"c{self.fresh()}", "string"))
+            parameters = {**(to.parameters or {}), "v": self.fresh()}
+            to = replace(to, parameters=parameters, storage=replace(to.storage or Storage(), columns=columns))
+            self.source.alter_table(name_of(table), to, cascade=self.rng.random() < 0.5)
+            self.renamed_and_altered.append(self.source.current())
+
+    def under_another_name(self, table: Table) -> Table | None:
+        database = self.database() if self.rng.random() < 0.3 else table.database
+        free = self.names_to_take(database) if database in self.source.databases() else ()
+        return replace(table, database=database, name=self.rng.choice(free)) if free else None
 
     def swap(self) -> None:
         for database in sorted({*self.databases} & {*self.source.databases()}):
@@ -592,6 +606,7 @@ OPERATIONS = (
 RARER = (
     "rename_table",
     "rename_table",
+    "rename_and_alter",
     "swap",
     "rename_chain",
     "rename_case",

@@ -424,13 +424,14 @@ def incarnations(world: World) -> dict[State, State]:
 
 def holes(world: World) -> list[str]:
     """Bridges where the files of every state that they pass over are known, and tables that were read again though the
-    target had them. Where drops are not followed, a table that is read may have to take a kept one's place."""
+    target had them. Where drops are not followed, a table that is read may have to take a kept one's place. A Delta
+    table's name and columns are two places, so that one event that changes both is crossed by a bridge."""
     keeps = world.policy.drops == "keep"
     crossed = [
         f"{plan.tables} crosses a bridge: {plan.hops}"
         for window in world.windows
         for plan in window.plans
-        if any(hop.bridge and not (keeps and is_read(hop)) for hop in plan.hops)
+        if any(hop.bridge and not (keeps and is_read(hop)) and not changes_both(world, hop) for hop in plan.hops)
         and not plan.unvisitable
         and not world.unknown_states.intersection(plan.tables)
         and not (keeps and world.reread.intersection(plan.tables))
@@ -438,6 +439,12 @@ def holes(world: World) -> list[str]:
     if keeps:
         return crossed
     return crossed + [f"{name} was read again: {reason}" for name, reason in sorted(world.read_again)]
+
+
+def changes_both(world: World, hop: Hop) -> bool:
+    """Whether it brings a state that differs from all before in the name and the columns."""
+    events = world.writer.renamed_and_altered
+    return isinstance(hop.operation, Rebuild) and any(hop.first_event <= event <= hop.to_event for event in events)
 
 
 def is_read(hop: Hop) -> bool:

@@ -195,13 +195,14 @@ class DeltaReplicaCatalog(ForwardingCatalog):
             raise Broken(f"{name} is a Delta table", "All that becomes of it is a commit", "Report this")
 
     def commit_table(self, commit: TableCommit) -> None:
-        """The commit first, then the metastore."""
+        """The commit first, then the metastore, which has no table meanwhile where it gets another name: nobody is to
+        see the one without the other."""
         table, name = commit.table, commit.name
         if not is_delta_replica(table):
             super().commit_table(commit)
             return
         root = root_of_content(location_of(table) or "") if name is None else self._require_root(name)
-        logged, put = self._logs.read(root), names_of(table, commit.put)
+        logged, put = self._logs.begin(root) if name is None else self._logs.read(root), names_of(table, commit.put)
         if name is not None and commit.expected_event:
             self._require_event(name, logged, commit.expected_event)
         there = logged.partition_names()
@@ -216,12 +217,16 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         event_id = event_of(table)
         shows = commit.shows or ShownState(max(event_id, logged.shows), 0)
         shown = ShownVersion(replace(shows, first_event=shows.first_event or logged.shows + 1), self._next_epoch())
+        new_name = table_name(table.database, table.name)
+        if name not in {None, new_name}:
+            super().drop_table(name)
+            self._roots.pop(name, None)
         self._logs.commit(root, change, shown, (table.parameters or {}).get(SOURCE, ""))
-        if name is None:
-            super().create_table(registered(table, root))
-            self._roots[table_name(table.database, table.name)] = root
-        else:
+        if name == new_name:
             super().alter_table(name, registered(table, root))
+        else:
+            super().create_table(registered(table, root))
+            self._roots[new_name] = root
 
     def settle(self, table: Table) -> None:
         name = table_name(table.database, table.name)

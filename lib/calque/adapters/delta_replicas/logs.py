@@ -15,10 +15,19 @@ from threading import Lock
 from uuid import uuid4
 
 from calque.core.delta_checkpoint import checkpoint_of, rows_of_checkpoint
-from calque.core.delta_replica_log import Change, LoggedTable, ShownVersion, actions_of, commit_text, rows_of
+from calque.core.delta_replica_log import (
+    FEATURES,
+    READER_VERSION,
+    Change,
+    LoggedTable,
+    ShownVersion,
+    actions_of,
+    commit_text,
+    rows_of,
+)
 from calque.core.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
 from calque.core.layout import COPYING, join
-from calque.errors import Refused
+from calque.errors import Broken, Refused
 from calque.ports import Conflict, Storage
 
 CHECKPOINT_EVERY = 20
@@ -46,6 +55,19 @@ class ReplicaLogs:
         """What the log at a root says now; at version -1 where there is none."""
         with self._alone(root):
             return self._newest(root)
+
+    def begin(self, root: str) -> LoggedTable:
+        """What the log at a root says to whoever makes a table there. One that calque can't go on with is removed: by
+        its name the table is gone."""
+        try:
+            logged = self.read(root)
+            if logged.version >= 0:
+                _ = logged.table
+        except (Refused, Broken):
+            self.storage.remove([join(root, LOG)])
+            self.forget(root)
+            return LoggedTable(root)
+        return logged
 
     def commit(self, root: str, change: Change, shown: ShownVersion, source: str) -> bool:
         """Make the next version; False where nothing would be another. Raises `Conflict` where another made it."""
@@ -104,6 +126,7 @@ class ReplicaLogs:
         ):
             # The newest commit is never removed: others made versions, and let go of the commits that lead to them.
             newest = self._advanced(self._loaded(root))
+        require_own_protocol(newest)
         self._keep(newest)
         return newest
 
@@ -149,3 +172,18 @@ class ReplicaLogs:
         if old:
             self.storage.remove(old)
         return logged
+
+
+def require_own_protocol(logged: LoggedTable) -> None:
+    """`Refused` where another writer raised the protocol: who does not know what it asks for may neither write to the
+    table, nor say what its rows are."""
+    protocol = logged.protocol or {}
+    features = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+    unknown = sorted(features - FEATURES)
+    if protocol.get("minReaderVersion", 1) > READER_VERSION or unknown:
+        asked = ", ".join(unknown) or f"version {protocol['minReaderVersion']} of readers"
+        raise Refused(
+            f"The Delta log at {logged.root} has another protocol than calque gave it",
+            f"Another writer had it ask for {asked}",
+            "Find out who wrote it; drop the table at the target and release it, and it is made anew",
+        )

@@ -22,7 +22,6 @@ from calque.engine.apply.partitions import (
     remember,
     source_of,
 )
-from calque.engine.apply.tables import alter_table as rename_table
 from calque.engine.apply.tables import (
     altered,
     create_table,
@@ -40,7 +39,7 @@ from calque.engine.target.observe import ShownTable
 from calque.model.files import Listing
 from calque.model.hive import Table, location_of
 from calque.model.names import TableName
-from calque.model.plan import BASE, AlterTable, CommitTable, CreateTable, Head, HiddenBuild, Hop, Rebuild, ShownState
+from calque.model.plan import CommitTable, CreateTable, Head, HiddenBuild, Hop, Rebuild, ShownState
 from calque.ports import Conflict, FormatMisfit, TableCommit
 
 
@@ -203,7 +202,7 @@ def renamed(context: HopContext, old: ShownTable, dropped_names: list[str], new_
 
 
 def rebuild(context: HopContext, operation: Rebuild, hop: Hop) -> None:
-    """The last resort for a Delta table: a name of another, or another name and more, in two steps."""
+    """The last resort for a Delta table: another of its name, or another name and more. It is absent for a while."""
     table, was, head = operation.table, operation.was, operation.head
     shows = ShownState(hop.to_event, hop.first_event)
     if operation.whole or was is None:
@@ -211,14 +210,11 @@ def rebuild(context: HopContext, operation: Rebuild, hop: Hop) -> None:
             drop_table(context, was, hop.to_event)
         create(context, table, head, present(operation.partitions), shows)
         return
-    if was != table:
-        base = replace(head, version=BASE, data=None)
-        rename_table(context, AlterTable(table, was, base))
-    old = context.shown_table(table)
+    old = context.shown_table(was)
     names = {name for name, part in present(operation.partitions)} & old.partitions.keys()
     switched = frozenset(
         name
         for name, part in present(operation.partitions)
         if name in names and old.listings[name].fingerprint() != context.listing(part.data).fingerprint()
     ) | frozenset({""} if head.data is not None and head.data.event_id else ())
-    change(context, CommitTable(table, table, head, operation.partitions, switched, operation.cascade), old, shows)
+    change(context, CommitTable(table, was, head, operation.partitions, switched, operation.cascade), old, shows)
