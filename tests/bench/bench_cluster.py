@@ -2,8 +2,8 @@
 
 Files of an INSERT are copied with the target's `bandwidth`, and without; then a window is prepared whose events are two
 real changes of 24 tables, written into the log again and again. Seconds are those of Spark's jobs, by their event log.
-In the end a driver is killed, and the time is taken until the next one has shown a change of the source, beside the
-time that one needs which follows a graceful end.
+Without `--kilobytes` nothing is copied. In the end a driver is killed, and the time is taken until the next one has
+shown a change of the source, beside the time that one needs which follows a graceful end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def main(given: Sequence[str] | None = None) -> None:
         plain = world.config.read_text()
         for throttle in (f'bandwidth = "{options.megabytes_a_second}MB"', ""):
             world.config.write_text(plain.replace(THROTTLE, throttle))
-            copies(world, options.kilobytes << 10, options.runs, throttle or "no bandwidth")
+            if options.kilobytes:
+                copies(world, options.kilobytes << 10, options.runs, throttle or "no bandwidth")
         windows(world, options.events)
         starts(world, options.runs)
 
@@ -64,7 +65,7 @@ def windows(world: ClusterWorld, events: int) -> None:
     for workers in WORKERS:
         world.change_many_times(events // (2 * BUSY))
         newest = world.source.current()
-        wait_until(lambda newest=newest: newest_captured(world) == newest, 1.0, SECONDS)
+        wait_until(lambda newest=newest: newest_captured(world) == newest, 2.0, SECONDS)
         began = time.perf_counter()
         job = replicate(world, workers)
         whole, prepared = time.perf_counter() - began, job.history().seconds("prepare")

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from hypothesis import HealthCheck, example, given, settings
@@ -30,6 +31,9 @@ HISTORIES = {"check": 25, "prove": 20_000}
 SOME = settings(
     max_examples=HISTORIES.get(settings.get_current_profile_name(), 200), suppress_health_check=list(HealthCheck)
 )
+
+
+parsed = lru_cache(maxsize=10_000)(commit_actions)
 
 
 class DeltaWorld(World):
@@ -62,7 +66,7 @@ class DeltaWorld(World):
     def commit(self, location: str, version: int) -> Any:
         content = self.storage.read(join(location, commit_path(version)))
         assert content is not None
-        return commit_actions(content)
+        return parsed(content)
 
     def looked(self, method: str) -> None:
         super().looked(method)

@@ -14,12 +14,13 @@ _SCHEMAS = {
     "3.1.3": (manifest.HIVE_3_DISTRIBUTION, "hive-schema-3.1.0.postgres.sql"),
     "4.2.0": (manifest.HIVE_4_SCHEMAS, "hive-schema-4.0.0.postgres.sql"),
 }
-# 3.1's schema for PostgreSQL lacks an index that it has for other databases, and that Hive 4 adds: without it each
-# change of a table or partition scans all storage descriptors. 4.2.0 has one table more than the newest published
-# schema (HIVE-29178).
+# 3.1's schema lacks indexes that Hive 4 adds. Without the one each read of the log scans all of it; without the other,
+# which 3.1 has for other databases than PostgreSQL, each change of a table or partition scans all storage descriptors.
+# 4.2.0 has one table more than the newest published schema (HIVE-29178).
 _ADDITIONS = {
     "3.1.3": """
-        CREATE INDEX "SDS_N50" ON "SDS" USING btree ("CD_ID")
+        CREATE INDEX "SDS_N50" ON "SDS" USING btree ("CD_ID");
+        CREATE INDEX "NOTIFICATION_LOG_EVENT_ID" ON "NOTIFICATION_LOG" USING btree ("EVENT_ID")
     """,
     "4.2.0": """
         CREATE TABLE "CATALOG_PARAMS" (

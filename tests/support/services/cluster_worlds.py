@@ -10,7 +10,6 @@ with cluster_world(shared, tmp_path) as world:
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
+from calque.config import load
 from calque.core.layout import place
 from calque.demo.files import storage
 from calque.demo.source import Source, location_at
@@ -30,6 +30,7 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.spark_cluster import SparkCluster
 from calque.sandbox.writer import HiveClient
+from calque.wiring.wiring import Wiring
 from support.services.environments import make_environment
 from support.services.servers import Shared
 from support.services.spark_jobs import ClusterJob, History
@@ -219,5 +220,4 @@ def cluster_world(shared: Shared, tmp_path: Path) -> Iterator[ClusterWorld]:
 
 
 def newest_captured(world: ClusterWorld) -> int | None:
-    found = world.calque("status", "--json")
-    return json.loads(found.stdout)["journal"]["last"] if found.returncode == 0 else None
+    return Wiring(load(world.config)).sources["hq"].side().journal.last()

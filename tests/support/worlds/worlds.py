@@ -22,6 +22,7 @@ from __future__ import annotations
 import copy
 import random
 import re
+import threading
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
@@ -114,6 +115,13 @@ class InlineExecutor(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         pass
+
+
+class Unwaited(threading.Event):
+    """Nobody waits for it: pauses before something is tried again cost a world nothing."""
+
+    def wait(self, timeout: float | None = None) -> bool:  # noqa: ARG002
+        return self.is_set()
 
 
 class DeferredExecutor(InlineExecutor):
@@ -435,7 +443,9 @@ class World:
 
         patience, batch = self.patience, self.batch
         source = narrowed_source(self.source_side, self.side.admission.subset)
-        return Replica(source, self.side, self.beginning, lambda: None, pool, patience=patience, batch=batch)
+        replica = Replica(source, self.side, self.beginning, lambda: None, pool, patience=patience, batch=batch)
+        replica.reading.stopping = Unwaited()
+        return replica
 
     def returned(self, method: str) -> None:
         self.looked(method)

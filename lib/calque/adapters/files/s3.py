@@ -1,6 +1,7 @@
 """S3 as an object store (`stores.Store`), by the calls of the protocol.
 
-Requests are s3fs's (`s3_requests`); its file interface asks for each object more often than needed.
+Requests are s3fs's, and obstore's for small objects (`s3_requests`); the file interface of s3fs asks for each object
+more often than needed.
 A single PUT and a part of a multipart upload return the MD5 of what the server received as their ETag (not so with some
 encryptions): where it is that of what was sent, nothing has to be read back.
 """
@@ -108,15 +109,17 @@ class S3Store(FsspecStore):
     def chunks(self, name: str, size: int) -> Iterator[memoryview]:
         """A big object comes in ranges, some of them ahead."""
         if size <= PART:
-            yield memoryview(self._range(name, ""))
+            yield memoryview(self._range(name, size, ""))
             return
         starts = range(0, size, PART)
-        futures = [_pool().submit(self._range, name, f"bytes={start}-{start + PART - 1}") for start in starts[:AT_ONCE]]
+        futures = [
+            _pool().submit(self._range, name, PART, f"bytes={start}-{start + PART - 1}") for start in starts[:AT_ONCE]
+        ]
         for number in range(len(starts)):
             content = futures[number].result()
             if number + AT_ONCE < len(starts):
                 start = starts[number + AT_ONCE]
-                futures.append(_pool().submit(self._range, name, f"bytes={start}-{start + PART - 1}"))
+                futures.append(_pool().submit(self._range, name, PART, f"bytes={start}-{start + PART - 1}"))
             futures[number] = _NOTHING
             yield memoryview(content)
 
@@ -197,7 +200,7 @@ class S3Store(FsspecStore):
 
     def _put_once(self, name: str, content: bytes) -> bool:
         try:
-            return self._put(name, content, IfNoneMatch="*")
+            return self._put(name, content, new=True)
         except FileExistsError:
             raise
         except OSError as error:
@@ -205,10 +208,10 @@ class S3Store(FsspecStore):
                 raise _exists(name) from error
             raise
 
-    def _put(self, name: str, content: bytes, **condition: str) -> bool:
+    def _put(self, name: str, content: bytes, *, new: bool = False) -> bool:
         bucket, _, key = name.partition("/")
-        answer = self._requests.ask("put_object", bucket, Key=key, Body=content, **condition)
-        return bool(_tag(answer) == _md5(content).hexdigest())
+        tag = self._requests.put(bucket, key, content, new=new)
+        return bool(tag.strip('"') == _md5(content).hexdigest())
 
     def _put_parts(self, name: str, chunks: Iterable[memoryview], size: int) -> bool:
         bucket, _, key = name.partition("/")
@@ -243,9 +246,9 @@ class S3Store(FsspecStore):
         answer = self._requests.ask("upload_part", bucket, Key=key, UploadId=upload, PartNumber=number, Body=content)
         return _tag(answer), _md5(content).digest()
 
-    def _range(self, name: str, byte_range: str) -> bytes:
+    def _range(self, name: str, size: int, byte_range: str) -> bytes:
         bucket, _, key = name.partition("/")
-        return self._requests.read(bucket, key, **({"Range": byte_range} if byte_range else {}))
+        return self._requests.read(bucket, key, size, **({"Range": byte_range} if byte_range else {}))
 
     def _page(self, directory: str, token: str) -> tuple[Sequence[StoredObject], str]:
         """Some of the objects below, and how to get those after them; empty when there are none."""

@@ -1,4 +1,4 @@
-"""Requests to an S3 store, by s3fs: how long each is waited for, and what is tried again.
+"""Requests to an S3 store, by s3fs and `s3_small`: how long each is waited for, and what is tried again.
 
 What passes in a moment (a store that is busy, a connection that is cut) is tried again. A store that says nothing is
 not: whoever asked is to know within `SILENT_SECONDS`, and asks again when he likes.
@@ -18,6 +18,7 @@ from fsspec.asyn import sync
 from fsspec.spec import AbstractFileSystem
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
+from calque.adapters.files.s3_small import SmallObjects
 from calque.adapters.files.stores import as_os_errors
 
 SILENT_SECONDS = 10.0
@@ -35,9 +36,12 @@ BUSY = frozenset(
 )
 """What a store answers that can't answer just now."""
 CUT = frozenset(
-    {"ClientPayloadError", "ConnectionClosedError", "EndpointConnectionError", "HTTPClientError", "ResponseParserError"}
+    {
+        *("ClientPayloadError", "ConnectionClosedError", "EndpointConnectionError", "HTTPClientError"),
+        *("ResponseParserError", "StoreCut"),
+    }
 )
-"""Errors of botocore and aiohttp; no time-out is among them."""
+"""Errors of botocore, aiohttp and `s3_small`; no time-out is among them."""
 FULL = frozenset({"507", "InsufficientStorage", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "XMinioStorageFull"})
 """What stores answer that have no room, or a quota that is used up."""
 
@@ -47,6 +51,7 @@ class S3Requests:
 
     def __init__(self, filesystem: AbstractFileSystem) -> None:
         self._files = _waiting(filesystem, SILENT_SECONDS)
+        self._small = SmallObjects(filesystem, SILENT_SECONDS)
 
     def ask(self, call: str, bucket: str, work: int = 0, /, **arguments: Any) -> Any:
         """What the store answers. Before it does it has to go through `work` bytes."""
@@ -54,8 +59,22 @@ class S3Requests:
         with _errors(bucket):
             return _passing()(sync, files.loop, _asked, files, call, Bucket=bucket, **arguments)
 
-    def read(self, bucket: str, key: str, **arguments: str) -> bytes:
-        """An object's content, or a range of it."""
+    def put(self, bucket: str, key: str, content: bytes, *, new: bool = False) -> str:
+        """Write an object in one request; its ETag. With `new`, `FileExistsError` where there is one, if the store
+        knows conditions."""
+        if self._small.takes(key, len(content)):
+            with _errors(bucket):
+                tag: str = _passing()(self._small.put, bucket, key, content, new=new)
+                return tag
+        condition = {"IfNoneMatch": "*"} if new else {}
+        return str(self.ask("put_object", bucket, Key=key, Body=content, **condition).get("ETag") or "")
+
+    def read(self, bucket: str, key: str, size: int, **arguments: str) -> bytes:
+        """An object's content, or a range of it, which is expected to be `size` bytes."""
+        if not arguments and self._small.takes(key, size):
+            with _errors(bucket):
+                whole: bytes = _passing()(self._small.get, bucket, key)
+                return whole
 
         async def read() -> bytes:
             answer = await self._files._call_s3("get_object", Bucket=bucket, Key=key, **arguments)

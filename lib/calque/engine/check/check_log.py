@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.log_strength import LAW_1, newest_rows, weaknesses
-from calque.engine.check.sides import Source
+from calque.engine.check.sides import Source, is_hive_4
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.ports.services import MetastoreInfo
 
@@ -73,6 +73,10 @@ def check_log(source: Source, server: MetastoreInfo, findings: Findings) -> None
             "the server does not tell its settings",
             "Look for metastore.transactional.event.listeners in its configuration",
         )
+    if not is_hive_4(server.version()):
+        what = "The log's table may lack an index on its event ids, which Hive 4 adds"
+        todo = 'See that there is one: CREATE INDEX "NOTIFICATION_LOG_EVENT_ID" ON "NOTIFICATION_LOG" ("EVENT_ID")'
+        findings.add("source", Severity.INFO, what, "each read of the log reads all of it then", todo)
     check_notifications(source, server, findings)
 
 

@@ -10,7 +10,7 @@ from calque.core.image import is_ours
 from calque.core.layout import Place, join, place
 from calque.engine.check.check_permissions import check_permissions
 from calque.engine.check.findings import Findings, Severity, listed
-from calque.engine.check.sides import Target
+from calque.engine.check.sides import Target, is_hive_4
 from calque.engine.target.armed_tables import is_armed
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Column, Database, SerDe, Table, location_of
@@ -147,10 +147,6 @@ def lies_in(managed: str, warehouse: str) -> bool:
     if managed.startswith("/"):
         return Place("", "", outer.path).contains(Place("", "", inner.path))
     return outer.contains(inner)
-
-
-def is_hive_4(version: str) -> bool:
-    return int(version.partition(".")[0]) >= 4
 
 
 def check_compare_and_swap(target: Target, findings: Findings) -> None:

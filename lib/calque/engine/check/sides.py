@@ -45,3 +45,7 @@ class Target:
     @property
     def where(self) -> str:
         return f"target {self.policy.target}"
+
+
+def is_hive_4(version: str) -> bool:
+    return int(version.partition(".")[0]) >= 4
