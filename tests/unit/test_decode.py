@@ -127,6 +127,22 @@ def test_a_recorded_table_is_read_whole() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("asked", "parameters", "kept"),
+    [
+        ("EXTERNAL_TABLE", {}, "MANAGED_TABLE"),
+        ("MANAGED_TABLE", {"EXTERNAL": "true"}, "EXTERNAL_TABLE"),
+        ("EXTERNAL_TABLE", {"EXTERNAL": "TRUE"}, "EXTERNAL_TABLE"),
+        ("VIRTUAL_VIEW", {"EXTERNAL": "TRUE"}, "VIRTUAL_VIEW"),
+    ],
+)
+def test_a_table_is_of_the_type_that_servers_keep(asked: str, parameters: dict[str, str], kept: str) -> None:
+    """Whoever creates a table may say another."""
+    table = Table("t", "d", storage=Storage(), parameters=parameters, type=asked)
+    created = event("CREATE_TABLE", {"tableObjJson": tjson(table), "files": []})
+    assert table_after(created).type == kept
+
+
 def test_buckets_order_and_skew_are_read() -> None:
     storage = table_after(events_of("hive-4.1-gzip")[5]).storage
     assert storage is not None

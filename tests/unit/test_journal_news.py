@@ -1,8 +1,10 @@
-"""When a target's query asks the journal for news, and when it takes capture's word."""
+"""When a target's query asks the journal for news, takes capture's word, and waits for what capture announced."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,8 +13,11 @@ import pytest
 from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.spark.journal_source import UNTOLD, JournalReader, JournalStream
-from calque.adapters.spark.watch import Offset, bump, touch
+from calque.adapters.spark.log_source import LogReader, LogStream
+from calque.adapters.spark.watch import Offset, announce, announced, bump, touch
 from calque.core.rows import rows_of_events
+from calque.model.journal import Event
+from calque.streams.arrivals import SECONDS, Arrivals
 from support.sources.logs import Log, plain
 
 
@@ -28,7 +33,8 @@ class Side:
 
     def __post_init__(self) -> None:
         self.wake, self.news = self.folder / "wake", self.folder / "news"
-        stream = JournalStream(self.opened, 0, self.wake, self.news, poll=0.005, wait=0.05)
+        self.coming = self.folder / "coming"
+        stream = JournalStream(self.opened, 0, self.wake, self.news, self.coming, poll=0.005, wait=0.05)
         self.reader = JournalReader(stream)
         self.at = self.reader.initialOffset()
 
@@ -81,3 +87,53 @@ def test_where_no_capture_writes_the_journal_is_asked_each_time(side: Side) -> N
     side.latest()
     side.write()
     assert side.latest()["event_id"] == 1
+
+
+def test_what_is_announced_runs_a_batch_before_the_journal_has_it(side: Side) -> None:
+    touch(side.news)
+    first = side.latest()
+    announce(side.coming, 3)
+    woken = side.latest()
+    assert (woken["event_id"], woken["wake"] - first["wake"]) == (0, 3)
+    assert side.latest() == woken
+
+
+class Ahead:
+    """An `EventLog` whose newest event is known before it is read."""
+
+    def current(self) -> int:
+        return 7
+
+    def read(self, after: int, limit: int) -> Sequence[Event]:
+        raise NotImplementedError
+
+
+def test_capture_s_source_announces_what_its_batch_will_bring(tmp_path: Path) -> None:
+    coming = tmp_path / "wake" / "coming"
+    reader = LogReader(LogStream(Ahead, 5, tmp_path / "wake" / "capture", coming, poll=0.005, wait=0.05))
+    assert announced(coming) == 0
+    reached = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    assert (reached["event_id"], announced(coming)) == (7, 7)
+
+
+def test_a_batch_waits_until_what_was_announced_arrives(side: Side) -> None:
+    arrivals = Arrivals(side.coming)
+    assert arrivals.wait(side, 0, lambda: False) == 0  # type: ignore[arg-type]
+    announce(side.coming, 1)
+    writing = threading.Timer(0.05, side.write)
+    writing.start()
+    assert arrivals.wait(side, 0, lambda: False) == 1  # type: ignore[arg-type]
+    writing.join()
+    assert arrivals.wait(side, 1, lambda: False) == 1  # type: ignore[arg-type]
+
+
+def test_an_announcement_that_capture_did_not_keep_is_waited_for_once(side: Side) -> None:
+    announce(side.coming, 1)
+    arrivals, began = Arrivals(side.coming), time.monotonic()
+    assert arrivals.wait(side, 0, lambda: False) == 0  # type: ignore[arg-type]
+    assert time.monotonic() - began >= SECONDS
+    asked = side.asked
+    assert arrivals.wait(side, 0, lambda: False) == 0  # type: ignore[arg-type]
+    assert side.asked == asked
+    announce(side.coming, 2)
+    assert arrivals.wait(side, 0, lambda: True) == 0  # type: ignore[arg-type]

@@ -15,14 +15,14 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
 from calque.model import facets, hive
-from calque.model.hive import Column, Database, Function, Kind, ListOf, MapOf, Partition, Table
+from calque.model.hive import BY_PARAMETER, Column, Database, Function, Kind, ListOf, MapOf, Partition, Table, type_of
 from calque.model.journal import Event
 
 FIELDS = {**hive.FIELDS, **facets.FIELDS}
@@ -166,13 +166,20 @@ def table_after(event: Event) -> Table:
     message = fields(event)
     if event.event_type == "DROP_TABLE":
         raise Undecodable("there is no table after DROP_TABLE")
-    return thrift_object(Table, embedded(message, present(message, "tableObjAfterJson", "tableObjJson")))
+    return as_kept(thrift_object(Table, embedded(message, present(message, "tableObjAfterJson", "tableObjJson"))))
 
 
 def table_before(event: Event) -> Table:
     """The table before ALTER_TABLE or DROP_TABLE (2.3 gives none with the latter)."""
     name = "tableObjJson" if event.event_type == "DROP_TABLE" else "tableObjBeforeJson"
-    return thrift_object(Table, embedded(fields(event), name))
+    return as_kept(thrift_object(Table, embedded(fields(event), name)))
+
+
+def as_kept(table: Table) -> Table:
+    """A message has the table as it was asked for. Servers keep its type by its parameter alone
+    (`ObjectStore.convertToMTable`)."""
+    kept = type_of(table.parameters) if table.type in BY_PARAMETER else table.type
+    return table if kept == table.type else replace(table, type=kept)
 
 
 def partitions_after(event: Event) -> tuple[Partition, ...]:

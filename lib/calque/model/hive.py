@@ -281,6 +281,14 @@ def is_partitioned(table: Table) -> bool:
     return bool(table.partition_keys) and not is_delta(table)
 
 
+BY_PARAMETER = frozenset({"MANAGED_TABLE", "EXTERNAL_TABLE"})
+
+
+def type_of(parameters: Mapping[str, str] | None) -> str:
+    """Which of `BY_PARAMETER` a table with these parameters is."""
+    return "EXTERNAL_TABLE" if (parameters or {}).get("EXTERNAL", "").upper() == "TRUE" else "MANAGED_TABLE"
+
+
 def location_of(thing: Table | Partition) -> str | None:
     if thing.storage is None:
         return None

@@ -95,6 +95,11 @@ class SourcePlaces:
         """The file that is touched by whoever writes the journal."""
         return "wake/" + self._below("news")
 
+    @property
+    def coming(self) -> str:
+        """The file in which events are announced that are about to be in the journal."""
+        return "wake/" + self._below("coming")
+
     def _below(self, place: str) -> str:
         return f"sources/{self.name}/{place}" if self.name else place
 

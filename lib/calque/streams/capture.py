@@ -151,7 +151,8 @@ class CapturePart(Part):
         self.scan(source, admissions, after)
         self.keep(source)
         self.go_on("vigil", lambda stopping: watch(seam, self.notice, stopping))
-        stream = LogStream(self.source.open_log(), capture.last(), self.wake_file, poll=self.source.plug.keys.poll)
+        places = self.wake_file, self.source.coming_file
+        stream = LogStream(self.source.open_log(), capture.last(), *places, poll=self.source.plug.keys.poll)
 
         def apply(span: Span, frame: DataFrame | None, _: int) -> None:
             self.state = "running"

@@ -34,6 +34,7 @@ from calque.ports.records import MISSING, Json, Stamp
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import TargetLook
 from calque.serve.table_lag import TableLag, lagging_of, table_lags
+from calque.streams.arrivals import Arrivals
 from calque.streams.background import BackgroundThread
 from calque.streams.part import Part
 from calque.streams.shared import RunForParts, SourceStream
@@ -65,6 +66,7 @@ class TargetPart(Part):
         self.writer: Writer | None = None
         self.telling: BackgroundThread | None = None
         self.granting: BackgroundThread | None = None
+        self.arrivals = Arrivals(self.source.coming_file)
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended_gap = 0
@@ -201,6 +203,7 @@ class TargetPart(Part):
             after if self.gap else replica.cursor,
             self.wake_file,
             self.source.news_file,
+            self.source.coming_file,
         )
         self.follow(stream, self.apply, self.gap)
 
@@ -260,11 +263,15 @@ class TargetPart(Part):
         self.batches, self.is_applying = self.batches + 1, True
         try:
             if self.replica is not None and not self.is_behind():
-                self.patiently(lambda: self.windows(self.taken_up(), span.upto))
+                self.patiently(lambda: self.reach(span.upto))
         finally:
             self.is_applying = False
         if self.is_behind():
             raise Interrupted("A gap was found")
+
+    def reach(self, upto: EventId) -> None:
+        replica = self.taken_up()
+        self.windows(replica, self.arrivals.wait(replica.source.journal, upto, self.stopped))
 
     def taken_up(self) -> Replica:
         """The replica, opened anew where the target has another policy now."""

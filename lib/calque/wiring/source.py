@@ -120,6 +120,11 @@ class SourceWiring:
         """Touched by whoever writes the journal."""
         return self.folder.path / self.places.news
 
+    @property
+    def coming_file(self) -> Path:
+        """Where events are announced that are about to be in the journal."""
+        return self.folder.path / self.places.coming
+
     def marks(self) -> MarkStore:
         """Sets that were marked done."""
         table = self.folder.table(self.places.marks)

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from calque.adapters.spark.contiguous import checked, missing
 from calque.adapters.spark.log_source import partitions_of
 from calque.adapters.spark.packed import OPTION, pack, unpack
-from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, count, offset, touched
+from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, announced, count, offset, touched
 from calque.core import rows
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
@@ -40,14 +40,15 @@ class JournalStream:
 
     `open` is called in other processes: a module's function, or `functools.partial` of one, over small values without
     secrets. `wake` and `news` are local files: one that is bumped runs a batch, one that is touched (see `watch`) says
-    that capture wrote something. `poll`, `wait` and `stuck` are seconds, as a
-    `LogStream` has them.
+    that capture wrote something, and what is announced in `coming` runs a batch before it is there. `poll`, `wait` and
+    `stuck` are seconds, as a `LogStream` has them.
     """
 
     open: Callable[[], tuple[Journal, EvidenceStore]]
     starting: EventId
     wake: Path
     news: Path
+    coming: Path | None = None
     poll: float = 0.02
     wait: float = 5.0
     stuck: float = STUCK_SECONDS
@@ -129,8 +130,9 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._stream.starting if self._last is None else self._last
 
     def _wakes(self) -> int:
-        """As of the last look. Both counts only grow, so that their sum changes when either does."""
-        return count(self._stream.wake) + self._considered
+        """As of the last look. All three only grow, so that their sum changes when one does."""
+        coming = announced(self._stream.coming) if self._stream.coming is not None else 0
+        return count(self._stream.wake) + self._considered + coming
 
     def _open(self) -> tuple[Journal, EvidenceStore]:
         if self._opened is None:

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from calque.adapters.spark.contiguous import checked, missing, repeated, went_back
 from calque.adapters.spark.packed import OPTION, pack, unpack
-from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, count, offset
+from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, announce, count, offset
 from calque.core import rows
 from calque.model.names import EventId, Span
 from calque.ports import EventLog
@@ -32,14 +32,15 @@ class LogStream:
     """A source's log after `starting`, as a query reads it.
 
     `open` is called in other processes, also of other machines when there are executors: a module's function, or
-    `functools.partial` of one, over small values without secrets. `wake` is a local file (see `watch.bump`). `poll`,
-    `wait` and `stuck` are seconds: between looks at the log, how long one call waits for news, and how much longer it
-    may take (see `Watch`).
+    `functools.partial` of one, over small values without secrets. `wake` is a local file (see `watch.bump`), and so is
+    `coming`, where events are announced as soon as they are seen (`watch.announce`). `poll`, `wait` and `stuck` are
+    seconds: between looks at the log, how long one call waits for news, and how much longer it may take (see `Watch`).
     """
 
     open: Callable[[], EventLog]
     starting: EventId
     wake: Path
+    coming: Path | None = None
     poll: float = 0.25
     wait: float = 5.0
     stuck: float = STUCK_SECONDS
@@ -95,7 +96,10 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self._stream.max_events)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> Offset:
-        return self._watch.latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        reached = self._watch.latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+        if self._stream.coming is not None and reached["event_id"] > start["event_id"]:
+            announce(self._stream.coming, reached["event_id"])
+        return reached
 
     def reportLatestOffset(self) -> Offset | None:
         return self._watch.newest_seen()

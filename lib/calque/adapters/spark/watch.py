@@ -20,7 +20,7 @@ from calque.model.names import EventId
 logger = logging.getLogger(__name__)
 
 Offset = dict[str, int]
-BRISK, BRISK_SECONDS = 5, 10.0
+BRISK, BRISK_SECONDS = 10, 10.0
 """How much oftener is looked, and for how long after the last news."""
 LONGEST_PAUSE = 5.0
 """Seconds between two attempts to reach a log that does not answer."""
@@ -64,6 +64,22 @@ def touched(news: Path) -> int | None:
         return news.stat().st_mtime_ns
     except FileNotFoundError:
         return None
+
+
+def announce(coming: Path, event_id: EventId) -> None:
+    """Say that events up to that one will be in the journal in a moment."""
+    coming.parent.mkdir(parents=True, exist_ok=True)
+    draft = coming.with_name(f".{coming.name}.{os.getpid()}")
+    draft.write_text(str(event_id))
+    draft.replace(coming)
+
+
+def announced(coming: Path) -> EventId:
+    """The newest event that was announced; 0 for none."""
+    try:
+        return int(coming.read_text())
+    except FileNotFoundError:
+        return 0
 
 
 class Watch:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from calque.core.log_messages import CATALOG, key_names
-from calque.model.hive import Column, Database, Function, Partition, SerDe, Skew, Storage, Table
+from calque.model.hive import BY_PARAMETER, Column, Database, Function, Partition, SerDe, Skew, Storage, Table, type_of
 from calque.model.names import partition_name
 
 T = TypeVar("T", Table, Partition)
@@ -35,10 +35,9 @@ def stored_database(database: Database, location: str) -> Database:
 def stored_table(table: Table) -> Table:
     """Whether a table is external is said by its parameter alone; its type follows."""
     parameters = dict(table.parameters or {})
-    external = parameters.get("EXTERNAL", "").upper() == "TRUE"
     kind = table.type or "MANAGED_TABLE"
-    if kind in ("MANAGED_TABLE", "EXTERNAL_TABLE"):
-        kind = "EXTERNAL_TABLE" if external else "MANAGED_TABLE"
+    if kind in BY_PARAMETER:
+        kind = type_of(parameters)
     return replace(
         table,
         name=table.name.lower(),
