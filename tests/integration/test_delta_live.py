@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,11 +33,12 @@ from support.sources.rowers import Rows, RowWriter
 from support.worlds.worlds import ABSENT
 
 OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "10000"))
-SECONDS = 90.0
+SECONDS = 150.0
 """After which it ends with fewer."""
 CHANGES = 15
 """Of what each reader saw, at least."""
 BEFORE = 30
+LOG = "delta-rs's log"
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet"
 
 
@@ -54,14 +56,13 @@ class ParquetRowWriter(RowWriter):
 
 
 class AsDelta(Deployment):
-    """With a writer of rows alone; `read` tables were read so far."""
+    """With a writer of rows alone."""
 
     def __init__(self, root: Path, source: Metastore, target: Metastore, seed: int) -> None:
         number = next(NUMBERS)
         self.of_rows = f"lake{number}"
         super().__init__(root, number, source, {"lake": target}, seed)
-        self.read = 0
-        self.proofs = {"delta-rs": Proof(), "Spark": Proof()}
+        self.proofs = {"delta-rs": Proof(), "Spark": Proof(), LOG: Proof()}
         self.row_writer = ParquetRowWriter(source.uri, self.of_rows, root / "rows", seed, self.note_rows)
 
     def policy(self, name: str, index: int) -> Policy:
@@ -77,40 +78,65 @@ class AsDelta(Deployment):
 
     def progress(self, began: float) -> float:
         """The share that is done."""
-        return max(self.read / OBSERVATIONS, (time.monotonic() - began) / SECONDS)
+        return max(self.looks() / OBSERVATIONS, (time.monotonic() - began) / SECONDS)
+
+    def looks(self) -> int:
+        """Tables that were judged, by all readers."""
+        return sum(proof.looks for proof in self.proofs.values())
 
     def fewest_changes(self) -> int:
         return min(proof.changes for proof in self.proofs.values())
 
     def look(self, kind: str, read: Callable[[str, str], Rows]) -> None:
-        """Each table by its name in the metastore, as one reader reads it. One that had another name meanwhile is not
-        judged."""
+        """All tables by their names in the metastore, as one reader reads them. One that had another name or place
+        meanwhile is not judged."""
         proof = self.proofs[kind]
-        states = {name: rows for name, rows in proof.last.items() if rows is not ABSENT}
-        for name in {*self.targets[0].catalog.tables(self.of_rows), *(name.table for name in states)}:
-            root, table = self.delta_root(name), TableName(self.of_rows, name)
-            if root is None:
-                states.pop(table, None)
-                continue
+        before, found = self.roots(), dict[str, Rows]()
+        failed: dict[str, Exception] = {}
+        for name, root in before.items():
             try:
-                rows = read(name, root)
+                found[name] = read(name, root)
             except (DeltaError, FileNotFoundError, RuntimeError) as error:
-                if self.delta_root(name) == root:
-                    raise AssertionError(f"{kind} could not read {name}\n{self.tail()}") from error
-                continue
-            if self.delta_root(name) == root:
-                states[table] = rows
-                self.read += 1
+                failed[name] = error
+        after = self.roots()
+        stayed = {name for name, root in before.items() if after.get(name) == root}
+        for name in stayed & failed.keys():
+            raise AssertionError(f"{kind} could not read {name}\n{self.tail()}") from failed[name]
+        there = {TableName(self.of_rows, name) for name in (*before, *after)}
+        states = {name: rows for name, rows in proof.last.items() if rows is not ABSENT and name in there}
+        states |= {TableName(self.of_rows, name): found[name] for name in stayed}
         proof.see(0, time.time(), states)
 
-    def delta_root(self, name: str) -> str | None:
-        table = self.targets[0].catalog.table(TableName(self.of_rows, name))
-        return place(location_of(table) or "").path if table is not None and is_delta_replica(table) else None
+    def roots(self) -> dict[str, str]:
+        catalog = self.targets[0].catalog
+        headers = catalog.headers(self.of_rows, catalog.tables(self.of_rows))
+        places = {name: place(location_of(table) or "").path for name, table in headers.items()}
+        return {name: places[name] for name, table in headers.items() if is_delta_replica(table)}
 
 
 def by_delta_rs(_: str, root: str) -> Rows:
     table = DeltaTable(root)
     return rows_of(table.to_pyarrow_table().to_pylist())
+
+
+class ByLog:
+    """delta-rs says which files a table has; of these each is read once, since none ever changes."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, Sequence[int]] = {}
+
+    def __call__(self, _: str, root: str) -> Rows:
+        actions = pa.table(DeltaTable(root).get_add_actions(flatten=True)).to_pylist()  # type: ignore[arg-type]
+        return rows_of([row for action in actions for row in self.rows(root, action)])
+
+    def rows(self, root: str, action: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        file = Path(root, unquote(action["path"]))
+        if str(file) not in self.files:
+            self.files[str(file)] = pq.read_table(file, columns=["x"], partitioning=None)["x"].to_pylist()
+        elif not file.exists():
+            raise FileNotFoundError(file)
+        values = {"p": action["partition.p"]} if "partition.p" in action else {}
+        return [{"x": x, **values} for x in self.files[str(file)]]
 
 
 def rows_of(found: Sequence[Mapping[str, Any]]) -> Rows:
@@ -143,6 +169,7 @@ def test_readers_of_delta_replicas_see_only_what_the_source_had(shared: Shared, 
         readers = [
             threading.Thread(target=watch, args=("delta-rs", by_delta_rs), daemon=True),
             threading.Thread(target=watch, args=("Spark", by_spark), daemon=True),
+            threading.Thread(target=watch, args=(LOG, ByLog()), daemon=True),
         ]
         for reader in readers:
             reader.start()
@@ -162,7 +189,7 @@ def test_readers_of_delta_replicas_see_only_what_the_source_had(shared: Shared, 
                 assert all(reader.is_alive() for reader in readers)
                 time.sleep(0.05)
             assert deployment.problems_of(deployment.targets[0], proof) == [], kind
-        print(f"{deployment.read} tables read")
+        print("tables judged:", {kind: proof.looks for kind, proof in deployment.proofs.items()})
         deployment.watching.set()
         for reader in readers:
             reader.join(60)
