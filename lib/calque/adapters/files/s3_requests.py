@@ -62,8 +62,8 @@ class S3Requests:
     def put(self, bucket: str, key: str, content: bytes, *, new: bool = False) -> str:
         """Write an object in one request; its ETag. With `new`, `FileExistsError` where there is one, if the store
         knows conditions."""
-        if self._small.takes(key, len(content)):
-            with _errors(bucket):
+        with _errors(bucket):
+            if self._small.takes(key, len(content)):
                 tag: str = _passing()(self._small.put, bucket, key, content, new=new)
                 return tag
         condition = {"IfNoneMatch": "*"} if new else {}
@@ -71,8 +71,8 @@ class S3Requests:
 
     def read(self, bucket: str, key: str, size: int, **arguments: str) -> bytes:
         """An object's content, or a range of it, which is expected to be `size` bytes."""
-        if not arguments and self._small.takes(key, size):
-            with _errors(bucket):
+        with _errors(bucket):
+            if not arguments and self._small.takes(key, size):
                 whole: bytes = _passing()(self._small.get, bucket, key)
                 return whole
 
