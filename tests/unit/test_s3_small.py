@@ -32,7 +32,7 @@ def test_small_ones_of_plain_names_are_taken() -> None:
     objects = small(**PLACE, **KEYS)
     assert objects.takes("t/ds=2024-01-01%2F1/é b", SMALL)
     assert not objects.takes("t/f", SMALL + 1)
-    assert not any(objects.takes(key, 1) for key in ("t//f", "/t", "t/", "t/../f", "./f"))
+    assert not any(objects.takes(key, 1) for key in ("t//f", "/t", "t/", "t/../f", "./f", "line\nbreak"))
 
 
 @pytest.mark.parametrize(

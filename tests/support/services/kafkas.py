@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -30,6 +32,10 @@ def delete_topics(topic: Topic, *names: str) -> None:
     admin = AdminClient(topic.settings())
     for future in admin.delete_topics(list(names), operation_timeout=10).values():
         future.result(60)
+    deadline = time.monotonic() + 60
+    while not admin.list_topics(timeout=10).topics.keys().isdisjoint(names):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def reader(topic: Topic) -> Consumer:

@@ -270,9 +270,12 @@ class RowWriter:
             self.client.drop_partitions(self.name(table), gone)
 
     def rename_partition(self) -> None:
+        """To a name under which nothing lies in the table's directory, where an overwrite elsewhere leaves files."""
         if table := self.some_table(lambda held: held.keys and held.files):
-            held = self.tables[table]
-            free = [value for value in VALUES if partition_name(["p"], [value]) not in held.files]
+            held, stored = self.tables[table], self.client.catalog.table(self.name(table))
+            assert stored is not None
+            top, names = Path(place(location_of(stored) or "").path), {v: partition_name(["p"], [v]) for v in VALUES}
+            free = [value for value, name in names.items() if name not in held.files and not (top / name).exists()]
             if free:
                 was, value = self.rng.choice(sorted(held.files)), self.rng.choice(free)
                 there = self.row(table, was)

@@ -40,8 +40,10 @@ class SmallObjects:
         self._stores: dict[str, S3Store] = {}
 
     def takes(self, key: str, size: int) -> bool:
-        """Whether it can write and read the object: obstore has no names with empty parts."""
-        return size <= SMALL and not {"", ".", ".."}.intersection(key.split("/")) and self._options is not None
+        """Whether it can write and read the object: obstore has no names with empty parts, or with control
+        characters."""
+        is_plain = key.isprintable() and not {"", ".", ".."}.intersection(key.split("/"))
+        return is_plain and size <= SMALL and self._options is not None
 
     def put(self, bucket: str, key: str, content: bytes, *, new: bool) -> str:
         """Its ETag. With `new`, `FileExistsError` where there is one and the store knows conditions."""
