@@ -33,7 +33,7 @@ from support.sources.rowers import Rows, RowWriter
 from support.worlds.worlds import ABSENT
 
 OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "10000"))
-SECONDS = 150.0
+SECONDS = 120.0
 """After which it ends with fewer."""
 CHANGES = 15
 """Of what each reader saw, at least."""
