@@ -223,7 +223,7 @@ def test_what_makes_an_object_says_which_files_the_metastore_listed() -> None:
 
 
 def test_an_external_table_s_empty_list_says_nothing() -> None:
-    external = replace(T, type="EXTERNAL_TABLE")
+    external = replace(T, type="EXTERNAL_TABLE", parameters={"EXTERNAL": "TRUE"})
     assert change(last(Log().create(replace(T, type="MANAGED_TABLE")))) == lists()
     assert change(last(Log().create(external))) == FilesUnknown()
     assert change(adding(ONE, files={}), f"{PLACE}/p=1") == FilesUnknown()

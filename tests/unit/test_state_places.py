@@ -35,6 +35,7 @@ def test_the_places_of_a_folders_own_source_have_no_name_in_them() -> None:
         "role": "capture",
         "query": "capture",
         "news": "wake/news",
+        "coming": "wake/coming",
         "looks": "looks.sqlite",
     }
 
