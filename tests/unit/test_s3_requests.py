@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from calque.adapters.files.attempt import CopyTerms
-from calque.adapters.files.s3_requests import SILENT_SECONDS
+from calque.adapters.files.s3_requests import SILENT_SECONDS, S3Requests
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.errors import Unavailable
@@ -97,6 +99,8 @@ class Store(ThreadingHTTPServer):
     def __init__(self, *answers: tuple[int, str], times: int = 1_000) -> None:
         super().__init__(("127.0.0.1", 0), Answering)
         self.answers = list(answers) * times
+        self.asked: list[Message] = []
+        """The headers of all requests."""
 
     @property
     def endpoint(self) -> str:
@@ -108,10 +112,12 @@ class Answering(BaseHTTPRequestHandler):
     server: Store
 
     def do_GET(self) -> None:
+        self.server.asked.append(self.headers)
         status, word = self.server.answers.pop() if self.server.answers else (200, "")
         content = f"<Error><Code>{word}</Code><Message>no</Message></Error>".encode() if word else b"hello"
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
+        self.send_header("ETag", '"e"')
         self.send_header("Last-Modified", "Sun, 22 Nov 2026 00:00:00 GMT")
         self.end_headers()
         if self.command != "HEAD":
@@ -155,3 +161,28 @@ def test_a_store_that_stays_busy_is_unavailable_and_no_file_of_it_is_lost(tmp_pa
 def test_a_store_without_room_says_so(answer: tuple[int, str]) -> None:
     with serving(Store(answer)) as storage, pytest.raises(Unavailable, match=f"No room to write {AT}/f"):
         storage.write(f"{AT}/f", b"x")
+
+
+def test_nothing_of_the_environment_mixes_with_what_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_SESSION_TOKEN": "t", "AWS_ACCESS_KEY_ID": "another"}
+    for name, value in {**other, "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "eu-central-1"}.items():
+        monkeypatch.setenv(name, value)
+    store = Store()
+    with serving(store) as storage:
+        assert storage.read(f"{AT}/f") == b"hello"
+        storage.write(f"{AT}/f", b"x")
+    assert len(store.asked) >= 2
+    for headers in store.asked:
+        assert "Credential=k/" in headers["Authorization"]
+        assert "/us-east-1/" in headers["Authorization"]
+        assert "x-amz-security-token" not in headers
+
+
+@pytest.mark.parametrize("answer", [(301, "PermanentRedirect"), (400, "AuthorizationHeaderMalformed")])
+def test_a_bucket_in_another_region_is_left_to_who_finds_it(answer: tuple[int, str]) -> None:
+    store = Store(answer, times=1)
+    with serving(store):
+        options = {"endpoint_url": store.endpoint, "key": "k", "secret": "s", "skip_instance_cache": True}
+        requests = S3Requests(fsspec.filesystem("s3", **options))
+        assert [requests.read("bucket", "f", 5) for _ in range(2)] == [b"hello", b"hello"]
+    assert ["botocore" in headers["User-Agent"].lower() for headers in store.asked] == [False, True, True]

@@ -30,9 +30,9 @@ def small(**options: object) -> SmallObjects:
 
 def test_small_ones_of_plain_names_are_taken() -> None:
     objects = small(**PLACE, **KEYS)
-    assert objects.takes("t/ds=2024-01-01%2F1/é b", SMALL)
-    assert not objects.takes("t/f", SMALL + 1)
-    assert not any(objects.takes(key, 1) for key in ("t//f", "/t", "t/", "t/../f", "./f", "line\nbreak"))
+    assert objects.takes("bucket", "t/ds=2024-01-01%2F1/é b", SMALL)
+    assert not objects.takes("bucket", "t/f", SMALL + 1)
+    assert not any(objects.takes("bucket", key, 1) for key in ("t//f", "/t", "t/", "t/../f", "./f", "line\nbreak"))
 
 
 @pytest.mark.parametrize(
@@ -40,20 +40,20 @@ def test_small_ones_of_plain_names_are_taken() -> None:
     [
         ({**PLACE, "anon": True}, True),
         (PLACE, False),
-        (KEYS, False),
+        (KEYS, True),
         ({**PLACE, **KEYS, "requester_pays": True}, False),
         ({**PLACE, **KEYS, "s3_additional_kwargs": {"ServerSideEncryption": "AES256"}}, False),
     ],
-    ids=["nobody", "no account", "no region", "who pays", "encrypted"],
+    ids=["nobody", "no account", "no place", "who pays", "encrypted"],
 )
 def test_what_obstore_is_not_told_goes_by_s3fs(options: dict[str, object], is_taken: bool) -> None:
-    assert small(**options).takes("f", 1) is is_taken
+    assert small(**options).takes("bucket", "f", 1) is is_taken
 
 
 def test_the_account_of_the_machine_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
-    assert small(**PLACE).takes("f", 1)
+    assert small(**PLACE).takes("bucket", "f", 1)
 
 
 def test_a_profile_that_is_missing_is_refused() -> None:

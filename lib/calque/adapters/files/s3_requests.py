@@ -63,18 +63,20 @@ class S3Requests:
         """Write an object in one request; its ETag. With `new`, `FileExistsError` where there is one, if the store
         knows conditions."""
         with _errors(bucket):
-            if self._small.takes(key, len(content)):
-                tag: str = _passing()(self._small.put, bucket, key, content, new=new)
-                return tag
+            if self._small.takes(bucket, key, len(content)):
+                tag: str | None = _passing()(self._small.put, bucket, key, content, new=new)
+                if tag is not None:
+                    return tag
         condition = {"IfNoneMatch": "*"} if new else {}
         return str(self.ask("put_object", bucket, Key=key, Body=content, **condition).get("ETag") or "")
 
     def read(self, bucket: str, key: str, size: int, **arguments: str) -> bytes:
         """An object's content, or a range of it, which is expected to be `size` bytes."""
         with _errors(bucket):
-            if not arguments and self._small.takes(key, size):
-                whole: bytes = _passing()(self._small.get, bucket, key)
-                return whole
+            if not arguments and self._small.takes(bucket, key, size):
+                whole: bytes | None = _passing()(self._small.get, bucket, key)
+                if whole is not None:
+                    return whole
 
         async def read() -> bytes:
             answer = await self._files._call_s3("get_object", Bucket=bucket, Key=key, **arguments)
