@@ -117,8 +117,8 @@ class Writer:
         self.placed = placed
         """Called after each file that becomes part of an append, before its event."""
         self.files = 0
-        self.renamed_and_altered: list[int] = []
-        """Events that tell of another name and other columns at once."""
+        self.renamed_and_altered: dict[int, TableName] = {}
+        """Events that tell of another name and other columns at once, and the name then."""
         self.values = 0
         self.done: list[str] = []
 
@@ -292,7 +292,7 @@ class Writer:
             parameters = {**(to.parameters or {}), "v": self.fresh()}
             to = replace(to, parameters=parameters, storage=replace(to.storage or Storage(), columns=columns))
             self.source.alter_table(name_of(table), to, cascade=self.rng.random() < 0.5)
-            self.renamed_and_altered.append(self.source.current())
+            self.renamed_and_altered[self.source.current()] = name_of(to)
 
     def under_another_name(self, table: Table) -> Table | None:
         database = self.database() if self.rng.random() < 0.3 else table.database

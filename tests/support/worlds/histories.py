@@ -442,9 +442,11 @@ def holes(world: World) -> list[str]:
 
 
 def changes_both(world: World, hop: Hop) -> bool:
-    """Whether it brings a state that differs from all before in the name and the columns."""
-    events = world.writer.renamed_and_altered
-    return isinstance(hop.operation, Rebuild) and any(hop.first_event <= event <= hop.to_event for event in events)
+    """Whether it brings a Delta table's state that differs from all before in the name and the columns."""
+    names = [
+        name for event, name in world.writer.renamed_and_altered.items() if hop.first_event <= event <= hop.to_event
+    ]
+    return isinstance(hop.operation, Rebuild) and any(map(world.side.admission.wants_delta, names))
 
 
 def is_read(hop: Hop) -> bool:

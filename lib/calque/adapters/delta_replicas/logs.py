@@ -27,7 +27,7 @@ from calque.core.delta_replica_log import (
 )
 from calque.core.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
 from calque.core.layout import COPYING, join
-from calque.errors import Broken, Refused
+from calque.errors import Refused
 from calque.ports import Conflict, Storage
 
 CHECKPOINT_EVERY = 20
@@ -57,17 +57,16 @@ class ReplicaLogs:
             return self._newest(root)
 
     def begin(self, root: str) -> LoggedTable:
-        """What the log at a root says to whoever makes a table there. One that calque can't go on with is removed: by
-        its name the table is gone."""
+        """What the log at a root says to whoever makes a table there. A replica's whose protocol another raised is
+        removed: by its name the table is gone."""
         try:
-            logged = self.read(root)
-            if logged.version >= 0:
-                _ = logged.table
-        except (Refused, Broken):
+            return self.read(root)
+        except Refused:
+            if not self._advanced(self._loaded(root)).definition:
+                raise
             self.storage.remove([join(root, LOG)])
             self.forget(root)
             return LoggedTable(root)
-        return logged
 
     def commit(self, root: str, change: Change, shown: ShownVersion, source: str) -> bool:
         """Make the next version; False where nothing would be another. Raises `Conflict` where another made it."""

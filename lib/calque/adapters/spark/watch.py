@@ -12,6 +12,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from calque.errors import Unavailable
@@ -20,8 +21,8 @@ from calque.model.names import EventId
 logger = logging.getLogger(__name__)
 
 Offset = dict[str, int]
-BRISK, BRISK_SECONDS = 10, 10.0
-"""How much oftener is looked, and for how long after the last news."""
+BRISK, BRISK_SECONDS, LEAST_PAUSE = 10, 10.0, 0.004
+"""How much oftener is looked, for how long after the last news, and how often at most."""
 LONGEST_PAUSE = 5.0
 """Seconds between two attempts to reach a log that does not answer."""
 STUCK_SECONDS = 120.0
@@ -67,11 +68,13 @@ def touched(news: Path) -> int | None:
 
 
 def announce(coming: Path, event_id: EventId) -> None:
-    """Say that events up to that one will be in the journal in a moment."""
-    coming.parent.mkdir(parents=True, exist_ok=True)
-    draft = coming.with_name(f".{coming.name}.{os.getpid()}")
-    draft.write_text(str(event_id))
-    draft.replace(coming)
+    """Say that events up to that one will be in the journal in a moment. Where it can't be written, as on a full disk,
+    nobody waits for them."""
+    with suppress(OSError):
+        coming.parent.mkdir(parents=True, exist_ok=True)
+        draft = coming.with_name(f".{coming.name}.{os.getpid()}")
+        draft.write_text(str(event_id))
+        draft.replace(coming)
 
 
 def announced(coming: Path) -> EventId:
@@ -136,7 +139,7 @@ class Watch:
 
     def _pause(self) -> float:
         """News seldom comes alone: after some, more is looked for oftener."""
-        return self._poll / BRISK if time.monotonic() - self._news < BRISK_SECONDS else self._poll
+        return max(self._poll / BRISK, LEAST_PAUSE) if time.monotonic() - self._news < BRISK_SECONDS else self._poll
 
     def freeze(self) -> None:
         """From now on nothing newer than what is there now. Raises `Unavailable`."""

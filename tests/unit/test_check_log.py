@@ -1,0 +1,43 @@
+"""What `calque check` says of a source's log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from calque.adapters.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
+from calque.adapters.memory.storage import MemoryStorage
+from calque.engine.check.check_log import check_log
+from calque.engine.check.findings import Findings, Severity
+from calque.engine.check.sides import Source
+from calque.model.hive import Table
+from calque.ports.services import Listeners
+
+STORE = MemoryMetastore(HIVE_4)
+
+
+@dataclass(frozen=True)
+class Server:
+    release: str
+
+    def version(self) -> str:
+        return self.release
+
+    def listeners(self) -> Listeners:
+        return Listeners(is_reported=True, transactional=True)
+
+    def setting(self, _: str) -> str:
+        return ""
+
+    def has_compare_and_swap(self, _: Table) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("version", "is_told"), [("3", True), ("4.2.0", False)])
+def test_the_index_that_hive_4_adds_is_asked_for_where_it_may_be_missing(version: str, is_told: bool) -> None:
+    findings = Findings()
+    server = Server(version)
+    check_log(Source(server, MemoryLog(STORE), MemoryReader(STORE), MemoryStorage()), server, findings)
+    told = [one for one in findings.entries if "NOTIFICATION_LOG_EVENT_ID" in one.todo]
+    assert [one.severity for one in told] == [Severity.INFO] * is_told
