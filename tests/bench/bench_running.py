@@ -12,8 +12,9 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -35,11 +36,13 @@ from rig import (
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.engine.replica.replica import APPLIERS
 from calque.model.hive import Database, Partition, Table, location_of
-from calque.model.names import TableName
+from calque.model.names import EventId, TableName
 from calque.sandbox.writer import HiveClient
 
 DATABASE, COPY = "src", "copy"
 KINDS, WEIGHTS = ("add", "insert", "alter", "create", "drop", "rename", "drop_table"), (38, 22, 19, 8, 6, 5, 2)
+LOOKS = 0.02
+"""Seconds between two looks at the epochs: oftener they would take a part of what is measured."""
 ID = "id"
 """The parameter by which the bare loop knows a table under another name."""
 
@@ -56,7 +59,7 @@ def main(given: Sequence[str] | None = None) -> None:
         bare = Bare(HiveClient(target_server.uri, APPLIERS), root / "bare")
         job = Job(root / "job", source_server, {"dr": target(target_server, root / "warehouse", DATABASE, COPY)})
         with job.running() as process:
-            wait_until(lambda: shows(job, source))
+            wait_until(epochs_upto(job, source.client.log.current()))
             tell_machine()
             for label, count, make in (("mixed", options.events, source.mix), ("hot", options.hot, source.heat)):
                 rates, spent, bare_rates = [], [], []
@@ -74,25 +77,38 @@ def main(given: Sequence[str] | None = None) -> None:
 
 def take_up(job: Job, process: int, source: Source, make: Callable[[], None]) -> tuple[float, float]:
     """Seconds from where the process goes on to the epoch of the last event, and of processor time."""
-    send(process, signal.SIGSTOP)
-    try:
+    with stopped(process):
         make()
-        spent = processor_seconds(process)
-    finally:
+        spent, head = processor_seconds(process), source.client.log.current()
         begin = time.perf_counter()
-        send(process, signal.SIGCONT)
-    return wait_until(lambda: shows(job, source)) - begin, processor_seconds(process) - spent
+        send(process, go_on=True)
+        return wait_until(epochs_upto(job, head), LOOKS) - begin, processor_seconds(process) - spent
 
 
-def send(process: int, number: signal.Signals) -> None:
+@contextmanager
+def stopped(process: int) -> Iterator[None]:
+    """The process and all its descendants do nothing, until they are sent on; at the end of the block they go on."""
+    send(process, go_on=False)
+    try:
+        yield
+    finally:
+        send(process, go_on=True)
+
+
+def send(process: int, *, go_on: bool) -> None:
     for each in tree(process):
-        os.kill(each, number)
+        os.kill(each, signal.SIGCONT if go_on else signal.SIGSTOP)
 
 
-def shows(job: Job, source: Source) -> bool:
-    """Whether an epoch shows the newest event."""
-    epochs = DeltaLedger(str(job.root / "state" / "ledgers" / "dr")).epochs()
-    return bool(epochs) and epochs[-1].event_id >= source.client.log.current()
+def epochs_upto(job: Job, event_id: EventId) -> Callable[[], bool]:
+    """What tells whether an epoch shows the event."""
+    ledger = DeltaLedger(str(job.root / "state" / "ledgers" / "dr"))
+
+    def shows() -> bool:
+        epoch = ledger.last_epoch()
+        return epoch is not None and epoch.event_id >= event_id
+
+    return shows
 
 
 @dataclass

@@ -34,10 +34,10 @@ class SpreadWorld(World):
             (Event(entry.event_id, 0, entry.event_type, "", "", "", "", ""), entry.keys) for entry in entries
         )
         half = rows.num_rows // 2
-        beside, links = of_all_shares([rows.slice(0, half), rows.slice(half)])
-        shares = [tables_of(share_of(rows, links, number, SHARES), links) for number in range(SHARES)]
+        beside, shares = of_all_shares([rows.slice(0, half), rows.slice(half)], SHARES)
+        parts = [tables_of(share_of(rows, shares, number), shares.links) for number in range(shares.count)]
         inline = InlineExecutor()
-        return beside, in_order(prepare_share(self.source_side, self.side, cut, share, inline) for share in shares)
+        return beside, in_order(prepare_share(self.source_side, self.side, cut, part, inline) for part in parts)
 
 
 def play(seed: int, deadliness: float = 0.0) -> SpreadWorld:

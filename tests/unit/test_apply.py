@@ -13,6 +13,7 @@ from calque.adapters.memory.metastore import DELTA_LIKE, GLUE_LIKE, HIVE_4, Memo
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.image import DROPPED, EVENT, INCARNATION, STATE, same_definition
 from calque.core.layout import join
+from calque.core.limits import HIDDEN_BATCH
 from calque.engine.apply import AppliedChanges, Applier
 from calque.engine.apply.hidden_table import hidden_name
 from calque.engine.apply.statistics import ACCURATE
@@ -694,6 +695,39 @@ def test_a_table_that_is_built_of_lists_that_are_too_large_appears_at_once() -> 
     assert seen == {0, 7}
     assert rig.rows() == rows_of(exact)
     assert in_parts(rig.ledger.records()) == ()
+
+
+@pytest.mark.parametrize("data", ["copy", "none"])
+def test_a_large_table_is_built_by_calls_side_by_side_and_appears_at_once(data: str) -> None:
+    rig, count = Rig(data=data), 2 * HIDDEN_BATCH + 1
+    exact = whole(rig, 10, {str(number): ["f"] for number in range(count)})
+    rig.look = lambda: seen.add(len(rig.partitions()) if rig.store_reader().table(ORDERS) else 0)
+    seen: set[int] = set()
+    landed = rig.land(exact)
+    switches = ["alter_partitions"] * 3 if data == "none" else []
+    *_, hidden_at = (at for at, call in enumerate(rig.calls) if call == "create_table")
+    assert rig.calls[hidden_at:] == ["create_table", *["add_partitions"] * 3, *switches, "alter_table"]
+    assert landed.applied.calls == len(rig.calls[hidden_at:])
+    assert seen == {0, count}
+    assert set(rig.partitions()) == set(exact.partitions)
+    places = {location_of(one) for one in rig.partitions().values()}
+    assert len(places) == count
+
+
+def test_a_large_table_whose_build_died_in_any_call_is_built_again() -> None:
+    for moment in range(100):
+        rig = Rig(data="none")
+        exact = whole(rig, 10, {str(number): [] for number in range(HIDDEN_BATCH + 1)})
+        rig.mortal = moment
+        try:
+            rig.land(exact)
+        except Died:
+            assert rig.store_reader().table(ORDERS) is None or "alter_table" in rig.calls
+            rig.land(exact)
+        else:
+            assert moment > len(rig.calls)
+            return
+        assert set(rig.partitions()) == set(exact.partitions)
 
 
 def test_nothing_is_told_of_a_bridge_whose_files_were_gone_before_it_began() -> None:

@@ -13,6 +13,7 @@ from calque.cli import main
 from calque.commands.plan import document, hop_rows, operation_of, show, stops
 from calque.config import load
 from calque.control.requests import leave_request
+from calque.core.limits import HIDDEN_BATCH
 from calque.core.rows import rows_of_events
 from calque.core.tally import Cost, calls_of, costs
 from calque.engine.replica.dry_run import ExplainedCall, ExplainedWindow, explain_next_window
@@ -409,6 +410,12 @@ def test_lists_beyond_a_limit_take_several_calls() -> None:
         Rebuild(BLAH, BLAH, Head(0, Version(1)), parts),
     )
     assert [calls_of(operation, limits) for operation in operations] == [5, 3, 2, 2, 4, 7]
+
+
+def test_a_large_table_is_built_by_several_calls() -> None:
+    parts = tuple((f"p={number}", Part("", Version(1), Data(1, ""))) for number in range(2 * HIDDEN_BATCH + 1))
+    assert calls_of(HiddenBuild(BLAH, Head(0, Version(1)), parts), Limits()) == 2 + 3
+    assert calls_of(AddPartitions(BLAH, parts), Limits()) == 1
 
 
 # The command

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Literal, TypeVar
 
 from calque.errors import Refused
-from calque.model.policy import TargetCapabilities
+from calque.model.policy import Limits, TargetCapabilities
 
 T = TypeVar("T")
+HIDDEN_BATCH = 250
+"""Partitions that one call is about of a table under a hidden name. It gets many of them by several connections side by
+side: servers spend most time on each partition."""
 ListOperation = Literal["add_partitions", "alter_partitions", "drop_partitions"]
 """The operations that take a list, by the names of their limits."""
 
@@ -27,6 +30,11 @@ def check_list(operation: str, count: int, limit: int) -> None:
 def lowered(abilities: TargetCapabilities, operation: ListOperation, count: int) -> TargetCapabilities:
     """What a catalog can do that did not take a list of `count` objects, two or more: half as many at once."""
     return replace(abilities, limits=replace(abilities.limits, **{operation: count // 2}))
+
+
+def of_hidden(limits: Limits) -> Limits:
+    """Those of calls about a table under a hidden name."""
+    return Limits(**{operation: min(limit, HIDDEN_BATCH) for operation, limit in asdict(limits).items()})
 
 
 def check_commit(any_difference: bool) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from calque.core.limits import of_hidden
 from calque.model.files import File, Listing
 from calque.model.names import TableName
 from calque.model.plan import (
@@ -100,7 +101,7 @@ def calls_of(operation: Operation, limits: Limits, places: SourcePlaces = NO_PLA
         case Publish():
             return 0
         case HiddenBuild(_, _, partitions):
-            return 2 + adding_calls(partitions, limits, places)
+            return 2 + adding_calls(partitions, of_hidden(limits), places)
         case AddPartitions(_, partitions):
             return adding_calls(partitions, limits, places)
         case AlterPartitions(_, partitions):
@@ -113,7 +114,7 @@ def calls_of(operation: Operation, limits: Limits, places: SourcePlaces = NO_PLA
             return calls + pieces(len(doomed), limits.drop_partitions)
         case Rebuild(_, was, _, partitions):
             present = [(name, part) for name, part in partitions if part is not None]
-            return 2 + adding_calls(present, limits, places) + (2 if was is not None else 0)
+            return 2 + adding_calls(present, of_hidden(limits), places) + (2 if was is not None else 0)
         case _:
             assert_never(operation)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from calque.adapters.files.spark import packed
 from calque.core.fold import links_of
 from calque.core.rows import entries_of
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 READERS = 4
 """Threads of a task: most of what it waits for is the target's answers."""
-SHARES_PER_CORE = 3
-"""Hot tables make shares unequal; with several for each core none waits long for another."""
 PIECE = 200_000
 """Rows that are read at a time."""
 DESCRIPTION = "spark.job.description"
@@ -56,15 +55,16 @@ class SparkSpread:
 
         from calque.adapters.spark.query import rebuilt
 
-        driver_entries, links = of_all_shares(pieces(self.opening, cut.span))
         context = self.session().sparkContext
-        shares = context.defaultParallelism * SHARES_PER_CORE
+        driver_entries, shares = of_all_shares(pieces(self.opening, cut.span), context.defaultParallelism)
         opening = self.opening
         outer = context.getLocalProperty(DESCRIPTION)
-        context.setJobDescription(f"calque: prepare events {cut.span.after + 1} to {cut.span.upto} in {shares} shares")
-        tasks = context.parallelize(range(shares), shares)
+        context.setJobDescription(
+            f"calque: prepare events {cut.span.after + 1} to {cut.span.upto} in {shares.count} shares"
+        )
+        tasks = context.parallelize(range(shares.count), max(1, shares.count))
         try:
-            groups_of_shares = tasks.map(lambda number: prepared_share(opening, cut, links, number, shares)).collect()
+            groups_of_shares = tasks.map(lambda number: prepared_share(opening, cut, shares, number)).collect()
         except (Py4JError, PySparkException) as error:
             raise rebuilt(str(error)) or Unavailable(
                 "Spark could not prepare a window", str(error)[:500], "Look at Spark's log; it is tried again"
@@ -80,36 +80,52 @@ def pieces(opening: WorkerOpening, span: Span) -> Iterator[pa.Table]:
         yield opening.rows(Span(after, min(after + PIECE, span.upto)))
 
 
-def of_all_shares(rows: Iterable[pa.Table]) -> tuple[Sequence[Entry], Mapping[TableName, TableName]]:
-    """A window's entries of databases and functions; of each renamed table the name that decides its share."""
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """`count` shares of about as many rows each: every task reads all of a window's rows, so that there is one for each
+    core. `links` has of each renamed table the name that decides its share, `numbers` which that is."""
+
+    count: int
+    links: Mapping[TableName, TableName]
+    numbers: Mapping[TableName, int]
+
+
+def of_all_shares(rows: Iterable[pa.Table], count: int) -> tuple[Sequence[Entry], Shares]:
+    """A window's entries of databases and functions, and its tables' shares."""
     kinds = pa.array(ON_DRIVER)
-    entries = [
-        entry
-        for rows_of_piece in rows
-        for entry in entries_of(rows_of_piece.filter(pc.is_in(rows_of_piece["kind"], kinds)))
-    ]
+    entries: list[Entry] = []
+    rows_of_tables: Counter[TableName] = Counter()
+    for rows_of_piece in rows:
+        entries += entries_of(rows_of_piece.filter(pc.is_in(rows_of_piece["kind"], kinds)))
+        tables, indices = places_of(rows_of_piece, {})
+        for counted in pc.value_counts(indices.drop_null()).to_pylist():
+            rows_of_tables[tables[counted["values"]]] += counted["counts"]
+    links = links_of(entry for entry in entries if entry.keys.kind is EventKind.RENAME_TABLE)
+    weights: Counter[TableName] = Counter()
+    for table, weight in rows_of_tables.items():
+        weights[links.get(table, table)] += weight
+    shares = packed(list(weights), weights.__getitem__, count)
+    numbers = {table: number for number, share in enumerate(shares) for table in share}
     driver_entries = [entry for entry in entries if entry.keys.kind in {*BESIDE, EventKind.UNKNOWN}]
-    return driver_entries, links_of(entry for entry in entries if entry.keys.kind is EventKind.RENAME_TABLE)
+    return driver_entries, Shares(len(shares), links, numbers)
 
 
 def in_order(groups_of_shares: Iterable[Sequence[Group]]) -> Sequence[Group]:
     return sorted((group for share in groups_of_shares for group in share), key=lambda group: group.entries[0].event_id)
 
 
-def prepared_share(
-    opening: WorkerOpening, cut: WindowBounds, links: Mapping[TableName, TableName], number: int, shares: int
-) -> list[Group]:
+def prepared_share(opening: WorkerOpening, cut: WindowBounds, shares: Shares, number: int) -> list[Group]:
     """What one task does. The share's rows stay columns; those of a few tables at a time become entries."""
     source, side = opening.sides()
-    rows = pa.concat_tables(share_of(piece, links, number, shares) for piece in pieces(opening, cut.span))
+    rows = pa.concat_tables(share_of(piece, shares, number) for piece in pieces(opening, cut.span))
     with ThreadPoolExecutor(READERS) as pool:
-        return prepare_share(source, side, cut, tables_of(rows, links), pool)
+        return prepare_share(source, side, cut, tables_of(rows, shares.links), pool)
 
 
-def share_of(rows: pa.Table, links: Mapping[TableName, TableName], number: int, shares: int) -> pa.Table:
+def share_of(rows: pa.Table, shares: Shares, number: int) -> pa.Table:
     """The rows of tables that fall to this share; linked ones fall to one."""
-    places, indices = places_of(rows, links)
-    is_in_share = [zlib.crc32(str(place).encode()) % shares == number for place in places]
+    places, indices = places_of(rows, shares.links)
+    is_in_share = [shares.numbers[place] == number for place in places]
     return rows.filter(pa.array(is_in_share, pa.bool_()).take(indices))
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import ParamSpec, Protocol, TypeVar
 
 from calque.core.definition import text_of_partition, text_of_table
 from calque.core.delta_replica import is_delta_replica, root_of_content
 from calque.core.image import EVENT, STATE, moved
 from calque.core.layout import join, natural_location
-from calque.core.limits import ListOperation
+from calque.core.limits import ListOperation, batches, of_hidden
 from calque.core.object_row import row_of
 from calque.engine.files.permissions import Pair, directories_above, directories_below, keep, keeps_permissions
 from calque.engine.files.referenced_files import Attachments
@@ -19,6 +21,7 @@ from calque.engine.sides.announced_exceptions import ToAnnounce
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.list_calls import send_list
 from calque.engine.target.observe import ShownTable
+from calque.logs.fields import inherited
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, is_view, location_of
 from calque.model.ledger import ObjectRow
@@ -28,6 +31,8 @@ from calque.ports import Conflict
 
 EARLY, LATE = "early", "late"
 """What a partition that is listed before or after its rows says in `calque.state`."""
+HIDDEN_CALLS = 4
+"""Calls about a table under a hidden name that are made at a time."""
 UNDEFINED = frozenset({"append", "rename_away", "drop_partition", "drop_table"})
 """Changes that define nothing."""
 P = ParamSpec("P")
@@ -78,6 +83,7 @@ class HopContext:
     prepared_files: dict[TableName, StagedFiles] = field(default_factory=dict)
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
     attachments: Attachments = field(init=False)
+    counting: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         self.attachments = Attachments(self.side)
@@ -134,7 +140,8 @@ class HopContext:
         if self.announcement is not None:
             self.side.announced.add(self.side.ledger, *self.announcement)
             self.announcement = None
-        self.applied.calls += 1
+        with self.counting:
+            self.applied.calls += 1
         return effect(*arguments, **named)
 
     def add_partitions(self, table: TableName, target_name: TableName, partitions: Iterable[Partition]) -> None:
@@ -166,13 +173,26 @@ class HopContext:
         objects: Sequence[T],
     ) -> None:
         """Readers are told of parts before they see any, also where the plan was made before the server refused a list
-        of that length. A table under a hidden name has no readers."""
+        of that length. A table under a hidden name has no readers, and its parts are sent side by side."""
+        catalog = self.side.catalog
 
         def in_parts() -> None:
-            if target_name.database != OURS and self.announcement is None:
+            if self.announcement is None:
                 self.announcement = self.parts_announcement
 
-        send_list(self.side.catalog, operation, lambda batch: self.call(effect, target_name, batch), objects, in_parts)
+        def call(batch: Sequence[T]) -> None:
+            self.call(effect, target_name, batch)
+
+        if target_name.database != OURS:
+            send_list(catalog, operation, call, objects, in_parts)
+            return
+        most = getattr(of_hidden(catalog.abilities().limits), operation)
+        if len(objects) <= most:
+            send_list(catalog, operation, call, objects)
+            return
+        send = inherited(lambda batch: send_list(catalog, operation, call, batch))
+        with ThreadPoolExecutor(HIDDEN_CALLS, thread_name_prefix="hidden") as pool:
+            list(pool.map(send, batches(objects, most)))
 
     def staged(self, table: TableName, requests: Mapping[str, StageRequest]) -> dict[str, StagedFiles]:
         """Directories of the table with their files, all copied in one go; the source's own where these stay there.
