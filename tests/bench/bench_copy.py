@@ -40,8 +40,8 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", help="where to copy; a temporary folder of the machine unless given")
     options = parser.parse_args(given)
     tell_machine()
-    with tempfile.TemporaryDirectory(prefix="calque-bench-", dir=options.folder) as name, contenders() as ways:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="calque-bench-", dir=options.folder) as name, by_spark() as spark:
+        folder, ways = Path(name), contenders(spark)
         small, big = folder / "small", folder / "big"
         fill(small, options.files, options.kib * KIB, options.directories)
         compare(
@@ -51,26 +51,30 @@ def main(given: Sequence[str] | None = None) -> None:
         fill(big, options.big, options.mib * MIB, 1)
         compare(f"{options.big} files of {options.mib:,} MiB", ways, big, folder / "copies", options.repeats, big=True)
         shutil.rmtree(big)
-        partitions(folder / "table", options.partitions, options.listings)
+        partitions(folder / "table", options.partitions, options.listings, spark)
 
 
 # Copying
 
 
 @contextmanager
-def contenders() -> Iterator[Mapping[str, Copy]]:
-    """Ways to copy a directory, by name; `cp -r` is the measure."""
+def by_spark() -> Iterator[Storage]:
+    """Storage as `calque run` has it, whose workers run already."""
     with tempfile.TemporaryDirectory(prefix="calque-bench-spark-") as scratch:
         running = session("bench", [], Path(scratch), {"spark.driver.memory": "1g"})
         try:
-            spark = SparkStorage(FileStorage(), lambda: running)
             warm(running.sparkContext)
-            ways: dict[str, Copy] = {"cp -r": command("cp", "-r")}
-            if shutil.which("rsync"):
-                ways["rsync -a"] = command("rsync", "-a")
-            yield ways | {"Spark": copied_by(spark), "one process": copied_by(FileStorage())}
+            yield SparkStorage(FileStorage(), lambda: running)
         finally:
             running.stop()
+
+
+def contenders(spark: Storage) -> Mapping[str, Copy]:
+    """Ways to copy a directory, by name; `cp -r` is the measure."""
+    ways: dict[str, Copy] = {"cp -r": command("cp", "-r")}
+    if shutil.which("rsync"):
+        ways["rsync -a"] = command("rsync", "-a")
+    return ways | {"Spark": copied_by(spark), "one process": copied_by(FileStorage())}
 
 
 def warm(context: object) -> None:
@@ -137,7 +141,7 @@ def fill(folder: Path, files: int, size: int, directories: int) -> None:
 # Listing
 
 
-def partitions(folder: Path, count: int, repeats: int) -> None:
+def partitions(folder: Path, count: int, repeats: int, spark: Storage) -> None:
     print(f"\n{count:,} partitions of one file, warm cache")
     names = [f"{folder}/p={number:06}" for number in range(count)]
     with ThreadPoolExecutor(2) as pool:
@@ -145,8 +149,10 @@ def partitions(folder: Path, count: int, repeats: int) -> None:
     storage = FileStorage()
     bare = tell("bare scandir and stat", [timed(lambda: bare_listing(names)) for _ in range(repeats)], "s")
     each = tell("each partition's listing", [timed(lambda: storage.list(names)) for _ in range(repeats)], "s")
+    spread = tell("each, Spark", [timed(lambda: spark.list(names)) for _ in range(repeats)], "s")
     whole = tell("the table's listing", [timed(lambda: storage.list([str(folder)])) for _ in range(repeats)], "s")
     tell_ratio("each / bare", each / bare)
+    tell_ratio("each, Spark / bare", spread / bare)
     tell_ratio("whole / bare", whole / bare)
 
 

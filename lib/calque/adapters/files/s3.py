@@ -162,17 +162,20 @@ class S3Store(FsspecStore):
     def keeps_conditions(self, directory: str) -> bool:
         """Whether a PUT that says so fails where there is an object already: tried with one that is removed again, once
         for all that ask meanwhile."""
-        bucket, own_future = directory.partition("/")[0], Future[bool]()
+        bucket = directory.partition("/")[0]
         with self._lock:
-            future = self._conditional.setdefault(bucket, own_future)
-        if future is own_future:
-            try:
-                own_future.set_result(self._tries_conditions(directory))
-            except BaseException as error:
-                del self._conditional[bucket]
-                own_future.set_exception(error)
-                raise
-        return future.result()
+            future = self._conditional.get(bucket)
+            if future is None:
+                own_future = self._conditional[bucket] = Future()
+        if future is not None:
+            return future.result()
+        try:
+            own_future.set_result(self._tries_conditions(directory))
+        except BaseException as error:
+            del self._conditional[bucket]
+            own_future.set_exception(error)
+            raise
+        return own_future.result()
 
     def _tries_conditions(self, directory: str) -> bool:
         name = f"{directory}/{COPYING}{token_hex(8)}"
