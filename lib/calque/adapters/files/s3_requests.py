@@ -142,14 +142,16 @@ def _waiting(files: AbstractFileSystem, silent: float) -> AbstractFileSystem:
 def _while_it_passes(ask: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """What is asked for, also where it takes several attempts. The first one is tenacity's business only when it fails:
     for small objects its book-keeping would take a third of the processor time."""
+    began = time.monotonic()
     try:
         return ask(*arguments, **named)
     except Exception as error:
-        if not _passes(error):
+        remaining = PASSING_SECONDS - (time.monotonic() - began)
+        if not _passes(error) or remaining <= 0:
             raise
     again = Retrying(
         retry=retry_if_exception(_passes),
-        stop=stop_after_attempt(ATTEMPTS - 1) | stop_after_delay(PASSING_SECONDS),
+        stop=stop_after_attempt(ATTEMPTS - 1) | stop_after_delay(remaining),
         wait=wait_random_exponential(PAUSE, LONGEST_PAUSE),
         reraise=True,
     )
