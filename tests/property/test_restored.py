@@ -81,3 +81,13 @@ def test_what_was_dropped_while_all_was_lost_goes_from_a_database_of_renamed_tab
     )
     world, _ = put_back(story, WAYS["all that calque knows"])
     assert differences(world) == []
+
+
+@pytest.mark.parametrize("what", ["the ledger", "the ledger and the journal"])
+def test_a_function_that_was_made_and_dropped_since_the_copy_goes(what: str) -> None:
+    policy = Policy("dr", "hq", include=("d*.*",), warehouse="file:/target", max_drop=1.0)
+    before = (Capture(), Window(), Capture(), Window())
+    made = (Write("create_function", 0), Capture(), Window(), Write("drop_function", 0))
+    actions = (*before, *made, Capture(), Window(), Capture(), Window())
+    world, _ = put_back(Story(policy, 3, AT_FIRST, actions, seen=True, settled=True), WAYS[what])
+    assert differences(world) == []

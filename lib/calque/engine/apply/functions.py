@@ -21,6 +21,7 @@ from calque.model.names import EventId, TableName, table_name
 from calque.ports import Conflict
 
 FUNCTION = "function"
+SAME = "it existed with the same definition"
 FUNCTION_KINDS = frozenset({EventKind.CREATE_FUNCTION, EventKind.DROP_FUNCTION})
 
 
@@ -93,21 +94,46 @@ class Functions:
     def apply(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
         """The window's functions, as their newest events have them."""
         newest: dict[TableName, Entry] = {}
+        created: dict[TableName, EventId] = {}
         for entry in entries:
             name = entry.keys.table
             if entry.keys.kind in FUNCTION_KINDS and name is not None and self.side.admission.takes_function(name):
                 newest[name] = entry
+                if entry.keys.kind is EventKind.CREATE_FUNCTION:
+                    created[name] = entry.event_id
         for name, entry in newest.items():
             if entry.keys.kind is EventKind.DROP_FUNCTION:
+                if name in created:
+                    self.recognise(name, created[name])
                 self.drop(name, applied)
             else:
-                event = self.source.journal.events([entry.event_id])[entry.event_id]
                 try:
-                    function = decode.function_of(event)
+                    function = self.after(entry.event_id)
                 except Undecodable as error:
                     self.quarantine(name, f"event {entry.event_id} can't be read: {error}", entry.event_id)
                 else:
                     self.put(name, function, entry.event_id, applied)
+
+    def after(self, event_id: EventId) -> Function:
+        """What the event made. Raises `Undecodable`."""
+        return decode.function_of(self.source.journal.events([event_id])[event_id])
+
+    def recognise(self, name: TableName, event_id: EventId) -> None:
+        """A function that the window makes, at that event, and drops: where the target has the same and nobody owns it,
+        as after the ledger was put back, it is ours, as it would be in windows that part the two."""
+        if self.is_owned(name) or self.came_back(name):
+            return
+        try:
+            desired_function = self.desired(name, self.after(event_id))
+        except (Undecodable, Refused, ContentLost):
+            return
+        target_function = self.side.catalog.function(TableName(desired_function.database, desired_function.name))
+        if target_function is not None and same_function(target_function, desired_function):
+            self.own(name, event_id, SAME)
+
+    def desired(self, name: TableName, function: Function) -> Function:
+        """As the target is to have it. Raises `Refused`, `ContentLost`, `Unavailable`."""
+        return Attachments(self.side).of_function(name, self.side.imaging.function(function))
 
     def put(self, name: TableName, function: Function, event_id: EventId, applied: AppliedChanges) -> None:
         """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays, and one
@@ -116,14 +142,14 @@ class Functions:
         if self.came_back(name):
             return
         try:
-            desired_function = Attachments(self.side).of_function(name, self.side.imaging.function(function))
+            desired_function = self.desired(name, function)
         except (Refused, ContentLost) as error:
             self.quarantine(name, str(error), event_id)
             return
         target_name = TableName(desired_function.database, desired_function.name)
         target_function = self.side.catalog.function(target_name)
         if target_function is not None and same_function(target_function, desired_function):
-            self.own(name, event_id, "" if name in self.owned else "it existed with the same definition")
+            self.own(name, event_id, "" if name in self.owned else SAME)
             return
         if target_function is not None and not self.is_owned(name):
             self.conflict(name, target_name, event_id)
