@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 
 import pytest
 
@@ -118,6 +119,8 @@ class Rig:
         self.definitions = Definitions()
         self.calls: list[str] = []
         self.mortal: int | None = None
+        self.counting = Lock()
+        """Calls about hidden tables come from several threads."""
         self.look: Callable[[], None] = lambda: None
 
     def before(self, method: str) -> None:
@@ -132,11 +135,12 @@ class Rig:
             self.perhaps_die()
 
     def perhaps_die(self) -> None:
-        if self.mortal is not None:
-            self.mortal -= 1
-            if self.mortal < 0:
-                self.mortal = None
-                raise Died
+        with self.counting:
+            if self.mortal is not None:
+                self.mortal -= 1
+                if self.mortal < 0:
+                    self.mortal = None
+                    raise Died
 
     # The source
 
