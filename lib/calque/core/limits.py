@@ -10,7 +10,7 @@ from calque.errors import Refused
 from calque.model.policy import Limits, TargetCapabilities
 
 T = TypeVar("T")
-HIDDEN_BATCH = 250
+HIDDEN_BATCH = 1000
 """Partitions that one call is about of a table under a hidden name. It gets many of them by several connections side by
 side: servers spend most time on each partition."""
 ListOperation = Literal["add_partitions", "alter_partitions", "drop_partitions"]
