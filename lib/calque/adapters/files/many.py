@@ -16,16 +16,14 @@ from calque.adapters.files.system import FileSystemSet
 from calque.errors import Unavailable
 from calque.ports import CopiedFile, CopyTask
 
-PORTIONS = 4
-"""So many times each thread comes for more, at least, so that none waits long for another."""
 LOOK_SECONDS = 1.0
 """How often it is looked whether a copy takes too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many threads copy, and how much each takes at a time at most: handing single small files from thread to
-    thread costs as much as copying them. Few files are shared out one by one."""
+    """How many threads copy, and how much each takes at a time: handing single small files from thread to thread costs
+    as much as copying them."""
 
     threads: int
     files: int
@@ -136,9 +134,8 @@ class CopyThreads:
 
 def _portions(tasks: Sequence[CopyTask], pace: Pace) -> Iterator[Sequence[CopyTask]]:
     start, load = 0, 0
-    most = min(pace.files, max(1, len(tasks) // (PORTIONS * pace.threads)))
     for number, task in enumerate(tasks):
-        if number > start and (number - start == most or load + task.size > pace.bytes):
+        if number > start and (number - start == pace.files or load + task.size > pace.bytes):
             yield tasks[start:number]
             start, load = number, 0
         load += task.size

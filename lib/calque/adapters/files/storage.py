@@ -44,7 +44,7 @@ from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, Storag
 
 LOG = logging.getLogger(__name__)
 LOCAL = Pace(threads=2, files=32)
-REMOTE = Pace(threads=16, files=8)
+REMOTE = Pace(threads=16, files=1)
 TOGETHER = 32
 """So many directories of one object store are listed in pages that they share."""
 
