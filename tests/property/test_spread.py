@@ -10,7 +10,8 @@ import pytest
 from calque.core.rows import table_of
 from calque.engine.replica.replica import Replica
 from calque.engine.window.groups import Group, WindowBounds, prepare_share
-from calque.model.journal import Entry, Event
+from calque.model.journal import Entry, Event, EventKind, Keys
+from calque.model.names import TableName
 from calque.wiring.spark_windows import in_order, of_all_shares, share_of, tables_of
 from support.runs.seeds import history_seeds
 from support.worlds.worlds import InlineExecutor, World
@@ -66,3 +67,16 @@ def test_windows_prepared_in_shares_show_only_states_of_the_source_and_reach_its
     assert not world.problems, "\n".join([*world.problems[:3], *world.writer.done])
     shown = {name: state for name, state in world.target_states().items() if state is not None}
     assert shown == world.source_states(), "\n".join(world.writer.done)
+
+
+def test_shares_are_of_about_as_many_rows_each_and_hold_each_row_once() -> None:
+    counts = {"hot": 40, "warm": 25, "cool": 10, "cold": 5}
+    rows = table_of(
+        (Event(number, 0, "INSERT", "", "", "", "", ""), Keys(EventKind.INSERT, TableName("d", name)))
+        for number, name in enumerate(name for name, count in counts.items() for _ in range(count))
+    )
+    _, shares = of_all_shares([rows.slice(0, 30), rows.slice(30)], 2)
+    parts = [share_of(rows, shares, number) for number in range(shares.count)]
+    assert [part.num_rows for part in parts] == [40, 40]
+    assert sorted(number for part in parts for number in part["event_id"].to_pylist()) == [*range(80)]
+    assert of_all_shares([rows.slice(0, 0)], 2)[1].count == 0

@@ -11,7 +11,7 @@ import pytest
 from calque.adapters.memory.metastore import HIVE_3
 from calque.config import load
 from calque.control.window_size import EVENT_BYTES, MOST_EVENTS, WindowSize
-from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
 from calque.streams import target
@@ -161,3 +161,20 @@ def test_a_window_ends_with_the_call_that_it_begins_however_many_events_that_wro
     assert world.source.current() == before + 1501
     part_of(world, tmp_path, 100).window(world.replica, before + 100)
     assert spans(world)[-1] == Span(before, before + 1500)
+
+
+@pytest.mark.parametrize("parted", [False, True])
+@pytest.mark.parametrize(("at_target", "stays"), [("org.example.F", False), ("org.example.Other", True)])
+def test_a_function_that_is_made_and_dropped_ends_alike_in_one_window_and_in_two(
+    world: World, at_target: str, parted: bool, stays: bool
+) -> None:
+    name = TableName("d1", "f")
+    world.source.create_database(Database("d1"))
+    world.settle()
+    world.target_store.create_function(Function("f", "d1", at_target))
+    world.source.create_function(Function("f", "d1", "org.example.F"))
+    if parted:
+        world.settle()
+    world.source.drop_function(name)
+    world.settle()
+    assert (world.target_store.function(name) is not None) == stays

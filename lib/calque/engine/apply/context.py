@@ -84,6 +84,7 @@ class HopContext:
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
     attachments: Attachments = field(init=False)
     counting: Lock = field(default_factory=Lock)
+    """Calls about a hidden table come from several threads."""
 
     def __post_init__(self) -> None:
         self.attachments = Attachments(self.side)
