@@ -32,7 +32,7 @@ from support.services.sparksql import SparkSql
 from support.sources.rowers import Rows, RowWriter
 from support.worlds.worlds import ABSENT
 
-OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "10000"))
+OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "3000"))
 CHANGES = 15
 """Of what each reader saw, at least."""
 BEFORE = 30

@@ -4,9 +4,7 @@ and delta-rs read Delta tables at the target."""
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -45,12 +43,17 @@ class Rig:
         self.catalog = self.deployment.targets[0].catalog
         self.source.sql(f"CREATE DATABASE {self.database} LOCATION 'file:{root}/source'")
 
-    def run(self, **environment: str) -> int:
-        command = [sys.executable, "-m", "calque.cli", "run", "--until", "head", "-c", str(self.deployment.config)]
-        with self.deployment.log.open("ab") as log:
-            return subprocess.run(
-                command, stdout=log, stderr=log, timeout=240, check=False, env={**os.environ, **environment}
-            ).returncode
+    def follow(self) -> None:
+        """Until the target shows the source's newest event, by a process that then waits for more."""
+        if self.deployment.process is None:
+            self.deployment.start()
+        self.deployment.settle()
+
+    def rest(self) -> None:
+        """Nothing follows, and the configuration may be changed."""
+        if self.deployment.process is not None:
+            assert self.deployment.end(signal.SIGTERM) == 0, self.deployment.tail()
+            self.deployment.process = None
 
     def write(self, statement: str) -> None:
         self.source.sql(statement.replace("@", f"{self.database}."))
@@ -125,7 +128,7 @@ def test_a_partitioned_table_is_a_delta_table_with_the_same_rows(rig: Rig) -> No
     rig.write("INSERT INTO @plain VALUES (1), (2)")
     rig.write("CREATE TABLE @lines (a INT) STORED AS TEXTFILE")
     rig.write("INSERT INTO @lines VALUES (1)")
-    assert rig.run() == 0, rig.deployment.tail()
+    rig.follow()
     rig.same("orders")
     rig.same("plain")
     assert rig.verify() == []
@@ -134,7 +137,7 @@ def test_a_partitioned_table_is_a_delta_table_with_the_same_rows(rig: Rig) -> No
     rig.write(f"INSERT INTO @orders PARTITION (p = NULL, n = 8) {ROWS.format(60, 70)}")
     rig.write("INSERT INTO @plain VALUES (3)")
     rig.fire("plain")
-    assert rig.run() == 0, rig.deployment.tail()
+    rig.follow()
     rig.same("orders")
     rig.same("plain")
     assert rig.verify() == []
@@ -143,7 +146,7 @@ def test_a_partitioned_table_is_a_delta_table_with_the_same_rows(rig: Rig) -> No
     rig.write("ALTER TABLE @plain RENAME TO @renamed")
     rig.write("ALTER TABLE @orders DROP PARTITION (n = 8)")
     rig.write("ALTER TABLE @orders PARTITION (p = 'a b/%', n = 7) RENAME TO PARTITION (p = 'c', n = 9)")
-    assert rig.run() == 0, rig.deployment.tail()
+    rig.follow()
     rig.same("orders")
     rig.same("renamed")
     assert rig.verify() == []
@@ -154,12 +157,12 @@ def test_columns_change_by_hives_rules(rig: Rig) -> None:
     """Files are read by the names of columns: one that goes away and comes back has its old values again."""
     rig.write("CREATE TABLE @c (a INT, b STRING) STORED AS PARQUET")
     rig.write("INSERT INTO @c VALUES (1, 'x')")
-    assert rig.run() == 0, rig.deployment.tail()
+    rig.follow()
     for names in (("a", "d"), ("a",), ("a", "b"), ("a", "b", "e")):
         rig.columns("c", *names)
         rig.write(f"INSERT INTO @c VALUES ({', '.join(['2'] * len(names))})")
         rig.fire("c")
-        assert rig.run() == 0, rig.deployment.tail()
+        rig.follow()
         rig.same("c")
         nulls = f"SELECT COUNT(*) FROM {rig.database}.c WHERE {names[-1]} IS NULL"
         assert rig.target.sql(nulls) == rig.source.sql(nulls)
@@ -168,13 +171,15 @@ def test_columns_change_by_hives_rules(rig: Rig) -> None:
 
 @pytest.mark.timeout(900)
 def test_versions_are_found_by_the_events_that_they_show(rig: Rig) -> None:
+    rig.rest()
     rig.write("CREATE TABLE @v (a INT) PARTITIONED BY (p INT) STORED AS PARQUET")
     events = []
     for number in range(3):
         rig.write(f"INSERT INTO @v PARTITION (p = {number}) VALUES ({number})")
         events.append(rig.deployment.source.current())
         if number != 1:
-            assert rig.run() == 0, rig.deployment.tail()
+            rig.follow()
+            rig.rest()
     name = f"{rig.database}.v"
     done = rig.deployment.calque("sql", f"SHOW VERSIONS OF {name}", "--json")
     assert done.returncode == 0, done.stderr
@@ -195,8 +200,9 @@ def test_versions_are_found_by_the_events_that_they_show(rig: Rig) -> None:
 def test_tables_move_over_to_another_format_without_a_copy(rig: Rig) -> None:
     text = rig.deployment.config.read_text()
     before = files_below(rig.root("v")) | files_below(rig.root("renamed"))
+    rig.rest()
     rig.deployment.config.write_text(text.replace('format = "delta"', 'format = "plain"'))
-    assert rig.run() == 0, rig.deployment.tail()
+    rig.follow()
     for table in ("v", "renamed", "orders"):
         found = rig.catalog.table(TableName(rig.database, table))
         assert found is not None
@@ -204,8 +210,9 @@ def test_tables_move_over_to_another_format_without_a_copy(rig: Rig) -> None:
         rig.same_rows(table)
     assert rig.verify() == []
     assert not Path(rig.root("v"), "_delta_log").exists()
+    rig.rest()
     rig.deployment.config.write_text(text)
-    assert rig.run() == 0, rig.deployment.tail()
+    rig.follow()
     for table in ("v", "renamed", "orders"):
         rig.same(table)
     assert rig.verify() == []
@@ -219,7 +226,7 @@ def files_below(root: str) -> set[tuple[str, int]]:
 @pytest.mark.timeout(900)
 def test_a_table_that_stops_fitting_goes_on_plain_and_says_why(rig: Rig) -> None:
     rig.write("ALTER TABLE @v ADD COLUMNS (c CHAR(3))")
-    assert rig.run() == 0, rig.deployment.tail()
+    rig.follow()
     found = rig.catalog.table(TableName(rig.database, "v"))
     assert found is not None
     assert (found.parameters or {})["calque.format"].startswith("plain: ")
@@ -230,12 +237,14 @@ def test_a_table_that_stops_fitting_goes_on_plain_and_says_why(rig: Rig) -> None
 @pytest.mark.timeout(900)
 def test_sweep_takes_contents_of_old_versions_and_leaves_the_log(rig: Rig) -> None:
     text = rig.deployment.config.read_text()
+    rig.rest()
     rig.deployment.config.write_text(f'{text}grace = "0s"\n')
     contents = Path(rig.root("c"), "_calque", "data")
     for value in range(2):
         rig.write(f"INSERT OVERWRITE @c VALUES ({value}, 'x', 'y')")
         rig.fire("c")
-        assert rig.run() == 0, rig.deployment.tail()
+        rig.follow()
+    rig.rest()
     assert len(list(contents.iterdir())) > 1
     done = rig.deployment.calque("sweep")
     assert done.returncode == 0, done.stderr

@@ -202,7 +202,7 @@ def watched(made: Faulty) -> Callable[[], None]:
             with suppress(Unavailable):
                 if (seen := reader.look()) is not None:
                     made.see(target, seen)
-            made.watching.wait(0.1)
+            made.watching.wait(made.rest)
 
     threads = [threading.Thread(target=look, args=(target,), daemon=True) for target in made.targets]
     for thread in threads:

@@ -29,7 +29,7 @@ from support.worlds.worlds import ABSENT, State, World
 NAMES = (TableName("d1", "t"), TableName("d1", "u"))
 HISTORIES = {"check": 25, "prove": 20_000}
 SOME = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 200), suppress_health_check=list(HealthCheck)
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 100), suppress_health_check=list(HealthCheck)
 )
 
 

@@ -186,7 +186,7 @@ class Deployment:
         self.inside: Sequence[str] = ()
         """The words before its command."""
         self.watching = threading.Event()
-        self.rest = 0.05
+        self.rest = 0.2
         """Seconds between two looks of a reader: one that never rests takes a processor from all others."""
         self.log = root / "run.log"
 
