@@ -323,6 +323,14 @@ BRIDGED = {
         seen=True,
         settled=True,
     ),
+    "tables that are swapped through a name whose files stay at the source, before files that are not known": Story(
+        replace(PLAIN, rename={}, data={"*.*": "none", "d1.*": "copy", "*.tmp": "none"}),
+        3,
+        (*AT_FIRST, Write("rename_table", 159)),
+        (Write("swap", 0), Write("truncate_partitions", 1), Write("create_table", 0), Capture(), Window()),
+        seen=True,
+        settled=True,
+    ),
     "a large table that was quarantined and made anew": Story(
         PLAIN,
         3,

@@ -284,9 +284,10 @@ class Player:
         return self.farthest
 
     def twice(self) -> None:
-        """A window whose record is lost changes nothing when it is played again."""
+        """A window whose record is lost changes nothing when it is played again, unless more is known of files then."""
         world = self.world
         upto = self.upto(100)
+        world.capture_all()
         seen = []
         for ledger in (world.ledger, world.ledger.copy()):
             world.restart_replica(ledger)

@@ -405,12 +405,13 @@ class WindowPlayer:
             unknown_at = {name: entry.event_id for entry in reversed(missing) for name in names_of(entry)}
         # What was taken out of the windows while its group was copied is read as it is shown then.
         for name in self.moved(group.entries):
-            if name in unknown_at:
+            if name in unknown_at and name not in advanced.arrived:
                 shows, now_ns = max(advanced.shows, self.tables.shown(name)), self.source.clock.elapsed_ns()
                 self.tables.wait_for_files(name, shows, unknown_at[name], now_ns)
-            else:
+                continue
+            if name not in unknown_at:
                 self.lost.pop(name, None)
-                self.tables.arrive(name, upto, present=name in advanced.present)
+            self.tables.arrive(name, upto, present=name in advanced.present)
             if name in advanced.arrived:
                 self.reads.need(name, ARRIVED, upto)
 
