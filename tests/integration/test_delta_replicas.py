@@ -55,6 +55,13 @@ class Rig:
             assert self.deployment.end(signal.SIGTERM) == 0, self.deployment.tail()
             self.deployment.process = None
 
+    def go_on(self, configuration: str) -> None:
+        """What it says now is at the target, though no event came."""
+        self.rest()
+        self.deployment.config.write_text(configuration)
+        done = self.deployment.calque("run", "--until", "head", timeout=240)
+        assert done.returncode == 0, done.stderr
+
     def write(self, statement: str) -> None:
         self.source.sql(statement.replace("@", f"{self.database}."))
 
@@ -200,9 +207,7 @@ def test_versions_are_found_by_the_events_that_they_show(rig: Rig) -> None:
 def test_tables_move_over_to_another_format_without_a_copy(rig: Rig) -> None:
     text = rig.deployment.config.read_text()
     before = files_below(rig.root("v")) | files_below(rig.root("renamed"))
-    rig.rest()
-    rig.deployment.config.write_text(text.replace('format = "delta"', 'format = "plain"'))
-    rig.follow()
+    rig.go_on(text.replace('format = "delta"', 'format = "plain"'))
     for table in ("v", "renamed", "orders"):
         found = rig.catalog.table(TableName(rig.database, table))
         assert found is not None
@@ -210,9 +215,7 @@ def test_tables_move_over_to_another_format_without_a_copy(rig: Rig) -> None:
         rig.same_rows(table)
     assert rig.verify() == []
     assert not Path(rig.root("v"), "_delta_log").exists()
-    rig.rest()
-    rig.deployment.config.write_text(text)
-    rig.follow()
+    rig.go_on(text)
     for table in ("v", "renamed", "orders"):
         rig.same(table)
     assert rig.verify() == []

@@ -59,6 +59,10 @@ def serve(uri: str, root: Path) -> None:
         "spark.hadoop.hive.metastore.uris": uri,
         "spark.sql.warehouse.dir": f"file:{root}/warehouse",
         "spark.sql.shuffle.partitions": "1",
+        # Statements over a few rows: whatever is compiled or planned anew for each of them takes longer than its rows.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
         "spark.driver.memory": "1g",
