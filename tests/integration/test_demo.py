@@ -28,8 +28,10 @@ IGNORING = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
 """Starts a command as a shell starts what runs in the background: it ignores interrupts unless it says otherwise."""
 MARK = "CALQUE_TEST_MARK"
 PAGE = "the page is at"
-SAMPLES = 6 if "CALQUE_PICTURES" in os.environ else 2
+SAMPLES = 6
 """Of the lag, before it is shown."""
+PICTURES = os.environ.get("CALQUE_PICTURES", "")
+"""Where those of the page go, if they are wanted; `test_page.py` looks at the page itself."""
 VIEWS = (
     ("flow", "", "Lag over time", (1280, 700), "light"),
     ("phone", "", "Lag over time", (390, 844), "dark"),
@@ -86,9 +88,7 @@ def test_the_demo_ends_with_every_target_equal(tmp_path: Path, demo_cache: Path)
         (signal.SIGTERM, "the writer writes", "kafka"),
     ],
 )
-def test_a_demo_that_is_ended_leaves_no_process(
-    tmp_path: Path, ended_by: signal.Signals, after: str, journal: str
-) -> None:
+def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after: str, journal: str) -> None:
     mark = uuid.uuid4().hex
     demo = subprocess.Popen(
         [*IGNORING, *DEMO, "--targets", "1", "--journal", journal, "--seconds", "600"],
@@ -105,8 +105,8 @@ def test_a_demo_that_is_ended_leaves_no_process(
             assert said, "the demo ended by itself"
         folder = Path(first.split()[-1])
         assert folder.is_dir()
-        if after == PAGE and not missing_browser():
-            take_pictures(said.split()[-1], Path(os.environ.get("CALQUE_PICTURES", tmp_path)))
+        if after == PAGE and PICTURES:
+            take_pictures(said.split()[-1], Path(PICTURES))
         demo.send_signal(ended_by)
         code = demo.wait(120)
     deadline = time.monotonic() + ENDED_SECONDS
@@ -118,14 +118,6 @@ def test_a_demo_that_is_ended_leaves_no_process(
         shutil.rmtree(folder)
     else:
         assert (code, folder.exists()) == (75, False)
-
-
-def missing_browser() -> bool:
-    try:
-        from support.services.browser import missing
-    except ImportError:
-        return True
-    return bool(missing())
 
 
 def take_pictures(address: str, folder: Path) -> None:

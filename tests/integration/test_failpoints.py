@@ -21,7 +21,7 @@ from support.services.deployments import NUMBERS, Deployment
 from support.services.thriftproxy import asked
 
 SEED = seed()
-SAMPLE = 3
+SAMPLE = 2
 ONCE = ("record.identity.put", "record.journal.put")
 LOSABLE: Mapping[str, Callable[[Site], object]] = {
     messages.CREATE_DATABASE.name: REACHES["catalog.create_database"].change,

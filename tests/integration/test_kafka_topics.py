@@ -29,9 +29,11 @@ from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import Span, TableName
 from calque.sandbox import Broker, Cluster
+from support.runs.seeds import seed
 from support.services.kafkas import delete_records, delete_topics, ends
 
 T = TypeVar("T")
+POINTS = ("journal.append.before@3", "journal.append.after@3", "evidence.append.after@2")
 KEYS = Keys(EventKind.ALTER_TABLE, TableName("s", "t"))
 
 
@@ -324,7 +326,7 @@ def write_all(topic: Topic) -> list[int]:
     return won
 
 
-@pytest.mark.parametrize("point", ["", "journal.append.before@3", "journal.append.after@3", "evidence.append.after@2"])
+@pytest.mark.parametrize("point", ["", POINTS[seed() % len(POINTS)]])
 def test_a_writer_killed_at_any_point_or_in_the_middle_of_an_append_goes_on_where_the_log_ends(
     topic: Topic, point: str
 ) -> None:
