@@ -343,7 +343,7 @@ def test_links_into_catalogs_without_a_log_follow_what_looks_find(
     """Glue and Iceberg's catalogs are among them: one process for all."""
     local = shared("target-4")["target-4"].uri
     linked = Linked(tmp_path, local, local)
-    linked.config.write_text(linked.config.read_text().replace("[window]", 'interval = "200ms"\n[window]'))
+    linked.config.write_text(linked.config.read_text().replace("[window]", 'interval = "500ms"\n[window]'))
     here = linked.here
     here.database("rm4_local")
 
