@@ -32,7 +32,7 @@ from support.services.sparksql import SparkSql
 from support.sources.rowers import Rows, RowWriter
 from support.worlds.worlds import ABSENT
 
-OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "3000"))
+OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "600"))
 CHANGES = 8
 """Of what each reader saw, at least."""
 BEFORE = 30
@@ -153,7 +153,7 @@ def test_readers_of_delta_replicas_see_only_what_the_source_had(shared: Shared, 
         )
 
     def watch(kind: str, read: Callable[[str, str], Rows]) -> None:
-        while not deployment.watching.wait(deployment.rest):
+        while not deployment.watching.wait(0.05):
             deployment.look(kind, read)
 
     try:
