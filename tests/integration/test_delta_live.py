@@ -33,7 +33,7 @@ from support.sources.rowers import Rows, RowWriter
 from support.worlds.worlds import ABSENT
 
 OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "600"))
-CHANGES = 8
+CHANGES = 5
 """Of what each reader saw, at least."""
 BEFORE = 30
 LOG = "delta-rs's log"
