@@ -25,15 +25,16 @@ from calque.model.names import TableName, partition_name
 from calque.model.policy import Policy
 from calque.sandbox import Metastore
 from support.judges.proof import Proof
-from support.runs.seeds import seed
+from support.runs.seeds import HISTORIES, seed
 from support.services.deployments import NUMBERS, Deployment
 from support.services.servers import Shared
 from support.services.sparksql import SparkSql
 from support.sources.rowers import Rows, RowWriter
 from support.worlds.worlds import ABSENT
 
-OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "600"))
-CHANGES = 5
+PROVING = HISTORIES in os.environ
+OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "3000" if PROVING else "600"))
+CHANGES = 15 if PROVING else 5
 """Of what each reader saw, at least."""
 BEFORE = 30
 LOG = "delta-rs's log"

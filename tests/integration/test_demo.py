@@ -83,9 +83,9 @@ def test_the_demo_ends_with_every_target_equal(tmp_path: Path, demo_cache: Path)
 @pytest.mark.parametrize(
     ("ended_by", "after", "journal"),
     [
-        (signal.SIGINT, "metastores in", "delta"),
+        (signal.SIGTERM, "metastores in", "delta"),
         (signal.SIGKILL, PAGE, "delta"),
-        (signal.SIGTERM, "the writer writes", "kafka"),
+        (signal.SIGINT, "the writer writes", "kafka"),
     ],
 )
 def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after: str, journal: str) -> None:
