@@ -10,6 +10,7 @@ from pathlib import Path
 from calque.adapters.spark.watch import announced
 from calque.model.names import EventId
 from calque.ports import Journal
+from calque.streams.batch_stay import BatchStay
 
 SECONDS, LOOK_SECONDS = 1.0, 0.004
 """For which an announced event is waited for, and how often it is looked whether it came."""
@@ -33,3 +34,8 @@ class Arrivals:
         while (last := journal.last() or 0) <= upto and time.monotonic() < deadline and not stopped():
             time.sleep(LOOK_SECONDS)
         return max(upto, last)
+
+    def next(self, shown: EventId, stay: BatchStay) -> EventId | None:
+        """The newest event that was announced, once there is one beyond `shown` that was not waited for; None where the
+        batch is to end."""
+        return stay.next(max(shown, self.awaited), lambda: announced(self.coming), LOOK_SECONDS)

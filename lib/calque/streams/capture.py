@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from calque.adapters.spark.contiguous import EventRepeated
 from calque.adapters.spark.contiguous import HoleInLog as LogGap
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import rows_of
+from calque.adapters.spark.watch import announce, brisk
 from calque.control.status_records import UNREAD, tell
 from calque.core.admit import Admission
 from calque.engine.capture.capture import Capture
@@ -30,6 +32,7 @@ from calque.ports.records import Json
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
 from calque.streams.background import BackgroundThread
+from calque.streams.batch_stay import BatchStay
 from calque.streams.part import Part
 from calque.streams.shared import SOURCE_BELL, RunForParts, SourceStream
 
@@ -141,10 +144,12 @@ class CapturePart(Part):
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions) or self.copies_link(name)
 
-        gatherer = self.gatherer = EvidenceGatherer(
-            source, takes, lambda: self.wiring.folder.touch(self.source.places.news)
-        )
+        def tell_targets() -> None:
+            self.wiring.folder.touch(self.source.places.news)
+
+        gatherer = self.gatherer = EvidenceGatherer(source, takes, tell_targets)
         capture = Capture(source, after, gatherer, seam)
+        tell_targets()
         gatherer.resume(after, capture.last())
         self.go_on("evidence", lambda _: gatherer.run())
         self.go_on("pins", lambda _: self.see_what_is_kept(admissions))
@@ -155,24 +160,39 @@ class CapturePart(Part):
         stream = LogStream(self.source.open_log(), capture.last(), *places, poll=self.source.plug.keys.poll)
 
         def apply(span: Span, frame: DataFrame | None, _: int) -> None:
+            stay, taken = BatchStay(self.wake_file, self.halted), 0
             self.state = "running"
-            if not len(span):
-                pass
-            elif frame is None:
-                capture.take(span.upto)
-            else:
+            if frame is not None:
                 capture.look()
-                capture.append(rows_of(frame, span))
-                capture.take(span.upto)
-            self.last, self.last_error = max(self.last or 0, span.upto), None
-            self.stream.heads.note_event(self.last, time.time())
-            self.run.bell(SOURCE_BELL).ring()
+                taken = capture.append(rows_of(frame, span))
+            if len(span):
+                taken += capture.take(span.upto)
+            self.come_to(span.upto)
+            if taken:
+                self.take_more(capture, stay, stream.small)
 
         self.stream.gaps = newest(source.gaps)
         self.last = capture.last()
         self.follow(stream, apply, newest(source.gaps))
         if self.defect is not None:
             raise self.defect
+
+    def come_to(self, event_id: EventId) -> None:
+        """The journal has events up to that one."""
+        self.last, self.last_error = max(self.last or 0, event_id), None
+        self.stream.heads.note_event(self.last, time.time())
+        self.run.bell(SOURCE_BELL).ring()
+
+    def take_more(self, capture: Capture, stay: BatchStay, small: int) -> None:
+        """Take what comes next in the batch in hand, unless it is more than `small` events. A log that does not answer
+        is the query's to wait for."""
+        pause, last = brisk(self.source.plug.keys.poll), capture.last()
+        with suppress(Unavailable):
+            while (newest := stay.next(last, self.log.current, pause)) is not None and newest <= last + small:
+                announce(self.source.coming_file, newest)
+                capture.take(newest)
+                self.come_to(newest)
+                last = newest
 
     def copies_link(self, name: TableName) -> bool:
         """Whether the table's files are copied for a link now: links come and go while a remote catalog is captured,

@@ -36,6 +36,7 @@ from calque.serve.metrics import TargetLook
 from calque.serve.table_lag import TableLag, lagging_of, table_lags
 from calque.streams.arrivals import Arrivals
 from calque.streams.background import BackgroundThread
+from calque.streams.batch_stay import BatchStay
 from calque.streams.part import Part
 from calque.streams.shared import RunForParts, SourceStream
 
@@ -72,6 +73,8 @@ class TargetPart(Part):
         self.mended_gap = 0
         self.window_size = WindowSize.of(self.wiring, name)
         self.batches, self.is_applying = 0, False
+        self.upto: EventId = 0
+        """Where the batch in hand is to come to, as far as that is known."""
         self.next_check = 0.0
         self.idle_at: tuple[int, EventId] | None = None
         """How many batches and which event it had come to when the last check saw no batch, and more in the journal."""
@@ -259,19 +262,25 @@ class TargetPart(Part):
         LOG.error("%s follows no grants any more", self.name, exc_info=defect)
 
     def apply(self, span: Span, _frame: DataFrame | None, _batch: int) -> None:
-        """One window; while the target does not answer it is tried again here, so that the query lives on."""
+        """Windows to the span's end, and to what comes soon after it; while the target does not answer they are tried
+        again here, so that the query lives on."""
         self.batches, self.is_applying = self.batches + 1, True
+        stay, self.upto = BatchStay(self.wake_file, self.halted), span.upto
         try:
-            if self.replica is not None and not self.is_behind():
-                self.patiently(lambda: self.reach(span.upto))
+            while self.replica is not None and not self.is_behind():
+                shown = self.replica.cursor
+                self.patiently(self.reach)
+                if self.replica.cursor <= shown or self.arrivals.next(self.replica.cursor, stay) is None:
+                    break
         finally:
             self.is_applying = False
         if self.is_behind():
             raise Interrupted("A gap was found")
 
-    def reach(self, upto: EventId) -> None:
+    def reach(self) -> None:
         replica = self.taken_up()
-        self.windows(replica, self.arrivals.wait(replica.source.journal, upto, self.stopped))
+        self.upto = self.arrivals.wait(replica.source.journal, self.upto, self.stopped)
+        self.windows(replica, self.upto)
 
     def taken_up(self) -> Replica:
         """The replica, opened anew where the target has another policy now."""

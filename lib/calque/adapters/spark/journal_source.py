@@ -6,7 +6,6 @@ Frames carry the rows without their messages, of spans larger than `small` only;
 # ruff: noqa: N802, ARG002  (names and arguments are Spark's)
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +21,13 @@ from pyspark.sql.types import StructType
 from calque.adapters.spark.contiguous import checked, missing
 from calque.adapters.spark.log_source import partitions_of
 from calque.adapters.spark.packed import OPTION, pack, unpack
-from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, announced, count, offset, touched
+from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Stamp, Watch, announced, count, offset, touched
 from calque.core import rows
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
 from calque.ports import EvidenceStore, Journal
 
-UNTOLD = 0.25
-"""Seconds between two looks at a journal without a word from capture."""
 SCHEMA = pa.schema([rows.SCHEMA.field(name) for name in rows.ENTRY_COLUMNS])
 
 
@@ -49,7 +46,7 @@ class JournalStream:
     wake: Path
     news: Path
     coming: Path | None = None
-    poll: float = 0.02
+    poll: float = 0.04
     wait: float = 5.0
     stuck: float = STUCK_SECONDS
     small: int = 5_000
@@ -82,11 +79,9 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, stream: JournalStream) -> None:
         self._stream = stream
         self._opened: tuple[Journal, EvidenceStore] | None = None
-        self._watch = Watch(self._newest, self._compare, self._wakes, stream.poll, stream.wait, stream.stuck)
-        self._last: EventId | None = None
+        pauses = stream.poll, stream.poll, stream.wait, stream.stuck
+        self._watch = Watch(self._newest, self._compare, self._wakes, *pauses, self._told)
         self._considered: EventId = 0
-        self._news_time: int | None = None
-        self._due = 0.0
 
     def __reduce__(self) -> tuple[type[JournalReader], tuple[JournalStream]]:
         return JournalReader, (self._stream,)
@@ -120,14 +115,14 @@ class JournalReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from table_of(entries).combine_chunks().to_batches()
 
     def _newest(self) -> EventId:
-        """Looks at the journal when capture says that there is news, and seldom without that; at each call where no
-        capture writes from this state folder."""
-        news_time, now = touched(self._stream.news), time.monotonic()
-        if news_time is None or news_time != self._news_time or now >= self._due:
-            journal, evidence = self._open()
-            self._last, self._considered = journal.last(), evidence.considered()
-            self._news_time, self._due = news_time, now + UNTOLD
-        return self._stream.starting if self._last is None else self._last
+        journal, evidence = self._open()
+        last, self._considered = journal.last(), evidence.considered()
+        return self._stream.starting if last is None else last
+
+    def _told(self) -> Stamp | None:
+        """What changes with each word that there is news; None where no capture writes from this state folder."""
+        stream = self._stream
+        return (touched(stream.wake.parent), touched(stream.news.parent)) if touched(stream.news) is not None else None
 
     def _wakes(self) -> int:
         """As of the last look. All three only grow, so that their sum changes when one does."""

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from calque.adapters.spark.contiguous import checked, missing, repeated, went_back
 from calque.adapters.spark.packed import OPTION, pack, unpack
-from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, announce, count, offset
+from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, announce, brisk, count, offset
 from calque.core import rows
 from calque.model.names import EventId, Span
 from calque.ports import EventLog
@@ -84,7 +84,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, stream: LogStream) -> None:
         self._stream = stream
         self._log: EventLog | None = None
-        self._watch = Watch(self._newest, compare, lambda: count(stream.wake), stream.poll, stream.wait, stream.stuck)
+        pauses = stream.poll, brisk(stream.poll), stream.wait, stream.stuck
+        self._watch = Watch(self._newest, compare, lambda: count(stream.wake), *pauses)
 
     def __reduce__(self) -> tuple[type[LogReader], tuple[LogStream]]:
         return LogReader, (self._stream,)

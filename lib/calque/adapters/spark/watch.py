@@ -21,8 +21,11 @@ from calque.model.names import EventId
 logger = logging.getLogger(__name__)
 
 Offset = dict[str, int]
+Stamp = tuple[int | None, ...]
 BRISK, BRISK_SECONDS, LEAST_PAUSE = 10, 10.0, 0.004
 """How much oftener is looked, for how long after the last news, and how often at most."""
+UNTOLD = 1.0
+"""Seconds between two looks without a word that there is news."""
 LONGEST_PAUSE = 5.0
 """Seconds between two attempts to reach a log that does not answer."""
 STUCK_SECONDS = 120.0
@@ -41,6 +44,7 @@ def bump(counter: Path) -> None:
     counter.parent.mkdir(parents=True, exist_ok=True)
     with counter.open("ab", buffering=0) as file:
         file.write(b".")
+    stamp_now(counter.parent)
 
 
 def count(counter: Path) -> int:
@@ -55,16 +59,32 @@ def touch(news: Path) -> None:
     """Tell whoever watches the file that there is news."""
     news.parent.mkdir(parents=True, exist_ok=True)
     news.touch()
+    stamp_now(news)
+    stamp_now(news.parent)
+
+
+def stamp_now(path: Path) -> None:
+    """Give the file or folder the time of now, which the system's own clock of files tells less finely: that one is for
+    somebody else's."""
     now = time.time_ns()
-    os.utime(news, ns=(now, now))
+    try:
+        os.utime(path, ns=(now, now))
+    except PermissionError:
+        os.utime(path)
 
 
 def touched(news: Path) -> int | None:
-    """What changes with each `touch`; None before the first."""
+    """What changes with each `touch`; None before the first. That of their folder changes with each `touch`, `bump` and
+    `announce` in it."""
     try:
         return news.stat().st_mtime_ns
     except FileNotFoundError:
         return None
+
+
+def brisk(poll: float) -> float:
+    """Seconds between looks after some news, which seldom comes alone, in place of `poll`."""
+    return max(poll / BRISK, LEAST_PAUSE)
 
 
 def announce(coming: Path, event_id: EventId) -> None:
@@ -75,6 +95,7 @@ def announce(coming: Path, event_id: EventId) -> None:
         draft = coming.with_name(f".{coming.name}.{os.getpid()}")
         draft.write_text(str(event_id))
         draft.replace(coming)
+        stamp_now(coming.parent)
 
 
 def announced(coming: Path) -> EventId:
@@ -89,7 +110,8 @@ class Watch:
     """The offsets of one query's source.
 
     `newest` is the newest event id; `compare(start, newest)` raises when `newest` can't continue `start`; `wakes` is
-    the count. `poll` seconds is the longest pause between two looks. While `newest` or `wakes` raises `Unavailable`
+    the count. As long as `stamp` is the same, both are asked seldom; where it is None, at each look. `poll` seconds is
+    the longest pause between two looks, `soon` the one after news. While `newest` or `wakes` raises `Unavailable`
     there is no news, and they are asked less and less often. The process ends, and says where its threads were, when
     they take `stuck` seconds longer than the `wait` of a call: its query begins anew with another one.
     """
@@ -100,11 +122,15 @@ class Watch:
         compare: Callable[[EventId, EventId], None],
         wakes: Callable[[], int],
         poll: float,
+        soon: float,
         wait: float,
         stuck: float,
+        stamp: Callable[[], Stamp | None] = lambda: None,
     ) -> None:
         self._newest, self._compare, self._wakes = newest, compare, wakes
-        self._poll, self._wait, self._stuck = poll, wait, stuck
+        self._poll, self._soon, self._wait, self._stuck = poll, soon, wait, stuck
+        self._stamp, self._due = stamp, 0.0
+        self._stamp_seen: Stamp | None = None
         self._answered = False
         self._news = float("-inf")
         self._silent = False
@@ -138,8 +164,7 @@ class Watch:
             pause = min(pause * 2, LONGEST_PAUSE) if self._silent else self._pause()
 
     def _pause(self) -> float:
-        """News seldom comes alone: after some, more is looked for oftener."""
-        return max(self._poll / BRISK, LEAST_PAUSE) if time.monotonic() - self._news < BRISK_SECONDS else self._poll
+        return self._soon if time.monotonic() - self._news < BRISK_SECONDS else self._poll
 
     def freeze(self) -> None:
         """From now on nothing newer than what is there now. Raises `Unavailable`."""
@@ -150,6 +175,9 @@ class Watch:
         return self._last_offset
 
     def _look(self, begin: Offset) -> Offset:
+        stamp, now = self._stamp(), time.monotonic()
+        if stamp is not None and stamp == self._stamp_seen and now < self._due and self._last_offset is not None:
+            return self._last_offset
         try:
             newest, wake = self._newest(), self._wakes()
         except Unavailable as problem:
@@ -160,6 +188,7 @@ class Watch:
         if self._silent:
             logger.warning("news of events again")
         self._silent = False
+        self._stamp_seen, self._due = stamp, now + UNTOLD
         self._last_offset = offset(newest, wake)
         return self._last_offset
 

@@ -1,0 +1,47 @@
+"""A world whose replica belongs to a part of a process, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from calque.adapters.memory.metastore import HIVE_3
+from calque.config import load
+from calque.model.hive import Column, Database, SerDe, Storage, Table
+from calque.model.policy import Policy
+from calque.streams.run import Run
+from calque.streams.target import TargetPart
+from calque.wiring.wiring import Wiring
+from support.worlds.worlds import World
+
+
+def open_world() -> World:
+    """An open replica of a source that has nothing yet."""
+    world = World(1, HIVE_3, Policy("dr", "hq", include=("d*.*",), warehouse="file:/target"))
+    world.open()
+    world.settle()
+    return world
+
+
+def wiring_of(folder: Path, more: str) -> Wiring:
+    """Of a target "dr" with `more` in its section, and in sections behind it."""
+    text = '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
+    text += f'[state]\npath = "{folder / "state"}"\n'
+    text += f'[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n{more}\n'
+    (folder / "calque.toml").write_text(text)
+    return Wiring(load(str(folder / "calque.toml")))
+
+
+def part_of(world: World, folder: Path, max_events: int) -> TargetPart:
+    """The target's part of a process, with windows of so many events."""
+    run = Run(wiring_of(folder, f"[window]\nmax_events = {max_events}"), ["dr"])
+    part = TargetPart(run, run.streams["hq"], "dr")
+    part.replica = world.replica
+    return part
+
+
+def create_tables(world: World, count: int) -> None:
+    world.source.create_database(Database("d1"))
+    for number in range(count):
+        storage = Storage((Column("x", "int"),), serde=SerDe(parameters={}))
+        world.source.create_table(Table(f"t{number}", "d1", storage=storage, parameters={}))
+    world.capture_all()
