@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from calque.core.dumps.dump_metadata import read_dump_metadata
 from calque.core.dumps.scope import scope_of
@@ -15,7 +16,8 @@ from calque.streams.load import LoadBounds
 from support.runs.seeds import history_seeds
 from support.worlds.dumpworlds import EVERYTHING, DumpWorld
 
-SEEDS = history_seeds(120)
+NUMBER = {"check": 8}.get(settings.get_current_profile_name(), 60)
+SEEDS = history_seeds(2 * NUMBER)
 AT_FIRST = ("create_database", *["create_table"] * 6, *["add_partitions"] * 6)
 TOLD = (
     *["insert_partition", "add_partitions"] * 5,
@@ -59,7 +61,7 @@ SCOPES = (
 )
 
 
-@pytest.mark.parametrize("seed", sorted({11, 24, 301045, 301110, 306114, 307019, *history_seeds(60)}))
+@pytest.mark.parametrize("seed", sorted({11, 24, 301045, 301110, 306114, 307019, *history_seeds(NUMBER)}))
 def test_under_changing_policies_the_target_has_what_the_newest_one_takes(seed: int, tmp_path: Path) -> None:
     world = DumpWorld(seed, tmp_path, TOLD)
     for operation in AT_FIRST:
@@ -96,7 +98,7 @@ UNLOCKED = tuple(name for name in TOLD if "rename" not in name and name != "swap
 """What Hive lets happen while it dumps: it forbids renames until it is done."""
 
 
-@pytest.mark.parametrize("seed", history_seeds(60))
+@pytest.mark.parametrize("seed", history_seeds(NUMBER))
 def test_a_bootstrap_that_its_source_overtook_is_healed_by_the_next_increment(seed: int, tmp_path: Path) -> None:
     """Hive's own bootstrap says the event that it began at, and has objects as they were at later ones."""
     world = DumpWorld(seed, tmp_path, UNLOCKED)
