@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ class Side:
     asked: int = 0
 
     def __post_init__(self) -> None:
-        self.wake, self.news = self.folder / "wake", self.folder / "news"
+        self.wake, self.news = self.folder / "targets" / "wake", self.folder / "news"
         self.coming = self.folder / "coming"
         stream = JournalStream(self.opened, 0, self.wake, self.news, self.coming, poll=0.005, wait=0.05)
         self.reader = JournalReader(stream)
@@ -71,6 +72,22 @@ def test_the_journal_is_asked_once_for_each_word(side: Side) -> None:
     bump(side.wake)
     assert side.latest() == {"event_id": 5, "wake": 1}
     assert 7 <= side.asked <= 7 + (time.monotonic() - began) / UNTOLD
+
+
+def test_a_word_in_a_folder_that_is_another_user_s_is_heard(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(side.news)
+    side.latest()
+    set_time = os.utime
+
+    def refuse(path: Path, ns: tuple[int, int] | None = None) -> None:
+        if ns is not None:
+            raise PermissionError(path)
+        set_time(path)
+
+    time.sleep(0.02)
+    monkeypatch.setattr(os, "utime", refuse)
+    bump(side.wake)
+    assert side.latest()["wake"] == 1
 
 
 def test_what_was_written_without_a_word_is_found_all_the_same(side: Side) -> None:

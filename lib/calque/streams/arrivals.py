@@ -35,7 +35,6 @@ class Arrivals:
             time.sleep(LOOK_SECONDS)
         return max(upto, last)
 
-    def next(self, shown: EventId, stay: BatchStay) -> EventId | None:
-        """The newest event that was announced, once there is one beyond `shown` that was not waited for; None where the
-        batch is to end."""
-        return stay.next(max(shown, self.awaited), lambda: announced(self.coming), LOOK_SECONDS)
+    def go_on(self, shown: EventId, stay: BatchStay) -> bool:
+        """Whether an event beyond `shown` is announced, that was not waited for, before the batch is to end."""
+        return stay.next(max(shown, self.awaited), lambda: announced(self.coming), LOOK_SECONDS) is not None

@@ -270,7 +270,7 @@ class TargetPart(Part):
             while self.replica is not None and not self.is_behind():
                 shown = self.replica.cursor
                 self.patiently(self.reach)
-                if self.replica.cursor <= shown or self.arrivals.next(self.replica.cursor, stay) is None:
+                if self.replica.cursor <= shown or not self.arrivals.go_on(self.replica.cursor, stay):
                     break
         finally:
             self.is_applying = False

@@ -64,8 +64,8 @@ def touch(news: Path) -> None:
 
 
 def stamp_now(path: Path) -> None:
-    """Give the file or folder the time of now, which the system's own clock of files tells less finely: that one is for
-    somebody else's."""
+    """Give the file or folder the time of now, to the nanosecond: two words must not have one time. Of what is another
+    user's only the system's own clock can be set, which stands still for some milliseconds."""
     now = time.time_ns()
     try:
         os.utime(path, ns=(now, now))
