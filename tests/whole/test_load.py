@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from calque.adapters.dumps.directory import open_dump
 from calque.adapters.files.storage import FileStorage
+from calque.engine.sides.sides import SystemClock
 from calque.errors import Refused
 from calque.model.ledger import TableState
 from calque.model.names import TableName
@@ -160,6 +162,29 @@ def test_a_link_is_read_as_the_file_that_it_leads_to_and_one_that_leads_nowhere_
     elsewhere.write_bytes(content)
     assert world.load(f"{recorded}/{BOOTSTRAP}") == []
     assert names(world) == BOOTSTRAPPED
+
+
+class RecordingClock(SystemClock):
+    """Remembers what was waited for, in seconds."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        super().sleep(seconds)
+
+
+def test_tables_that_are_empty_in_a_dump_are_waited_for_no_longer(
+    tmp_path: Path, recorded: str, world: LoadWorld
+) -> None:
+    """Of a live source's an INSERT OVERWRITE may just have removed the files."""
+    for path in (tmp_path / "source").rglob("*"):
+        os.utime(path, (0, 0) if path.is_file() else None)
+    world.clock = clock = RecordingClock()
+    assert world.load(f"{recorded}/{BOOTSTRAP}") == []
+    assert names(world) == BOOTSTRAPPED
+    assert clock.waits == []
 
 
 def test_a_dump_that_is_not_complete_is_refused(tmp_path: Path, recorded: str) -> None:

@@ -12,12 +12,13 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.core.layout import join
-from calque.engine.sides.sides import TargetSide
+from calque.engine.sides.sides import SystemClock, TargetSide
 from calque.model.hive import Table, location_of
 from calque.model.ledger import TableRow
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.scan import Scan
+from calque.ports import Clock
 from calque.streams.load import DumpLoad, LoadBounds
 from calque.wiring.dump import DumpSource, OpenedDump
 from support.sources.recorded_dumps import recorded_files
@@ -49,6 +50,8 @@ class LoadWorld:
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
     storage: FileStorage = field(default_factory=FileStorage)
     catalog: MemoryCatalog = field(init=False)
+    clock: Clock = field(default_factory=SystemClock)
+    """The source's."""
 
     def __post_init__(self) -> None:
         self.target = MemoryMetastore(HIVE_4, f"file:{self.root}/managed")
@@ -61,6 +64,7 @@ class LoadWorld:
     def load(self, location: str, bounds: LoadBounds | None = None, external: Sequence[Scan] = ()) -> list[TableRow]:
         """The tables that are set aside."""
         source = DumpSource(OpenedDump(open_dump(self.storage, location), self.storage), "hq")
+        source.side = replace(source.side, clock=self.clock)
         load = DumpLoad(source, self.side(), bounds or LoadBounds(), external, patience=20.0)
         load.stopping = threading.Event()
         return load.run()

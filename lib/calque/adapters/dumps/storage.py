@@ -14,6 +14,9 @@ from calque.model.files import Listing
 from calque.ports import Storage
 from calque.ports.forwarding import ForwardingStorage
 
+LONG_AGO = 1
+"""Nanoseconds. What a dump has of a directory is all that there will be, however new it is."""
+
 
 class DumpedDirectories:
     """Which directories of the source are in the dump, and which lie at the source as they are now: those of external
@@ -51,6 +54,10 @@ class DumpStorage(ForwardingStorage):
         dumped = {location: self._directories.data[location] for location in locations if location not in listings}
         self.require_lists(dumped.values())
         return listings | required(self._locator.listings(dumped), self._locator.missing)
+
+    def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
+        dumped = {location for location in directories if self.is_dumped(location)}
+        return {**dict.fromkeys(dumped, LONG_AGO), **self._storage.modified(sorted({*directories} - dumped))}
 
     def require_lists(self, data: Iterable[str]) -> None:
         """Raises `Refused` where a list of files is gone. A dump that names files has a list for each object that it
