@@ -217,3 +217,9 @@ def test_an_epoch_whose_answer_was_lost_is_taken_up_by_the_process_that_publishe
     assert play.world.starts == 1
     assert [epoch.epoch for epoch in epochs] == list(range(1, len(epochs) + 1))
     check(play)
+
+
+def test_files_of_events_are_looked_for_that_are_in_the_journal_though_it_did_not_say_so(tmp_path: Path) -> None:
+    play = played("files", tmp_path, Death("journal.append.lost", 8, times=2))
+    assert not copies(play.world) - alive("files").copied
+    check(play)

@@ -88,9 +88,10 @@ class Play:
 
     def go_on(self) -> None:
         """Twice without being disturbed, so that whoever died is as far as if it had not."""
-        for _ in range(2):
-            while not self.world.go_on():
-                pass
+        undisturbed = 0
+        while undisturbed < 2:
+            before = self.world.death.happened
+            undisturbed += self.world.go_on() and self.world.death.happened == before
 
     # The source
 

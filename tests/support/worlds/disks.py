@@ -290,7 +290,7 @@ class DiskWorld(World):
             self.scanner.once()
 
     def append_log(self, limit: int | None = None) -> None:
-        events = self.source.events(self.capture.last())[:limit]
+        events = self.source.events(self.capture.reached())[:limit]
         if not events and self.source.current() != self.capture.last():
             raise Interrupted("The log has nothing behind the journal")
         if events:

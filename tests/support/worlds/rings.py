@@ -129,7 +129,7 @@ class Link:
         return self.background if name.startswith(("read", "copy")) else InlineExecutor()
 
     def capture_all(self) -> None:
-        events = self.store.events(self.capture.last())
+        events = self.store.events(self.capture.reached())
         if events:
             self.capture.append(rows_of_events(events))
         self.gatherer.once()

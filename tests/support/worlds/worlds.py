@@ -491,7 +491,7 @@ class World:
 
     def append_log(self, limit: int | None = None) -> None:
         """Copy the log's next events into the journal: all, or `limit`."""
-        events = self.source.events(self.capture.last())
+        events = self.source.events(self.capture.reached())
         if events:
             self.capture.append(rows_of_events(events[:limit]))
 

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 
 from calque.core.rows import entries_of
 from calque.engine.capture.continuity import Continuity, Interrupted
+from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import EvidenceGatherer
-from calque.model.names import EventId
+from calque.model.names import EventId, Span
 
 LOG = logging.getLogger(__name__)
 PIECE_BYTES = 64 << 20
@@ -41,6 +42,13 @@ class Capture:
         last = self.source.journal.last()
         return self.after if last is None else last
 
+    def reached(self) -> EventId:
+        """As `last`. What was appended though the journal did not answer so is evidence to gather, too."""
+        last, gathered = self.last(), max(self.after, self.gatherer.upto)
+        if last > gathered and last > (begin := max(gathered, reach(self.source.journal))):
+            self.gatherer.add(self.source.journal.entries(Span(begin, last)), self.source.clock.now_ns())
+        return last
+
     def take(self, upto: EventId) -> int:
         """Read and append the log's events up to `upto`. How many there were. Raises `Interrupted`, `Unavailable`."""
         self.look()
@@ -48,7 +56,7 @@ class Capture:
 
     def read_on(self, upto: EventId) -> int:
         assert self.seam is not None
-        return sum(map(self.add, self.seam.read(upto))) if upto > self.last() else 0
+        return sum(map(self.add, self.seam.read(upto))) if upto > self.reached() else 0
 
     def look(self) -> None:
         """Whether the log still goes on where the journal ends: after a silence another one may answer. Raises
@@ -74,7 +82,7 @@ class Capture:
 
     def add(self, rows: pa.Table) -> int:
         """Append rows that follow one another, at once."""
-        last = self.last()
+        last = self.reached()
         ids = rows.column("event_id").to_pylist()
         known_count = sum(event_id <= last for event_id in ids)
         rows, ids = rows.slice(known_count), ids[known_count:]
