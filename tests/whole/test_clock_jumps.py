@@ -6,7 +6,7 @@ import pytest
 
 from calque.core.lifecycle import State
 from calque.engine.sides.journal_reads import wait_for_journal
-from calque.engine.window.play import EVIDENCE_SECONDS
+from calque.engine.window.awaited_evidence import WAIT_SECONDS
 from calque.errors import Unavailable
 from support.worlds.histories import differences
 from support.worlds.worlds import World
@@ -51,5 +51,5 @@ def test_a_wait_that_the_clock_jumps_in_is_as_long_as_it_was_to_be(jump: int) ->
         wait_for_journal(world.source_side, 7, 60.0)
     assert world.clock.now - began > 60e9
     world.clock.set_by, began = 0, world.clock.now
-    world.replica.player.wait_for_evidence(7)
-    assert EVIDENCE_SECONDS * 1e9 <= world.clock.now - began < 2 * EVIDENCE_SECONDS * 1e9
+    world.replica.player.evidence.wait(7)
+    assert WAIT_SECONDS * 1e9 <= world.clock.now - began < 2 * WAIT_SECONDS * 1e9

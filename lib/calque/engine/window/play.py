@@ -26,6 +26,7 @@ from calque.engine.target.observe import NotOurReplica
 from calque.engine.target.origin_registry import OriginLearning, carried, tells
 from calque.engine.window.advance import GroupOutcome, Interpreter, advance, carry_out
 from calque.engine.window.attempts import Attempts
+from calque.engine.window.awaited_evidence import AwaitedEvidence
 from calque.engine.window.consistency import Consistency, order_of
 from calque.engine.window.exact_reads import ExactReadRequests
 from calque.engine.window.failures import FAILURES, Failure
@@ -47,7 +48,6 @@ from calque.ports import Conflict, FormatMisfit
 LOG = logging.getLogger(__name__)
 LARGE = 50_000
 """Events of a window whose groups are prepared by other processes, where there are some."""
-EVIDENCE_SECONDS = 5.0
 ARRIVED = "a rename brought it from where the target has nothing of it"
 
 
@@ -77,7 +77,10 @@ class WindowPlayer:
         spread: GroupSpreader | None = None,
         large: int = LARGE,
     ) -> None:
-        self.source, self.side, self.tables, self.databases = source, side, tables, databases
+        self.stopping = threading.Event()
+        self.evidence = AwaitedEvidence(source.evidence, source.clock, self.stopping)
+        self.source = replace(source, evidence=self.evidence)
+        self.side, self.tables, self.databases = side, tables, databases
         self.consistency, self.scanned, self.copies, self.pauses = consistency, scanned, copies, pauses
         self.reads, self.retries, self.faults, self.origins = reads, retries, faults, origins
         self.attempts, self.begin, self.pool = attempts, begin, pool
@@ -89,7 +92,6 @@ class WindowPlayer:
         self.wholes: dict[EventId, list[Entry]] = {}
         """Of a spread window, by its first event: the groups that are wanted whole after all."""
         self.reading_whole = threading.Lock()
-        self.stopping = threading.Event()
 
     # What goes through a window
 
@@ -102,7 +104,7 @@ class WindowPlayer:
         if self.spread is None or self.consistency.by_database or len(cut.span) <= self.large or self.side.home.names:
             entries = self.entries(upto)
             return entries, [Group(group) for group in self.live_groups(self.with_scans(entries, upto))]
-        self.wait_for_evidence(upto)
+        self.evidence.wait(upto)
         aside = frozenset(self.tables.in_state(*ASIDE)) | self.tables.paused
         positions = dict(self.tables.positions)
         others, gists = self.spread(replace(cut, apart=positions, aside=aside))
@@ -317,7 +319,6 @@ class WindowPlayer:
     def advance(self, group: Group, upto: EventId, end: EventId | None = None) -> GroupOutcome:
         """Take the group through the window to `upto`, or only to its last event, `end`."""
         entries, end = group.entries, upto if end is None else end
-        self.wait_for_evidence(max(map(self.listed_at, entries), default=0))
         for name in self.admitted(entries):
             self.databases.ensure(name)
         applied, accept = AppliedChanges(), self.copies.require_short
@@ -354,21 +355,6 @@ class WindowPlayer:
                 groups = self.cut(upto).groups(self.side.admission, self.entries(upto))
                 self.wholes = {entries[0].event_id: entries for entries in groups}
             return self.wholes[group.first]
-
-    def listed_at(self, entry: Entry) -> EventId:
-        """The event, if files are to be copied that were listed after it, else 0."""
-        name = entry.keys.table
-        is_copied = name is not None and bool(entry.keys.locations) and self.side.admission.copies(name)
-        return entry.event_id if is_copied else 0
-
-    def wait_for_evidence(self, newest: EventId) -> None:
-        """Until capture has looked at the files of all events up to `newest`."""
-        clock = self.source.clock
-        deadline = clock.elapsed_ns() + int(EVIDENCE_SECONDS * 1e9)
-        while self.source.evidence.considered() < newest:
-            if clock.elapsed_ns() > deadline or self.stopping.is_set():
-                return
-            clock.sleep(0.004)
 
     # What became of a group
 
