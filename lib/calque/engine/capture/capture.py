@@ -43,7 +43,7 @@ class Capture:
         return self.after if last is None else last
 
     def reached(self) -> EventId:
-        """As `last`. What was appended though the journal did not answer so is evidence to gather, too."""
+        """As `last`. Where an append succeeded and its answer was lost, the gatherer takes up these events now."""
         last, gathered = self.last(), max(self.after, self.gatherer.upto)
         if last > gathered and last > (begin := max(gathered, reach(self.source.journal))):
             self.gatherer.add(self.source.journal.entries(Span(begin, last)), self.source.clock.now_ns())
