@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from calque.adapters.memory.evidence import MemoryEvidence
@@ -173,3 +174,23 @@ def test_capture_leaves_many_events_to_tasks(tmp_path: Path) -> None:
     site = capturing(tmp_path, Growing(20, 30))
     site.take_more(small=10)
     assert (site.journal.appended, announced(site.part.source.coming_file)) == ([(1, 1)], 0)
+
+
+def test_the_query_s_next_batch_takes_up_what_was_appended_without_an_answer_while_the_last_one_stayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = capturing(tmp_path, Growing(1, 20))
+    append = site.journal.append
+
+    def lose_answer(rows: pa.Table) -> None:
+        append(rows)
+        raise Unavailable("No answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site.journal, "append", lose_answer)
+        site.take_more(small=10)
+    appended = site.journal.last()
+    assert appended is not None
+    assert site.capture.gatherer.upto == 1 < appended
+    assert site.capture.take(appended) == 0
+    assert site.capture.gatherer.upto == appended

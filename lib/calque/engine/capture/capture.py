@@ -15,10 +15,9 @@ import pyarrow.compute as pc
 
 from calque.core.rows import entries_of
 from calque.engine.capture.continuity import Continuity, Interrupted
-from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import EvidenceGatherer
-from calque.model.names import EventId, Span
+from calque.model.names import EventId
 
 LOG = logging.getLogger(__name__)
 PIECE_BYTES = 64 << 20
@@ -44,9 +43,8 @@ class Capture:
 
     def reached(self) -> EventId:
         """As `last`. Where an append succeeded and its answer was lost, the gatherer takes up these events now."""
-        last, gathered = self.last(), max(self.after, self.gatherer.upto)
-        if last > gathered and last > (begin := max(gathered, reach(self.source.journal))):
-            self.gatherer.add(self.source.journal.entries(Span(begin, last)), self.source.clock.now_ns())
+        last = self.last()
+        self.gatherer.catch_up(self.after, last)
         return last
 
     def take(self, upto: EventId) -> int:

@@ -64,9 +64,14 @@ class EvidenceGatherer:
     def resume(self, after: EventId, upto: EventId) -> None:
         """Take up what was appended and not yet considered when the last process ended."""
         self.considered = max(self.source.evidence.considered(), after, reach(self.source.journal))
-        if upto > self.considered:
-            self.add(self.source.journal.entries(Span(self.considered, upto)), self.source.clock.now_ns())
+        self.catch_up(self.considered, upto)
         self.upto = max(self.upto, upto)
+
+    def catch_up(self, after: EventId, upto: EventId) -> None:
+        """Take up what the journal has from behind `after` to `upto` and was not added."""
+        begin = max(after, self.upto)
+        if upto > begin and upto > (begin := max(begin, reach(self.source.journal))):
+            self.add(self.source.journal.entries(Span(begin, upto)), self.source.clock.now_ns())
 
     def stop(self) -> None:
         """Have `run` end."""
