@@ -11,8 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from support.services.cluster_worlds import CAPTURE, SECONDS, ClusterWorld, cluster_world, log_of
+from support.services.cluster_worlds import CAPTURE, ClusterWorld, cluster_world, shown_files
 from support.services.servers import Shared
+
+FILE_BYTES = 32 << 10
+"""The files of an INSERT take five seconds at the bandwidth of the target."""
+BOTH_EXECUTORS_FIRST = {
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+}
+"""No task begins before both workers have their executor."""
 
 
 @pytest.fixture
@@ -23,18 +31,21 @@ def world(shared: Shared, tmp_path: Path) -> Iterator[ClusterWorld]:
 
 @pytest.mark.timeout(400)
 def test_both_workers_read_and_copy_and_one_that_dies_loses_nothing(world: ClusterWorld) -> None:
+    """Each kind of work comes alone, and its two tasks last far longer than Spark needs to begin both of them."""
     world.submit(CAPTURE)
     world.create()
-    files = world.insert_files()
     reader = threading.Thread(target=world.read_on)
     reader.start()
-    driver = world.replicate("--until", "head")
+    driver = world.replicate(settings=BOTH_EXECUTORS_FIRST)
     world.until(lambda: len(driver.history().workers("list")) == 2, driver)
-    world.until(lambda: len(driver.history().workers("copy")) == 2, driver)
+    first_files = world.insert_files(FILE_BYTES)
+    world.until(lambda: shown_files(world.target) == first_files, driver)
+    assert len(driver.history().workers("copy")) == 2
+    all_files = world.insert_files(FILE_BYTES)
     world.kill_worker(driver, "copy")
-    assert driver.process.wait(SECONDS) == 0, log_of(driver)
+    world.until(lambda: shown_files(world.target) == all_files, driver)
     verified = world.calque("verify", "--json", "--data", "checksum")
     world.ending.set()
     reader.join()
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert world.shown == [frozenset(), files]
+    assert world.shown == [frozenset(), first_files, all_files]
