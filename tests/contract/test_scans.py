@@ -116,6 +116,7 @@ def test_what_is_remembered_comes_back_in_place_of_what_was_before(open_scans: O
             (T, ""): ScannedDirectory("file:///t", "ab", ("", "d/e", "_delta_log"), (1, 0, -1)),
             (U, "p=a%2Fb"): ScannedDirectory("x", ""),
         },
+        7,
     )
     scans.remember(memory)
     assert open_scans().remembered() == memory

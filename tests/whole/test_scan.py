@@ -14,6 +14,7 @@ from calque.adapters.memory.scans import MemoryScans
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.rows import rows_of_events
 from calque.engine.capture.capture import Capture
+from calque.engine.failpoints import FailpointGuard
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.source.scanner import Scanner, ScanSelection
@@ -23,6 +24,7 @@ from calque.model.names import TableName
 from calque.model.scan import Memory
 from calque.ports.forwarding import ForwardingStorage
 from support.faults.defects import Defect
+from support.worlds.disks import Death
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, WorldClock
 
 T = TableName("d", "t")
@@ -233,10 +235,33 @@ def test_a_scanner_that_starts_again_compares_with_what_it_remembered(case: Case
     assert case.scan() == [("d.t", {"p=b": ["f", "g"]})]
 
 
-def test_a_memory_that_is_lost_makes_what_is_younger_than_the_journal_new_again(case: Case) -> None:
+def test_what_a_scanner_found_right_before_its_death_is_nothing_new_to_the_next(case: Case) -> None:
+    case.storage.write(f"{PARTED}/p=a/g", b"2")
+    case.storage.write(f"{PARTED}/p=b/g", b"2")
+    assert case.scan() == [("d.t", {"p=a": ["f", "g"], "p=b": ["f", "g"]})]
+    case.storage.write(f"{PARTED}/p=a/h", b"3")
+    case.source.insert(T, [f"{PARTED}/p=a/h"], values=("a",))
+    case.capture_all()
+    case.gatherer.once()
+    case.scanner = case.new_scanner()
+    assert case.scan() == []
+    case.storage.write(f"{PARTED}/p=b/h", b"3")
+    assert case.scan() == [("d.t", {"p=b": ["f", "g", "h"]})]
+
+
+def test_what_a_scanner_stored_without_hearing_of_it_is_nothing_new_to_it(case: Case) -> None:
+    case.scanner.scans = FailpointGuard(Death("scans.append.lost")).scans(case.scans)
+    case.storage.write(f"{PLAIN}/g", b"2")
+    with pytest.raises(Unavailable):
+        case.scan()
+    assert (case.scan(), case.scans.last()) == ([], 1)
+
+
+def test_a_memory_that_is_lost_with_all_scans_makes_what_is_younger_than_the_journal_new_again(case: Case) -> None:
     case.storage.write(f"{PLAIN}/g", b"2")
     assert len(case.scan()) == 1
     case.scans.remember(Memory())
+    case.scans.forget(case.scans.last())
     case.scanner = case.new_scanner()
     assert case.scan() == [("d.plain", {"": ["f", "g"]})]
 

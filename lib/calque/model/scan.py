@@ -38,7 +38,9 @@ class ScannedDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Directories as they were when everything up to event `event_id` was looked at."""
+    """Directories as they were when everything up to event `event_id` was looked at, and what the scans up to number
+    `scan` found was taken up."""
 
     event_id: EventId = 0
     watched: Mapping[ObjectKey, ScannedDirectory] = field(default_factory=dict)
+    scan: int = 0

@@ -50,7 +50,7 @@ MEMORY = pa.schema(
         pa.field("times", pa.list_(pa.int64())),
     ]
 )
-SEEN = b"calque.seen"
+SEEN, TAKEN_UP = b"calque.seen", b"calque.scan"
 
 
 class DeltaScans:
@@ -100,14 +100,16 @@ class DeltaScans:
     def remembered(self) -> Memory:
         try:
             rows = pq.read_table(self._memory)
-            event_id = int((rows.schema.metadata or {})[SEEN])
-            return Memory(event_id, {key_of(row): watched_of(row) for row in rows.to_pylist()})
+            said = rows.schema.metadata or {}
+            watched = {key_of(row): watched_of(row) for row in rows.to_pylist()}
+            return Memory(int(said[SEEN]), watched, int(said.get(TAKEN_UP, 0)))
         except (OSError, KeyError, ValueError, pa.ArrowInvalid):
             return Memory()
 
     def remember(self, memory: Memory) -> None:
         rows = pa.Table.from_pylist([memory_record(key, item) for key, item in memory.watched.items()], schema=MEMORY)
-        rows = rows.replace_schema_metadata({SEEN: str(memory.event_id).encode()})
+        said = {SEEN: str(memory.event_id).encode(), TAKEN_UP: str(memory.scan).encode()}
+        rows = rows.replace_schema_metadata(said)
         draft = self._memory.with_name(f".{token_hex(8)}")
         try:
             self._memory.parent.mkdir(parents=True, exist_ok=True)

@@ -69,6 +69,7 @@ class Scanner:
         self.places = TableDirectories(source, lambda name: chosen.interval(name) is not None, chosen.databases)
         self.watched: dict[ObjectKey, ScannedDirectory] = {}
         self.seen_event: EventId | None = None
+        self.seen_scan = 0
         self.rounds: dict[TableName, int] = {}
         self.due_ns: dict[TableName, int] = {}
         self.unlisted: set[str] = set()
@@ -103,6 +104,7 @@ class Scanner:
         if self.seen_event is None:
             self.take_up()
         self.learn()
+        self.recall()
         now = self.source.clock.elapsed_ns()
         names = [name for name in self.places.tables.keys() | self.places.stale if self.due_ns.get(name, 0) <= now]
         self.places.read(names)
@@ -128,7 +130,7 @@ class Scanner:
         except Refused:
             entries, memory = (), Memory()
         self.places.learn(entries)
-        self.watched, self.seen_event = dict(memory.watched), current
+        self.watched, self.seen_event, self.seen_scan = dict(memory.watched), current, memory.scan
 
     def entries(self, span: Span) -> Sequence[Entry]:
         """Raises `Refused` where the journal has forgotten them."""
@@ -145,6 +147,26 @@ class Scanner:
             self.places.learn(self.entries(Span(self.seen_event, current)))
             self.seen_event = current
         return self.seen_event
+
+    def recall(self) -> None:
+        """Take up what scans found that are not taken up yet: whoever made them died, or did not hear that they were
+        stored. Found anew it would get another number, and targets would copy it again."""
+        newest = self.scans.last()
+        if newest == self.seen_scan:
+            return
+        entries = self.scans.entries(self.seen_scan)
+        listings = self.scans.listings(number for entry in entries for number in entry.scans)
+        for entry in entries:
+            keys = entry.keys
+            assert keys.table is not None
+            for partition, location, number in zip(keys.partitions or ("",), keys.locations, entry.scans, strict=True):
+                key, listing = (keys.table, partition), listings.get((number, location))
+                touched_at, _ = self.places.touched.get(key, (0, ""))
+                if listing is not None and touched_at <= entry.event_id:
+                    self.places.touched.pop(key, None)
+                    self.note({key: ScannedDirectory(location, listing.fingerprint())})
+                newest = max(newest, number)
+        self.seen_scan = newest
 
     def explain(self) -> None:
         """What the evidence says of an event's directory is how it was last seen."""
@@ -175,7 +197,7 @@ class Scanner:
     def remember(self, *, always: bool = False) -> None:
         now = self.source.clock.elapsed_ns()
         if self.changed and self.seen_event is not None and (always or now >= self.remember_ns):
-            self.scans.remember(Memory(self.seen_event, self.watched))
+            self.scans.remember(Memory(self.seen_event, self.watched, self.seen_scan))
             self.changed = False
             ended = self.source.clock.elapsed_ns()
             self.remember_ns = ended + max(REMEMBER_NS, 20 * (ended - now))
@@ -264,7 +286,7 @@ class Scanner:
         for (name, partition), listing in sorted(settled.items(), key=lambda item: item[0]):
             listings_by_table.setdefault(name, {})[partition] = listing
         found_at = self.source.clock.now_ns() // 10**9
-        self.scans.append(
+        self.seen_scan = self.scans.append(
             [
                 Scan(current, found_at, name, self.places.tables[name].shape, listed)
                 for name, listed in listings_by_table.items()
