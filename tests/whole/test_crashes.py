@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
 from calque.engine.failpoints import EFFECT_NAMES, EFFECTS, LOST, NAMES
@@ -217,6 +218,13 @@ def test_an_epoch_whose_answer_was_lost_is_taken_up_by_the_process_that_publishe
     assert play.world.starts == 1
     assert [epoch.epoch for epoch in epochs] == list(range(1, len(epochs) + 1))
     check(play)
+
+
+@pytest.mark.parametrize(("history", "skip"), [("lost", 4), ("protected", 6)])
+def test_what_comparisons_found_is_done_though_the_ledger_did_not_say_that_it_has_written_it_down(
+    history: str, skip: int, tmp_path: Path
+) -> None:
+    check(played(history, tmp_path, Death("ledger.put_records.lost", skip, times=2)))
 
 
 def test_files_of_events_are_looked_for_that_are_in_the_journal_though_it_did_not_say_so(tmp_path: Path) -> None:

@@ -11,12 +11,15 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.image import SOURCE
 from calque.core.lifecycle import State
 from calque.engine.exact_reads.bulk_compare import BATCH, PAGE
+from calque.errors import Unavailable
 from calque.model.facets import PrimaryKey
 from calque.model.hive import Database, Function, location_of
 from calque.model.ledger import NotLiveReason, TableRow, TableState
 from calque.model.names import TableName
 from calque.model.records import DropReview
 from calque.model.requests import Action, Request
+from calque.ports.forwarding import ForwardingCatalog, ForwardingLedger, direct
+from support.faults.defects import Defect
 from support.worlds.gapped import POLICY, add, at_target, counted, create, drop, drops_of, held, world_of
 from support.worlds.histories import differences
 from support.worlds.worlds import Backup, World
@@ -224,6 +227,37 @@ def test_what_operators_ask_for_leaves_drops_alone_that_wait_for_an_operator() -
     world.settle()
     assert world.replica.take_request(Request("", Action.RELEASE_DROPS, ())) == [TableName("d1", "t2")]
     world.settle()
+    assert differences(world) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "action"),
+    [("catalog", Action.BOOTSTRAP), ("put_records", Action.BOOTSTRAP), ("put_records", Action.REPAIR)],
+)
+def test_what_operators_ask_for_is_done_though_a_server_did_not_answer_when_it_was_taken_up(
+    method: str, action: Action
+) -> None:
+    world = world_of()
+    defect = Defect("tables" if method == "catalog" else method, Unavailable("No answer", "it is away"))
+    world.side = replace(
+        world.side,
+        catalog=ForwardingCatalog(world.side.catalog, defect if method == "catalog" else direct),
+        ledger=ForwardingLedger(world.ledger, defect if method != "catalog" else direct),
+    )
+    world.replica = world.new_replica()
+    world.open()
+    defect.on = True
+    with pytest.raises(Unavailable):
+        world.replica.take_request(Request("", action, ()))
+    assert world.replica.take_request(Request("", action, ())) is None
+    world.window()
+    defect.on = False
+    world.window()
+    names = world.replica.take_request(Request("", action, ()))
+    assert names is not None
+    assert len(names) == 5
+    world.settle()
+    assert world.replica.side.read_requests.requests == {}
     assert differences(world) == []
 
 

@@ -49,6 +49,8 @@ class DropGuard:
         self.recovery = GapRecovery()
         self.postponed_names: set[TableName] = set()
         """Tables whose losses are to be counted when nothing else is."""
+        self.results = ComparisonResults()
+        """What `take` has not given away: it goes on with them where the target or the ledger did not answer."""
 
     def is_under_way(self) -> bool:
         """Whether it is not known yet what all would lose."""
@@ -95,34 +97,34 @@ class DropGuard:
         if self.is_under_way():
             return []
         names = sorted(name for name in self.postponed_names if self.tables.is_(name, UNREAD))
+        if names:
+            self.begin_all()
+        to_read = self.begin(names) if names else []
         self.postponed_names.clear()
-        if not names:
-            return []
-        self.begin_all()
-        return self.begin(names)
+        return to_read
 
     def take(self, databases: Databases, functions: Functions) -> ComparisonResults:
-        """What is known by now. Once all tables are compared, so is what becomes of those that lose something."""
-        results = ComparisonResults([name for name in self.surveying.drain() if self.tables.is_(name, UNREAD)])
-        results.other_facets.extend(
-            name for name in self.surveying.drain_facets() if self.tables.is_(name, {State.LIVE})
-        )
+        """What is known by now. Once all tables are compared, so is what becomes of those that lose something. Raises
+        `Unavailable`; the next call goes on."""
+        self.results.read.extend(self.surveying.drain())
+        self.results.other_facets.extend(self.surveying.drain_facets())
         if self.surveying.is_counted():
-            self.take_losses(results)
-        results.read.extend(self.begin_later())
-        if (
-            self.recovery.drops is DropReview.HELD
-            and not self.held_drops()
-            and not results.held
-            and not self.is_under_way()
-        ):
+            self.take_losses()
+        self.results.read.extend(self.begin_later())
+        is_held = self.held_drops() or self.results.held
+        if self.recovery.drops is DropReview.HELD and not is_held and not self.is_under_way():
             self.record(DropReview.COUNTED)
         if self.is_repaired():
             drop_leftovers(self.source, self.side, databases, functions)
             self.record(DropReview.REPAIRED)
-        return results
+        taken, self.results = self.results, ComparisonResults()
+        return ComparisonResults(
+            [name for name in taken.read if self.tables.is_(name, UNREAD)],
+            [name for name in taken.other_facets if self.tables.is_(name, {State.LIVE})],
+            {name: why for name, why in taken.held.items() if self.tables.is_(name, UNREAD)},
+        )
 
-    def take_losses(self, results: ComparisonResults) -> None:
+    def take_losses(self) -> None:
         """All were compared: those that would lose something are read, or held."""
         losses = self.surveying.losses()
         loss_counts = {name: count for name, count in losses.loss_counts.items() if self.tables.is_(name, UNREAD)}
@@ -134,9 +136,9 @@ class DropGuard:
         self.surveying.settle()
         for name, count in loss_counts.items():
             if is_held:
-                results.held[name] = held_reason(self.side.policy, count, losses.total, losses.objects)
+                self.results.held[name] = held_reason(self.side.policy, count, losses.total, losses.objects)
             else:
-                results.read.append(name)
+                self.results.read.append(name)
         self.surveying.start_facets(self.surveying.equal)
 
     def mark_published(self) -> None:
@@ -150,5 +152,6 @@ class DropGuard:
 
     def record(self, drops: DropReview) -> None:
         """Write down what becomes of drops by difference, before the first of them."""
-        self.recovery = replace(self.recovery, drops=drops)
-        self.side.ledger.put_records([self.recovery])
+        recovery = replace(self.recovery, drops=drops)
+        self.side.ledger.put_records([recovery])
+        self.recovery = recovery

@@ -384,5 +384,10 @@ class Replica:
         self.pauses.take_up()
 
     def take_request(self, request: Request) -> Sequence[TableName] | None:
-        """`OperatorRequests.take_up`; None, too, until the replica is open."""
-        return self.requests.take_up(request) if self.opened else None
+        """`OperatorRequests.take_up`; None, too, until the replica is open. Raises `Unavailable`: what was half taken
+        up is forgotten, and the next window begins as at the start of a process."""
+        try:
+            return self.requests.take_up(request) if self.opened else None
+        except Unavailable:
+            self.opened = False
+            raise
