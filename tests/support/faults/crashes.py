@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
 from calque.adapters.memory.privileges import MemoryPrivileges
 from calque.core.layout import COPYING, STAGE, join, place
+from calque.core.lifecycle import UNREAD
 from calque.core.marks import Done
 from calque.engine.failpoints import FailpointGuard
 from calque.engine.marks.judge import MarkJudge
@@ -51,7 +52,8 @@ PLAIN, PARTED, RENAMED = TableName("d1", "plain"), TableName("d1", "parted"), Ta
 SIZE = 100
 STEP = "step"
 """What those who watch failpoints are told behind each step."""
-HOUR_NS = 3600 * 10**9
+SECOND_NS = 10**9
+HOUR_NS = 3600 * SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Play:
                 self.world.begin = self.source.current()
                 self.world.start()
             with self.world.uninterrupted():
-                self.world.clock.now += 1_000_000_000
+                self.world.clock.now += SECOND_NS
                 step()
                 self.world.death.watch(STEP)
             if number >= history.first and number % history.every == 0:
@@ -87,11 +89,19 @@ class Play:
         self.world.settle()
 
     def go_on(self) -> None:
-        """Twice without being disturbed, so that whoever died is as far as if it had not."""
+        """Twice without being disturbed, and until all is read again whose reads failed, so that whoever died is as
+        far as if it had not."""
         undisturbed = 0
-        while undisturbed < 2:
+        while undisturbed < 2 or self.is_behind():
+            assert undisturbed < 60, f"it is not read again: {self.world.replica.tables.rows}"
             before = self.world.death.happened
             undisturbed += self.world.go_on() and self.world.death.happened == before
+            if undisturbed > 1:
+                self.world.clock.now += SECOND_NS
+
+    def is_behind(self) -> bool:
+        """Whether a disturbance has left tables to be read."""
+        return self.world.death.happened > 0 and bool(self.world.replica.tables.in_state(*UNREAD))
 
     # The source
 
