@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from calque.core.lifecycle import State
 from calque.engine.source.exact_read import read_exact
+from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.ports.forwarding import ForwardingEvidenceStore
+from support.faults.defects import Defect
 from support.worlds.worlds import World
 
 GOOD, BAD = TableName("d1", "good"), TableName("d1", "bad")
@@ -42,6 +47,21 @@ def test_a_file_in_place_of_a_directory_costs_no_other_table_its_evidence() -> N
     world.work()
     assert world.target_states()[GOOD] == world.source_states()[GOOD]
     assert world.replica.tables.in_state(State.WAITING) == [BAD]
+
+
+def test_what_was_proven_is_recorded_as_soon_as_the_store_answers_again() -> None:
+    world = with_tables()
+    store, defect = world.source_side.evidence, Defect("append", Unavailable("The store does not answer"), on=True)
+    world.gatherer.source = replace(world.source_side, evidence=ForwardingEvidenceStore(store, defect))
+    world.storage.write(f"{place_of(world, GOOD)}/f", b"1")
+    world.source.insert(GOOD, [f"{place_of(world, GOOD)}/f"])
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            world.capture_all()
+    defect.on = False
+    world.storage.write(f"{place_of(world, GOOD)}/g", b"2")
+    world.capture_all()
+    assert [listing.files[0].path for listing in store.evidence([world.source.current()]).values()] == ["f"]
 
 
 def test_what_can_not_be_listed_is_quarantined_with_the_reason_in_the_end() -> None:

@@ -49,6 +49,8 @@ class EvidenceGatherer:
     ) -> None:
         self.source, self.takes, self.tell = source, takes, tell
         self.pending: dict[ObjectKey, PendingListing] = {}
+        self.proven: list[Evidence] = []
+        """What is not recorded yet."""
         self.unsure = UnsureDirectories()
         self.pinned: dict[tuple[EventId, str], Listing] = {}
         """What is kept of pending events, by the directories that they name."""
@@ -158,12 +160,13 @@ class EvidenceGatherer:
         """Look at everything that is pending, and record what that proves."""
         with self.changed:
             todo, upto = dict(self.pending), self.upto
-        proven = self.look(todo)
+        self.proven += self.look(todo)
         self.unsure.only(self.locations())
         if self.stopped:
             return
-        if proven or upto > self.considered:
-            self.source.evidence.append(proven, upto)
+        if self.proven or upto > self.considered:
+            self.source.evidence.append(self.proven, upto)
+            self.proven = []
             self.tell()
         self.considered = max(self.considered, upto)
 
