@@ -17,6 +17,9 @@ from calque.ports.forwarding import (
     ForwardingGaps,
     ForwardingJournal,
     ForwardingLedger,
+    ForwardingMarkStore,
+    ForwardingPins,
+    ForwardingPrivileges,
     ForwardingScans,
     ForwardingStorage,
     Interceptor,
@@ -62,6 +65,11 @@ class SilentWorld(DiskWorld):
             evidence=ForwardingEvidenceStore(side.evidence, self.around("evidence")),
             scans=ForwardingScans(side.scans, self.around("scans")) if side.scans is not None else None,
             gaps=ForwardingGaps(side.gaps, self.around("gaps")) if side.gaps is not None else None,
+            pins=ForwardingPins(side.pins, self.around("pins")) if side.pins is not None else None,
+            marks=ForwardingMarkStore(side.marks, self.around("marks")) if side.marks is not None else None,
+            privileges=ForwardingPrivileges(side.privileges, self.around("source_privileges"))
+            if side.privileges is not None
+            else None,
         )
 
     def follow(self, policy: Policy) -> None:
@@ -72,6 +80,9 @@ class SilentWorld(DiskWorld):
             catalog=ForwardingCatalog(side.catalog, self.around("target")),
             ledger=ForwardingLedger(side.ledger, self.around("ledger")),
             storage=ForwardingStorage(side.storage, self.around("target_storage")),
+            privileges=ForwardingPrivileges(side.privileges, self.around("target_privileges"))
+            if side.privileges is not None
+            else None,
         )
 
     def around(self, port: str) -> Interceptor:

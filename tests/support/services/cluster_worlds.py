@@ -142,7 +142,7 @@ class ClusterWorld:
         while not reached():
             assert job.process.poll() is None, log_of(job)
             assert time.monotonic() < deadline, log_of(job)
-            time.sleep(0.05)
+            time.sleep(0.2)
 
     def kill_worker(self, driver: ClusterJob, verb: str) -> None:
         """Kills a worker with its executors while Spark's jobs of that kind run on both, and waits until the driver has
@@ -164,7 +164,7 @@ class ClusterWorld:
     # What readers see
 
     def read_on(self) -> None:
-        while not self.ending.is_set():
+        while not self.ending.wait(0.01):
             shown = shown_files(self.target)
             if shown is not None and (not self.shown or self.shown[-1] != shown):
                 self.shown.append(shown)
