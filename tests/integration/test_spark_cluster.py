@@ -29,7 +29,7 @@ def world(shared: Shared, tmp_path: Path) -> Iterator[ClusterWorld]:
         yield made
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(700)
 def test_both_workers_read_and_copy_and_one_that_dies_loses_nothing(world: ClusterWorld) -> None:
     """Each kind of work comes alone, and its two tasks last far longer than Spark needs to begin both of them."""
     world.submit(CAPTURE)

@@ -41,7 +41,7 @@ FILES, FILE_BYTES, PARTITIONS = 160, 16 << 10, 1010
 """More files than a driver copies by itself, and more directories than it lists."""
 BUSY, ROUNDS = 24, 1060
 """Tables that change, and how often each goes to another state and back: more than 50,000 events."""
-SECONDS = 120.0
+SECONDS = 180.0
 THROTTLE = 'bandwidth = "1MB"'
 CAPTURE = "capture.py"
 """The job whose Python travels as an archive."""
