@@ -72,7 +72,8 @@ check: lint
 prove: install
 	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) tests/unit/test_mutants.py tests/whole/test_crashes.py \
 	  tests/whole/test_silence.py tests/whole/test_consistency.py tests/integration/test_sandbox.py \
-	  tests/integration/test_clusters.py tests/integration/test_delta_live.py tests/integration/test_lease.py tests/integration/test_kafka_topics.py \
+	  tests/integration/test_clusters.py tests/integration/test_delta_live.py tests/integration/test_lease.py \
+	  tests/integration/test_kafka_topics.py \
 	  --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
 
 # Hive itself dumps and loads.

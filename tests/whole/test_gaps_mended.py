@@ -18,11 +18,10 @@ from calque.model.ledger import NotLiveReason, TableRow, TableState
 from calque.model.names import TableName
 from calque.model.records import DropReview
 from calque.model.requests import Action, Request
-from calque.ports.forwarding import ForwardingCatalog, ForwardingLedger, direct
-from support.faults.defects import Defect
 from support.worlds.gapped import POLICY, add, at_target, counted, create, drop, drops_of, held, world_of
 from support.worlds.histories import differences
 from support.worlds.worlds import Backup, World
+from whole.test_defects import Place, ledger, target_catalog, with_defect
 
 
 def test_a_gap_over_an_idle_warehouse_costs_listings() -> None:
@@ -231,21 +230,18 @@ def test_what_operators_ask_for_leaves_drops_alone_that_wait_for_an_operator() -
 
 
 @pytest.mark.parametrize(
-    ("method", "action"),
-    [("catalog", Action.BOOTSTRAP), ("put_records", Action.BOOTSTRAP), ("put_records", Action.REPAIR)],
+    ("place", "method", "action"),
+    [
+        (target_catalog, "tables", Action.BOOTSTRAP),
+        (ledger, "put_records", Action.BOOTSTRAP),
+        (ledger, "put_records", Action.REPAIR),
+    ],
 )
 def test_what_operators_ask_for_is_done_though_a_server_did_not_answer_when_it_was_taken_up(
-    method: str, action: Action
+    place: Place, method: str, action: Action
 ) -> None:
     world = world_of()
-    defect = Defect("tables" if method == "catalog" else method, Unavailable("No answer", "it is away"))
-    world.side = replace(
-        world.side,
-        catalog=ForwardingCatalog(world.side.catalog, defect if method == "catalog" else direct),
-        ledger=ForwardingLedger(world.ledger, defect if method != "catalog" else direct),
-    )
-    world.replica = world.new_replica()
-    world.open()
+    defect = with_defect(world, place, method, Unavailable("No answer", "it is away"))
     defect.on = True
     with pytest.raises(Unavailable):
         world.replica.take_request(Request("", action, ()))

@@ -97,9 +97,10 @@ class DropGuard:
         if self.is_under_way():
             return []
         names = sorted(name for name in self.postponed_names if self.tables.is_(name, UNREAD))
+        to_read: list[TableName] = []
         if names:
             self.begin_all()
-        to_read = self.begin(names) if names else []
+            to_read = self.begin(names)
         self.postponed_names.clear()
         return to_read
 
