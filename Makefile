@@ -121,6 +121,24 @@ constraints:
 	  .cache/constraints/bin/python -m pip freeze --disable-pip-version-check --exclude-editable; } >constraints.txt
 	rm -rf .cache/constraints
 
+# What the image installs besides calque, with hashes: versions of constraints.txt, of all machines that run Linux.
+LOCK := .cache/lock/bin/uv pip compile --quiet --constraint constraints.txt --generate-hashes --no-header --no-annotate \
+	--python-version 3.11 --python-platform linux
+.PHONY: lock
+lock:
+	rm -rf .cache/lock
+	'$(PYTHON)' -m venv .cache/lock
+	.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.8,<1'
+	$(LOCK) --extra clusters --extra hdfs --extra ssh -o deploy/requirements.txt pyproject.toml
+	$(LOCK) -o deploy/build-requirements.txt deploy/build-requirements.in
+	rm -rf .cache/lock
+
+# Of the published files that the sandbox has fetched. Whoever changes the manifest compares what changes here with what
+# the publishers say.
+.PHONY: checksums
+checksums: .venv/installed
+	$(BIN)/python -m calque.sandbox.checksums
+
 clean:
 	rm -rf site .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

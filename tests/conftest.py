@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 from support.runs.durations import Durations
 from support.runs.seeds import HISTORIES, SEED, seed, settle_seed
 
-EXAMPLES = {"check": 15, "test": 100, "prove": 20_000}
+EXAMPLES = {"check": 15, "test": 80, "prove": 20_000}
 PROVING_HISTORIES = "2000"
 UNDOING_SECONDS = 120
 STEERING = ("CALQUE_FAILPOINT", "CALQUE_SPARK_ARCHIVE", "HIVE_CONF_DIR", "METASTORE_CONF_DIR", "SPARK_HOME")

@@ -5,8 +5,10 @@
     │   ├── Forgotten     the journal had it once
     │   └── StatementSyntaxError                           exit 64
     ├── AccessRefused the same, whatever is asked for      exit 65
+    ├── StateUnusable the same, of calque's own state      exit 65
     ├── Unavailable   retry with back-off                  exit 75
     │   └── Failing       answered, and may concern this call alone
+    ├── StateFolderGone   stop, and start anew             exit 75
     └── Broken        an invariant fell: stop, call a person   exit 70
 
 Every text has three parts: what is wrong, why, what to do. Each part ends with a full stop.
@@ -35,6 +37,10 @@ class Refused(CalqueError):
     exit_code = 65
 
 
+class AlterationRefused(Refused):
+    """A metastore does not let a definition become another one; the other may be one that it takes when it is made."""
+
+
 class AccessRefused(CalqueError):
     """A service answers, and does not let calque in, or is none that calque may trust: a wrong password, a certificate,
     a missing privilege. No `Refused`, as no table is at fault and none is set aside for it; nothing is tried again that
@@ -43,8 +49,26 @@ class AccessRefused(CalqueError):
     exit_code = 65
 
 
+class StateUnusable(CalqueError):
+    """A part of the state folder is damaged, or may not be read or written, and stays so until somebody mends it. No
+    `Refused`: no table is at fault, and none is set aside for it."""
+
+    exit_code = 65
+
+
+class StateFolderGone(CalqueError):
+    """The state folder was there, and is not there any more: nothing that this process holds in it is worth anything.
+    The next process makes another."""
+
+    exit_code = 75
+
+
 class EventsForgotten(Refused):
     """The journal does not have the events any more; who follows it has to begin behind them."""
+
+
+class WrittenElsewhere(Refused):
+    """The target was last written from another state folder: nothing may begin there, whatever it is about."""
 
 
 class StatementSyntaxError(Refused):

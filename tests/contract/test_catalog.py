@@ -17,6 +17,7 @@ import pytest
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.messages import Fault
 from calque.adapters.metastore.world import ProbeResult, listening, probed, server_version
 from calque.engine.target.list_calls import send_list
 from calque.errors import CalqueError, Refused, Unavailable
@@ -35,6 +36,7 @@ from calque.model.hive import (
 from calque.model.names import TableName, partition_name
 from calque.model.policy import Limits, TargetCapabilities
 from calque.ports import Conflict, TableCommit, TooLarge
+from calque.sandbox.writer import HiveClient
 
 if TYPE_CHECKING:
     from calque.sandbox import Metastore
@@ -746,3 +748,20 @@ def test_a_metastore_has_one_id_for_all_who_ask(world: World) -> None:
         other = Client(world.catalog.client.uris.replace("127.0.0.1", "localhost"))
         assert HiveReader(other).identity() == identity
         other.close()
+
+
+def test_a_change_of_column_types_that_servers_refuse_by_default_is_made(world: World) -> None:
+    world.create_database()
+    name = world.created(world.table("narrowed"))
+    table = world.catalog.table(name)
+    assert table
+    assert table.storage
+    narrowed = replace(table, storage=replace(table.storage, columns=(Column("b", "array<string>"),)))
+    if isinstance(world.writer, HiveClient):
+        with pytest.raises(Fault, match="types incompatible with the existing columns"):
+            world.writer.alter_table(name, narrowed)
+    world.catalog.alter_table(name, narrowed)
+    altered = world.catalog.table(name)
+    assert altered
+    assert altered.storage
+    assert [column.name for column in altered.storage.columns or ()] == ["b"]

@@ -189,7 +189,8 @@ def work(world: World, build_partition: Build) -> None:
     sales, archive = world.database(), world.database("archive")
     writer.create_database(Database(sales, "Käufe", None, {"a": "b"}, "owner", 1))
     writer.create_database(Database(archive, None, None, {}, "owner", 1))
-    writer.alter_database(sales, Database(sales, "neu", place_of(writer, sales), {"a": "c"}, "other", 3))
+    for description in ("neu", "neuer"):
+        writer.alter_database(sales, Database(sales, description, place_of(writer, sales), {"a": "c"}, "other", 3))
     plain, external = TableName(sales, "plain"), TableName(sales, "orders")
     orders = world.table("orders", ["day", "region"])
     writer.create_table(world.managed_table("plain"))

@@ -49,6 +49,7 @@ KINDS = {
     "dt": ("date", StatisticsCounts(dates=Moments(Moment(5), Moment(10), 0, 2))),
     "b": ("boolean", StatisticsCounts(booleans=Booleans(1, 2, 3))),
     "f": ("double", StatisticsCounts(doubles=Doubles(-1.5, 2.5, 0, 2))),
+    "n": ("double", StatisticsCounts(doubles=Doubles(-0.0, float("nan"), 0, 2))),
     "bi": ("binary", StatisticsCounts(binaries=Binaries(4, 2.25, 1))),
 }
 """A column of each kind, with its statistics."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -29,7 +27,7 @@ from calque.errors import Refused, Unavailable
 from calque.ports import CopyTask
 from calque.reader.arrow import filesystem_of, path_of
 from calque.sandbox import Hdfs
-from calque.sandbox.processes import KeptProcess
+from support.services.suspension import suspended
 
 SILENT = 1.5
 """Seconds, instead of ten."""
@@ -64,18 +62,6 @@ def storage(hdfs: Hdfs) -> FileStorage:
 
 def of(hdfs: Hdfs) -> hdfs_native.Client:
     return hdfs_native.Client(hdfs.uri)
-
-
-@contextmanager
-def stopped(*processes: KeptProcess) -> Iterator[None]:
-    pids = [process.pid for process in processes]
-    try:
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
 
 
 def task(tmp_path: Path, target: str, size: int = 1000) -> CopyTask:
@@ -157,7 +143,7 @@ def test_a_silent_name_node_is_unavailable_within_seconds_and_no_thread_waits_on
     def threads() -> int:
         return len(list(Path("/proc/self/task").iterdir()))
 
-    with stopped(hdfs.name_node):
+    with suspended(hdfs.name_node.pid):
         ask("read")
         before = threads()
         with ThreadPoolExecutor(len(asked)) as pool:
@@ -175,7 +161,7 @@ def test_silent_data_nodes_are_unavailable_within_seconds(
 ) -> None:
     storage.write(f"{root}/f", b"x")
     began = time.monotonic()
-    with stopped(*hdfs.data_nodes):
+    with suspended(*(node.pid for node in hdfs.data_nodes)):
         with pytest.raises(Unavailable, match=f"Can't read {root}/f now"):
             storage.read(f"{root}/f")
         with pytest.raises(Unavailable, match=f"Can't write {root}/g now"):
@@ -191,7 +177,7 @@ def test_silent_data_nodes_are_unavailable_within_seconds(
 def test_what_one_data_node_does_not_say_the_other_one_does(hdfs: Hdfs, root: str, storage: FileStorage) -> None:
     for number in range(4):
         storage.write(f"{root}/{number}", b"%d" % number)
-    with stopped(hdfs.data_nodes[0]):
+    with suspended(hdfs.data_nodes[0].pid):
         assert [storage.read(f"{root}/{number}") for number in range(4)] == [b"0", b"1", b"2", b"3"]
 
 

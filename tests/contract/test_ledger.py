@@ -57,9 +57,12 @@ from calque.model.records import (
     AnnouncedBridge,
     AnnouncedParts,
     BootstrapBeginning,
+    DefectiveWork,
     DropReview,
     ForgottenSpan,
     GapRecovery,
+    LedgerIdentity,
+    LeftDirectory,
     OriginNames,
     PolicyTerms,
     ReadMode,
@@ -68,6 +71,7 @@ from calque.model.records import (
     RecordKind,
     RetainedReplica,
     ScanProgress,
+    SweepProgress,
     TargetPolicies,
     record_key,
 )
@@ -148,6 +152,10 @@ RECORDS: tuple[Record, ...] = (
     ScanProgress(4),
     AnnouncedBridge(T, 5, 9),
     AnnouncedParts(T, 5, 9),
+    LedgerIdentity("5f", "11", "22", generation=3, writer="w", directories={"9a": ("file:/dr", "s3a://b/dr")}),
+    LeftDirectory("file:/dr/sales.db/t", "0b", 7, "replaced"),
+    SweepProgress(7),
+    DefectiveWork("table sales.orders", 2),
     *(ReadRequest(T, mode, 2, "asked for by repair") for mode in ReadMode),
 )
 """Of each kind at least one."""

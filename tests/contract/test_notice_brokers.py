@@ -26,6 +26,7 @@ from support.services.noticebrokers import (
     received,
     threads_and_sockets,
 )
+from support.services.suspension import suspended
 
 PATIENCE = 60.0
 MANY = 200
@@ -212,6 +213,37 @@ def test_a_restart_in_the_middle_loses_nothing_and_keeps_the_order(
             arrived += subscription.receive(1.0)
         publishing.result()
     subscription.close()
+
+
+def test_kafka_tells_who_else_may_write_to_a_topic(services: Mapping[str, Service], topic: str) -> None:
+    kafka = services["kafka"]
+    assert isinstance(kafka, KafkaService)
+    broker = kafka.connect()
+    broker.publish(numbered(topic, range(1)))
+    kafka.let_write("ann", topic)
+    deadline = time.monotonic() + PATIENCE
+    while "User:ann" not in kafka.others_who_write(topic):
+        assert time.monotonic() < deadline
+    broker.close()
+
+
+def test_what_a_broker_took_without_an_answer_arrives_once(services: Mapping[str, Service], topic: str) -> None:
+    """A broker on a loaded machine: it stands still for longer than is waited for, and goes on with all that it was
+    sent. Whoever sends the same again through the same object, and more, sends nothing twice."""
+    kafka = services["kafka"]
+    assert isinstance(kafka, KafkaService)
+    broker = kafka.connect_impatient(1.0)
+    subscription = broker.subscribe([topic])
+    published(broker, numbered(topic, range(10)))
+    assert len(received(subscription, 10)) == 10
+    with suspended(kafka.server.pid), pytest.raises(Unavailable):
+        broker.publish(numbered(topic, range(10, 60)))
+    published(broker, numbered(topic, range(10, 80)))
+    published(broker, numbered(topic, range(80, 90)))
+    assert by_key(received(subscription, 80)) == by_key(numbered(topic, range(10, 90)))
+    assert not subscription.receive(1.0)
+    subscription.close()
+    broker.close()
 
 
 def test_threads_and_sockets_do_not_grow_with_the_topics(service: Service, topic: str) -> None:

@@ -108,6 +108,25 @@ def test_pins_go_when_every_target_shows_their_event_or_the_limits_are_reached(c
     assert release(case.pins, [ledger_at(5)], Limits(10**9, 10.0), since + 11 * 10**9) == [7, 8]
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_what_a_symbolic_link_leads_to_is_not_kept(tmp_path: Path, links: bool) -> None:
+    """A copy of a kept file would have rights for others that the file at the link's end does not give."""
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "f").write_bytes(b"x")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "d").symlink_to(tmp_path / "far")
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "f").symlink_to(tmp_path / "far" / "f")
+    (tmp_path / "linked").symlink_to(tmp_path / "far")
+    storage = FileStorage()
+    pins = StoredPins(storage, f"file:{tmp_path}/pins", links=links)
+    kept = {}
+    for name in ("t", "u", "linked"):
+        location = f"file:{tmp_path}/{name}"
+        kept[name] = pins.keep(7, location, storage.list([location])[location])
+    assert kept == {"t": False, "u": False, "linked": True}
+
+
 def test_a_link_shares_what_is_written_in_place_and_size_and_time_tell(tmp_path: Path) -> None:
     storage = FileStorage()
     pins = StoredPins(storage, f"file:{tmp_path}/pins", links=True)

@@ -602,6 +602,37 @@ def test_a_whole_file_system_is_never_removed(world: World, location: str) -> No
         world.storage.remove([location])
 
 
+def test_of_several_that_create_a_file_one_does_and_the_others_are_told(world: World) -> None:
+    path = world.path("new/deep/_calque_claim.1")
+    contents = [f"writer {number}".encode() for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        created = list(pool.map(lambda content: world.storage.create({path: content}), contents))
+    winners = [content for content, paths in zip(contents, created, strict=True) if path in paths]
+    assert len(winners) == 1
+    assert world.storage.read(path) == winners[0]
+    assert world.storage.children(world.path("new/deep")) == ["_calque_claim.1"]
+
+
+def test_of_many_files_those_are_created_that_are_not_there(world: World) -> None:
+    paths = [world.path(f"d{number}/f") for number in range(20)]
+    assert world.storage.create(dict.fromkeys(paths[:5], b"old")) == frozenset(paths[:5])
+    assert world.storage.create(dict.fromkeys(paths, b"new")) == frozenset(paths[5:])
+    assert [world.storage.read(path) for path in paths] == [b"old"] * 5 + [b"new"] * 15
+
+
+def test_a_directory_that_is_set_aside_is_at_one_of_two_places_whole(world: World) -> None:
+    files = {"f": b"1", "p=1/g": b"22", "_calque_claim.1": b"claim"}
+    for name, content in files.items():
+        world.storage.write(world.path("t", name), content)
+    there, aside = world.path("t"), world.path("_calque_removed.1")
+    now = world.storage.set_aside(there, aside)
+    assert now in (there, aside)
+    assert {name: world.storage.read(join(now, name)) for name in files} == files
+    other = there if now == aside else aside
+    assert not world.storage.exists(other)
+    assert world.storage.set_aside(world.path("none"), world.path("_calque_removed.2")) == world.path("none")
+
+
 def test_a_directory_says_when_something_in_it_last_changed(world: World) -> None:
     world.writer.write(world.path("t", "a"), b"1")
     world.writer.write(world.path("t", "d", "b"), b"1")

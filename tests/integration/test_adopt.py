@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from calque.config import load
-from calque.core.image import EVENT, INCARNATION, SOURCE, moved
+from calque.core.image import EVENT, INCARNATION, SOURCE
 from calque.core.layout import place
+from calque.core.pointers import moved
 from calque.demo.source import Source
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.ledger import TableState

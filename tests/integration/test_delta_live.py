@@ -33,7 +33,7 @@ from support.sources.rowers import Rows, RowWriter
 from support.worlds.worlds import ABSENT
 
 PROVING = HISTORIES in os.environ
-OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "3000" if PROVING else "400"))
+OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "3000" if PROVING else "200"))
 CHANGES = 15 if PROVING else 5
 """Of what each reader saw, at least."""
 BEFORE = 30

@@ -204,6 +204,47 @@ def test_a_table_that_is_converted_becomes_a_delta_table(rig: Rig) -> None:
     rig.same("pq")
 
 
+def test_tables_that_spark_alone_can_read_lie_where_spark_looks(rig: Rig) -> None:
+    """Spark writes a placeholder for their location, and their place into the SerDe's `path`. Its INSERT INTO tables
+    without partitions raises no event."""
+    outside, client = rig.deployment.root / "outside", rig.deployment.source.client
+
+    def insert(table: str, row: str) -> None:
+        rig.source.sql(f"INSERT INTO {D}.{table} VALUES {row}")
+        found = client.catalog.table(TableName(D, table))
+        assert found is not None
+        client.insert(TableName(D, table), [f"{location_of(found)}/_SUCCESS"])
+
+    rig.source.sql(f"CREATE TABLE {D}.js (id INT) USING json LOCATION 'file:{outside}/js'")
+    insert("js", "(1)")
+    rig.source.sql(f"CREATE TABLE {D}.cs (id INT, p STRING) USING csv PARTITIONED BY (p) LOCATION 'file:{outside}/cs'")
+    rig.source.sql(f"INSERT INTO {D}.cs VALUES (1, 'a'), (2, 'b')")
+    rig.source.sql(f"CREATE TABLE {D}.ms (id INT) USING json")
+    insert("ms", "(7)")
+    found = client.catalog.table(TableName(D, "js"))
+    assert found is not None
+    assert found.storage is not None
+    assert (found.storage.location or "").endswith("-__PLACEHOLDER__")
+    rig.settle()
+    for table in ("js", "cs", "ms"):
+        rig.same(table)
+    insert("js", "(2)")
+    rig.source.sql(f"ALTER TABLE {D}.js RENAME TO {D}.js2")
+    rig.source.sql(f"ALTER TABLE {D}.ms RENAME TO {D}.ms2")
+    rig.settle()
+    for table in ("js2", "ms2"):
+        rig.same(table)
+    rig.source.sql(f"ALTER TABLE {D}.js2 SET LOCATION 'file:{outside}/other'")
+    insert("js2", "(3)")
+    rig.settle()
+    # A session keeps the files that it saw of such a table.
+    rig.target.sql(f"REFRESH TABLE {D}.js2")
+    rig.same("js2")
+    assert rig.source.sql(f"SELECT * FROM {D}.js2") == [[3]]
+    verified = rig.deployment.calque("verify", "--data", "checksum", "--json")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
 def test_a_shallow_clone_is_set_aside_with_its_reason(rig: Rig) -> None:
     rig.source.sql(f"CREATE TABLE {D}.sc SHALLOW CLONE {D}.t")
     wait_until(lambda: f"{D}.sc" in rig.quarantined())

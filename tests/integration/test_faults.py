@@ -295,7 +295,7 @@ def test_wrong_keys_are_told_of_and_cost_nothing_but_their_target_s_time(
     faulty.secret = "S3_WRONG"
     faulty.reload(system[1]["source"])
     faulty.change()
-    faulty.wait_until(lambda: "Not permitted to write anything below s3a://" in faulty.told(DR))
+    faulty.wait_until(lambda: "Not permitted to list s3a://" in faulty.told(DR))
     assert "Give the user that runs calque the right to it" in faulty.told(DR)
     faulty.goes_on("near")
     assert not faulty.told(NEAR)

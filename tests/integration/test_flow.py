@@ -8,17 +8,20 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from calque.adapters.metastore.catalog import HiveCatalog
+from calque.adapters.metastore.messages import ALTER_TABLE, Context
 from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
-from calque.model.hive import Column, SerDe, Storage, Table
-from calque.model.names import TableName
+from calque.model.hive import Column, Function, Partition, SerDe, Storage, Table
+from calque.model.names import DEFAULT_PARTITION, TableName, table_name
 from calque.model.policy import TargetCapabilities
+from calque.ports.services import COLUMN_CHANGES
 from calque.sandbox import Metastore, MetastoreSettings
-from support.services.deployments import NUMBERS, Deployment
+from support.services.deployments import NUMBERS, Deployment, Target
 from support.services.servers import Shared
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
@@ -69,7 +72,6 @@ def test_readers_see_only_states_of_the_source_while_calque_is_killed_and_its_ch
     deployment.write(10, pause=0.03)
     deployment.settle()
     deployment.check_equal()
-    assert f"{checkpoints / 'capture'}, is made anew" in deployment.log.read_text()
     until = time.monotonic() + 60
     while min(target.proof.observations for target in deployment.targets) <= 60:
         assert time.monotonic() < until
@@ -90,14 +92,57 @@ def test_a_hive_4_with_its_stock_settings_is_replicated_to_another(deploy: Deplo
     assert json.loads(found.stdout)["targets"]["four"]["position"] == deployment.source.current()
     deployment.check_equal()
     written = [with_facets(deployment, name) for name in ("first", "second")]
-    assert deployment.calque("run", "--until", "head").returncode == 0
+    deployment.start()
+    deployment.settle()
     target = deployment.targets[0]
+    described_without_an_event(deployment, target)
+    change_columns_as_no_default_permits(deployment)
+    assert deployment.end(signal.SIGTERM) == 0
     for name in written:
         at = target.admission.name_at_target(name)
         assert [row.name for row in target.catalog.constraints(at)] == [f"pk_{name.table}"]
         assert target.catalog.table_statistics(at, ["x"]) == {"x": COUNTED}
     verified = deployment.calque("verify")
     assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def described_without_an_event(deployment: Deployment, target: Target) -> None:
+    source, name = HiveCatalog(deployment.source.client.client, TargetCapabilities()), deployment.databases[0]
+    database, head = source.database(name), deployment.source.current()
+    assert database is not None
+    source.alter_database(name, replace(database, description="without an event"))
+    assert deployment.source.current() == head
+    at_target, deadline = target.admission.name_at_target(table_name(name)).database, time.monotonic() + 60
+    while (shown := target.catalog.database(at_target)) is None or shown.description != "without an event":
+        assert time.monotonic() < deadline, f"{shown}\n{deployment.tail()}"
+        time.sleep(0.1)
+
+
+def change_columns_as_no_default_permits(deployment: Deployment) -> None:
+    """At the source, whose connection permits it: the first column goes, then the type of another narrows. The target,
+    which has the default, comes to both without anybody's help."""
+    source, target, name = deployment.source.client, deployment.targets[0], TableName(deployment.databases[0], "wide")
+    table = plain(deployment, name.table)
+    assert table.storage
+    columns = (Column("a", "int"), Column("b", "bigint"), Column("c", "string"))
+    source.create_table(replace(table, storage=replace(table.storage, columns=columns)))
+    for following in (columns, columns[1:], (Column("b", "int"), columns[2])):
+        table = deployment.source.the_table(name).table
+        assert table.storage
+        if following != table.storage.columns:
+            changed = replace(table, storage=replace(table.storage, columns=following))
+            source.client.call(ALTER_TABLE, *name, changed, Context(), setting=(COLUMN_CHANGES, "false"))
+        deployment.wait_for(lambda status: status["position"] == source.current())
+        at_target = target.admission.name_at_target(name)
+        deadline = time.monotonic() + 60
+        while (shown := columns_of(target.catalog.table(at_target))) != following:
+            assert time.monotonic() < deadline, f"{shown}\n{status_of(deployment)}\n{deployment.tail()}"
+            time.sleep(0.1)
+    assert str(name) not in {row["table"] for row in status_of(deployment)["quarantined"]}
+
+
+def columns_of(table: Table | None) -> tuple[Column, ...] | None:
+    return table.storage.columns if table is not None and table.storage is not None else None
 
 
 COUNTED = ColumnStatistics("x", "int", StatisticsCounts(longs=Longs(1, 9, 2, 3)))
@@ -111,6 +156,37 @@ def with_facets(deployment: Deployment, name: str) -> TableName:
     source.add_constraints([PrimaryKey(*table, "x", 1, f"pk_{name}", False, False, True)])
     source.put_statistics(table, {"": {"x": COUNTED}})
     return table
+
+
+def test_names_with_capitals_are_those_that_the_server_keeps(deploy: Deploy) -> None:
+    deployment = deploy("source-3", {"dr": "target-4"}, seed=4)
+    writer, database = deployment.source.client, deployment.databases[0]
+    while database not in deployment.source.databases():
+        deployment.writer.create_database()
+    assert deployment.calque("run", "--until", "head").returncode == 0
+    written, kept = TableName(database.upper(), "Spelled"), TableName(database, "spelled")
+    table = replace(plain(deployment, "Spelled"), database=database.upper())
+    assert table.storage
+    storage = replace(table.storage, columns=(Column("Amount", "int"),))
+    writer.create_table(replace(table, storage=storage, partition_keys=(Column("Dt", "string"),)))
+    values = ("1", "")
+    added = [replace(storage, location=f"{storage.location}/{number}") for number, _ in enumerate(values)]
+    writer.add_partitions(
+        written, [Partition((value,), *written, storage=one) for value, one in zip(values, added, strict=True)]
+    )
+    writer.create_function(Function("RaTe", database.upper(), "org.example.Rate", "me", 1, None, 1, ()))
+    assert deployment.calque("run", "--until", "head").returncode == 0
+    names = ["dt=1", f"dt={DEFAULT_PARTITION}"]
+    at_target = deployment.targets[0].catalog
+    assert sorted(at_target.partition_names(kept)) == names
+    assert [part.values for part in at_target.partitions(kept, names).values()] == [("1",), ("",)]
+    assert list(at_target.functions(database)) == ["rate"]
+    verified = deployment.calque("verify")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    writer.drop_partitions(kept, names[1:])
+    writer.alter_table(written, replace(deployment.source.the_table(kept).table, name="SPELLED_2"))
+    assert deployment.calque("run", "--until", "head").returncode == 0
+    assert list(at_target.partition_names(TableName(database, "spelled_2"))) == names[:1]
 
 
 def acid(deployment: Deployment) -> Table:
@@ -171,6 +247,7 @@ def test_what_goes_wrong_with_one_table_costs_that_table_alone(
         assert deployment.calque("quarantine", "release", "--tables", f"{database}.taken").returncode == 0
         deployment.wait_for(lambda status: f"{database}.taken" not in {row["table"] for row in status["quarantined"]})
         deployment.wait_for(lambda _: target.catalog.table(TableName(database, "taken")) is not None)
+        change_columns_as_no_default_permits(deployment)
     finally:
         deployment.close()
 

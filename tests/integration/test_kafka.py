@@ -1,8 +1,10 @@
-"""A real deployment whose journal is on Kafka: capture and the broker die, and all is equal in the end."""
+"""A real deployment whose journal is on Kafka: capture and the broker die, the state folder is put back as it was
+earlier, and all is equal in the end."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +22,9 @@ from calque.sandbox import Broker, Metastore
 from support.services.deployments import NUMBERS, Deployment
 
 TOPIC = "hq.events"
+FOLDERS = ("state", "checkpoints")
+SCRATCH = shutil.ignore_patterns("spark")
+"""Spark's Java process may still clear its scratch files away."""
 JOB = Path(__file__).parents[2] / "jobs" / "replicate.py"
 
 
@@ -53,6 +58,8 @@ def test_a_busy_run_survives_deaths_of_capture_and_of_the_broker(broker: Broker,
     while deployment.process.poll() is None:
         deployment.write(1, pause=0.1)
     assert deployment.process.wait(60) == -signal.SIGKILL, deployment.tail()
+    for folder in FOLDERS:
+        shutil.copytree(deployment.root / folder, deployment.root / "copies" / folder, ignore=SCRATCH)
     deployment.start()
     writing = threading.Thread(target=deployment.write, args=(40, 0.1))
     writing.start()
@@ -69,6 +76,15 @@ def test_a_busy_run_survives_deaths_of_capture_and_of_the_broker(broker: Broker,
     assert last == deployment.source.current()
     assert [entry.event_id for entry in journal.entries(Span(oldest - 1, last))] == list(range(oldest, last + 1))
     other_hub(deployment)
+    assert deployment.end(signal.SIGTERM) == 0, deployment.tail()
+    # An older copy of the folder beside a topic and a target that are ahead of it
+    for folder in FOLDERS:
+        shutil.rmtree(deployment.root / folder)
+        (deployment.root / "copies" / folder).rename(deployment.root / folder)
+    deployment.start()
+    deployment.write(5)
+    deployment.settle()
+    deployment.check_equal()
     assert deployment.end(signal.SIGTERM) == 0, deployment.tail()
     verified = deployment.calque("verify", "--data", "checksum")
     assert verified.returncode == 0, verified.stdout + verified.stderr

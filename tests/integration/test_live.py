@@ -14,7 +14,7 @@ from support.runs.seeds import seed
 from support.services.live import deployed, live
 from support.services.servers import Shared
 
-OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "3000"))
+OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "1200"))
 """Of each source."""
 SEED = seed()
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
+from copy import copy
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
@@ -97,6 +99,16 @@ class Loading:
     def status(self) -> Any:
         return self.rows(f"REPL STATUS {self.database}")
 
+    def under(self, suffix: str) -> Loading:
+        """The same target, dumps and state folder, with another name at the target."""
+        other = copy(self)
+        other.database = f"{self.database}_{suffix}"
+        return other
+
+    def tables(self) -> Mapping[str, object]:
+        """What is shown, but for the view, of which the text has the name of the database."""
+        return {name: shown for name, shown in self.shown().items() if name != "v_plain"}
+
     def shown(self) -> Mapping[str, object]:
         """Of each table its columns (of a view its text) and the names of its files, by partition."""
         shown: dict[str, object] = {}
@@ -170,7 +182,7 @@ def test_what_hive_dumped_is_loaded_and_loading_it_again_changes_nothing(loading
     shown = dict(loading.shown())
     assert shown.pop("v_plain") == f"SELECT `plain`.`id` {view}"
     assert shown == AT_90
-    epochs = Wiring(load(loading.config)).target("dr").ledger_of_load("src").epochs()
+    epochs = Wiring(load(loading.config)).target("dr").ledger_of_load(loading.database, "hq").epochs()
     assert [(epoch.event_id, epoch.bridges) for epoch in epochs] == [(22, ()), (90, ())]
     assert (loading.root / "fs" / "repl" / INCREMENT / "hive" / "_finished_load").exists()
 
@@ -181,6 +193,77 @@ def test_what_hive_dumped_is_loaded_and_loading_it_again_changes_nothing(loading
     assert changes_of(loading) == changes
 
 
+def test_one_dump_is_loaded_under_several_names_and_as_of_two_sources_each_a_stream_of_its_own(
+    shared: Shared, tmp_path: Path
+) -> None:
+    """The first two as of `[source]`; the third as of another source, from a copy of the dumps."""
+    loading = Loading(tmp_path, shared("target-3")["target-3"], next(NUMBERS))
+    first, second, other = (loading.under(suffix) for suffix in ("First", "second", "other"))
+    other.dumps = unpack_recorded(tmp_path / "elsewhere")
+
+    def load(stream: Loading, dump: str) -> None:
+        options = " WITH ('calque.repl.source' = 'far')" if stream is other else ""
+        assert stream.rows(f"REPL LOAD {stream.database} FROM '{stream.dumps}/{dump}'{options}") == []
+
+    load(first, BOOTSTRAP)
+    load(second, BOOTSTRAP)
+    load(other, BOOTSTRAP)
+    streams = (first, second, other)
+    assert [stream.status() for stream in streams] == [[[22]]] * 3
+    load(second, INCREMENT)
+    assert [stream.status() for stream in streams] == [[[22]], [[90]], [[22]]]
+    assert [stream.tables() for stream in streams] == [AT_22, AT_90, AT_22]
+    load(other, INCREMENT)
+    load(first, INCREMENT)
+    load(second, BOOTSTRAP)
+    assert [stream.status() for stream in streams] == [[[90]]] * 3
+    assert [stream.tables() for stream in streams] == [AT_90] * 3
+    taken = first.sql(f"REPL LOAD {second.database} FROM '{other.dumps}/{INCREMENT}' WITH ('calque.repl.source'='far')")
+    assert taken.returncode == 65
+    assert "is the replica of hq:src" in taken.stderr
+
+
+def test_loads_go_on_from_what_an_earlier_version_recorded_by_the_name_in_the_dump(
+    shared: Shared, tmp_path: Path
+) -> None:
+    loading = Loading(tmp_path, shared("target-3")["target-3"], next(NUMBERS))
+    loading.load(BOOTSTRAP)
+    loads = tmp_path / "state" / "loads" / "dr"
+    (loads / loading.database / "from" / "hq").rename(loads / "src")
+    shutil.rmtree(loads / loading.database)
+    named = loading.under("named")
+    named.load(BOOTSTRAP)
+    loading.load(INCREMENT)
+    assert (named.status(), loading.status()) == ([[22]], [[90]])
+    assert (named.tables(), loading.tables()) == (AT_22, AT_90)
+
+
+def test_what_somebody_dropped_is_loaded_again_and_an_increment_on_nothing_is_refused(
+    shared: Shared, tmp_path: Path
+) -> None:
+    loading = Loading(tmp_path, shared("target-3")["target-3"], next(NUMBERS))
+    client = HiveClient(loading.metastore.uri)
+    loading.load(BOOTSTRAP)
+    client.drop_table(TableName(loading.database, "plain"))
+    loading.load(BOOTSTRAP)
+    assert loading.tables() == AT_22
+    for table in loading.reader.tables(loading.database):
+        client.drop_table(TableName(loading.database, table))
+    for function in loading.reader.functions(loading.database):
+        client.drop_function(TableName(loading.database, function))
+    client.drop_database(loading.database)
+    refused = loading.sql(f"REPL LOAD {loading.database} FROM '{loading.dumps}/{INCREMENT}'")
+    assert refused.returncode == 65
+    assert "is gone" in refused.stderr
+    loading.load(BOOTSTRAP)
+    assert (loading.status(), loading.tables()) == ([[22]], AT_22)
+    older = loading.sql(f"REPL LOAD {loading.database} FROM '{loading.dumps}/{INCREMENT}'")
+    assert older.returncode == 0
+    nothing = loading.sql(f"REPL LOAD {loading.database} FROM '{loading.dumps}/{BOOTSTRAP}'")
+    assert nothing.returncode == 0
+    assert "shows event 90" in nothing.stderr
+
+
 def changes_of(loading: Loading) -> list[int]:
     """Events at the target on the database."""
     client = HiveClient(loading.metastore.uri)
@@ -188,6 +271,21 @@ def changes_of(loading: Loading) -> list[int]:
         return [event.event_id for event in client.events() if event.database == loading.database]
     finally:
         client.close()
+
+
+def test_resources_of_functions_go_where_the_statement_says(shared: Shared, tmp_path: Path) -> None:
+    loading = Loading(tmp_path, shared("target-3")["target-3"], next(NUMBERS))
+    root = f"file:{tmp_path}/functions"
+    options = f"WITH ('hive.repl.replica.functions.root.dir' = '{root}')"
+    assert loading.rows(f"REPL LOAD {loading.database} FROM '{loading.dumps}/{BOOTSTRAP}' {options}") == []
+    functions = [loading.reader.function(TableName(loading.database, name)) for name in functions_of(loading)]
+    uris = [resource.uri for function in functions if function for resource in function.resources or ()]
+    assert uris
+    assert all(str(uri).startswith(root) and FileStorage().read(str(uri)) == b"a jar" for uri in uris)
+
+
+def functions_of(loading: Loading) -> list[str]:
+    return list(loading.reader.functions(loading.database))
 
 
 def test_what_does_not_fit_is_refused_with_a_reason(loading: Loading) -> None:
@@ -351,6 +449,60 @@ def test_another_policy_at_the_event_that_is_shown_brings_and_takes_tables(share
     assert [tables for _, tables in shown] == [["days"], ["days", "hours"], ["days", "hours"], ["days"]]
     assert len({last for last, _ in shown}) == 1
     assert site.shown() == {"day=1": b"of day 1"}
+    site.sql(f"REPL LOAD {days} INTO {site.database}_dr")
+    assert main(["sql", "-c", str(site.config), f"REPL LOAD {site.database}.['hours'] INTO {site.database}_dr"]) == 65
+
+
+def test_views_of_spark_are_loaded_under_another_name(shared: Shared, tmp_path: Path) -> None:
+    servers = shared("source-3", "target-3")
+    site = Followed(tmp_path, servers["source-3"], servers["target-3"], f"viewed_{next(NUMBERS)}")
+    current = {
+        "view.default.database": site.database,
+        "view.catalogAndNamespace.numParts": "2",
+        "view.catalogAndNamespace.part.0": "spark_catalog",
+        "view.catalogAndNamespace.part.1": site.database,
+    }
+    text = "SELECT x FROM days"
+    view = Table("seen", site.database, "me", storage=TEXT, parameters=current, type="VIRTUAL_VIEW")
+    site.client.create_table(replace(view, view_original_text=text, view_expanded_text=text))
+    ((directory, _),) = site.sql(f"REPL DUMP {site.database}")
+    for local in (f"{site.database}_dr", f"{site.database}_copy"):
+        site.sql(f"REPL LOAD {local} FROM '{directory}'")
+        shown = site.reader.table(TableName(local, "seen"))
+        assert shown is not None
+        assert shown.view_expanded_text == text
+        expected = {key: local if value == site.database else value for key, value in current.items()}
+        assert {key: (shown.parameters or {}).get(key) for key in current} == expected
+
+
+def test_external_tables_need_a_base_directory_and_are_where_it_says(
+    shared: Shared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = shared("source-3", "target-3")
+    site = Followed(tmp_path, servers["source-3"], servers["target-3"], f"external_{next(NUMBERS)}")
+    outside = f"file:{tmp_path}/outside/far"
+    site.client.create_table(
+        Table(
+            "far",
+            site.database,
+            "me",
+            storage=replace(TEXT, location=outside),
+            parameters={"EXTERNAL": "TRUE"},
+            type="EXTERNAL_TABLE",
+        )
+    )
+    FileStorage().write(f"{outside}/000000_0", b"far")
+    ((directory, _),) = site.sql(f"REPL DUMP {site.database}")
+    load = f"REPL LOAD {site.database}_dr FROM '{directory}'"
+    assert main(["sql", "-c", str(site.config), load]) == 65
+    assert "has external tables, and nothing says where they go" in capsys.readouterr().err
+    assert f"{site.database}_dr" not in site.reader.databases()
+    base = f"file:{tmp_path}/base"
+    site.sql(f"{load} WITH ('hive.repl.replica.external.table.base.dir' = '{base}')")
+    table = site.reader.table(TableName(f"{site.database}_dr", "far"))
+    assert table is not None
+    assert location_of(table) == f"{base}{tmp_path}/outside/far"
+    assert FileStorage().read(f"{location_of(table)}/000000_0") == b"far"
 
 
 @pytest.mark.parametrize(("source", "target"), [("source-3", "target-4"), ("source-4", "target-3")])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import random
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
 from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.notice_topics import MissingTopics
@@ -29,6 +27,7 @@ from calque.sandbox import Broker, Cluster
 from calque.sandbox.activemq import USER, ActiveMQ, ActiveMQSettings
 from support.services.authority import Authority
 from support.services.noticebrokers import by_key, numbered, published, received
+from support.services.suspension import suspended
 
 PATIENCE = 90.0
 
@@ -72,16 +71,6 @@ def address_of(*hosts: str, password: FileSecret, tls: Tls | None = None) -> Sto
     return StompAddress(pairs, USER, password, tls, "[notices.bus]")
 
 
-@contextmanager
-def stalled(pid: int) -> Iterator[None]:
-    """The process does nothing, and its connections stay."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def everything(subscription: Subscription, messages: list[Message], first: Sequence[Message] = ()) -> None:
     """All of them come behind the first ones, those of each topic and key in order, maybe some twice."""
     arrived = list(first)
@@ -95,7 +84,7 @@ def goes_through_silence(broker: NoticeBroker, pid: int, topic: str) -> None:
     """A broker that is silent is unavailable, and nothing is lost when it is there again."""
     subscription = broker.subscribe([topic])
     broker.publish(numbered(topic, range(10)))
-    with stalled(pid):
+    with suspended(pid):
         with pytest.raises(Unavailable, match="tried again"):
             broker.publish(numbered(topic, range(10, 20)))
         first = list(subscription.receive(0.5))
@@ -136,6 +125,41 @@ def test_a_topic_is_made_with_the_partitions_and_settings_that_are_given(kafka: 
     broker.close()
 
 
+def limit_messages(kafka: Broker, topic: str, size: int) -> None:
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(60)
+
+
+def test_what_arrived_of_a_refused_call_is_not_sent_again(kafka: Broker, topic: str) -> None:
+    """One topic of two takes no more messages of that size: nobody looked at that before."""
+    other = f"{topic}.other"
+    broker = KafkaNoticeBroker(Connection(kafka.address))
+    subscription = broker.subscribe([topic, other])
+    first = [*numbered(topic, range(5)), *numbered(other, range(5))]
+    broker.publish(first)
+    limit_messages(kafka, other, 500)
+    large = Message(other, "key", b'{"n": 5, "text": "' + random.Random(1).randbytes(3_000).hex().encode() + b'"}')
+    batch = [*numbered(topic, range(5, 10)), large]
+    for _ in range(2):
+        with pytest.raises(Refused):
+            broker.publish(batch)
+    limit_messages(kafka, other, 1_000_000)
+    published(broker, batch)
+    last = [*numbered(topic, range(10, 11)), *numbered(other, range(6, 7))]
+    broker.publish(last)
+    arrived: list[Message] = []
+    deadline = time.monotonic() + PATIENCE
+    while not {message.body for message in last} <= {message.body for message in arrived}:
+        assert time.monotonic() < deadline
+        arrived += subscription.receive(1.0)
+    assert sorted(message.body for message in arrived) == sorted(message.body for message in (*first, *batch, *last))
+    for used in (subscription, broker):
+        used.close()
+
+
 def test_while_leaders_change_everything_arrives_in_order(tmp_path: Path, topic: str) -> None:
     with Cluster.start(tmp_path) as cluster:
         broker = KafkaNoticeBroker(Connection(cluster.address), MissingTopics(partitions=4))
@@ -161,9 +185,9 @@ def test_an_activemq_broker_that_falls_silent_is_unavailable_and_nothing_is_lost
 ) -> None:
     broker = StompNoticeBroker(address, silence=2.0)
     goes_through_silence(broker, activemq.pid, topic)
-    with stalled(activemq.pid), pytest.raises(Unavailable):
+    with suspended(activemq.pid), pytest.raises(Unavailable):
         broker.subscribe([topic])
-    with stalled(activemq.pid), pytest.raises(Unavailable):
+    with suspended(activemq.pid), pytest.raises(Unavailable):
         StompNoticeBroker(address, silence=2.0).publish(numbered(topic, range(3)))
     broker.close()
 

@@ -182,7 +182,7 @@ def test_inserts_overwrites_appends_and_drops_reach_an_object_store_and_are_swep
     assert equal() == third
     assert objects(deployment) == before
     # The first sweep may only take notes, and replaced directories stay for a second.
-    assert any("directory" in swept(deployment) for _ in range(5))
+    assert any("replaced" in swept(deployment) for _ in range(5))
     assert {path for path, _ in objects(deployment)} < third
     deployment.check_equal()
 
@@ -198,7 +198,7 @@ def objects(deployment: InObjects) -> list[tuple[str, int]]:
 def swept(deployment: InObjects) -> set[str]:
     done = deployment.calque("sweep", "--json")
     assert done.returncode == 0, done.stderr
-    return {item["what"] for item in json.loads(done.stdout)["targets"]["dr"]["removed"]}
+    return {item["reason"] for item in json.loads(done.stdout)["removed"]}
 
 
 def files_below(root: Path) -> Iterator[Path]:

@@ -195,7 +195,7 @@ def test_a_process_that_copies_a_large_file_ends_in_time_and_the_next_one_has_it
 
     def copy() -> None:
         deployment.start()
-        deployment.wait_for(lambda status: status["state"] == "bootstrapping" and is_copying(status))
+        deployment.wait_for(lambda status: status["state"] == "bootstrapping" and is_copying(status), 180)
 
     copy()
     began = time.monotonic()

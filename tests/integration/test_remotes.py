@@ -129,7 +129,7 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
         # Gone, back, renamed
         there.drop("rm1_shop.staff")
         linked.wait_until(lambda: linked.state("rm1_local.staff") == "gone")
-        assert "staff" not in here.tables("rm1_all")
+        linked.wait_until(lambda: "staff" not in here.tables("rm1_all"))
         assert "_calque_links" in here.location("rm1_local.staff")
         there.table("rm1_shop.staff", "a", columns=("y", "z"))
         linked.wait_live("rm1_local.staff", "rm1_all.staff")
@@ -160,10 +160,22 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
         assert there.has_file("rm1_shop.orders", value)
 
 
-def test_links_of_engines_need_leave_and_hostile_ones_are_not_connected_to(shared: Shared, tmp_path: Path) -> None:
+def test_links_of_engines_need_leave_and_hostile_ones_are_not_connected_to(
+    shared: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     servers = shared("source-3", "target-4")
     local, remote = servers["target-4"].uri, servers["source-3"].uri
-    linked = Linked(tmp_path, local, remote, allow=f'"{remote}", "thrift://*:*"')
+    curious = socket.create_server(("127.0.0.1", 0))
+    curious.setblocking(False)
+    allowed = f"thrift://127.0.0.1:{curious.getsockname()[1]}"
+    linked = Linked(tmp_path, local, remote, allow=f'"{remote}", "{allowed}", "thrift://*:*"')
+    monkeypatch.setenv("FINANCE", "s3cret")
+    login = 'user = "ann"\nauth = "plain"\npassword_env = "FINANCE"\n'
+    linked.config.write_text(
+        f"{linked.config.read_text()}[remotes.credentials.finance]\n{login}"
+        f'[remotes.credentials.everywhere]\nendpoints = ["{allowed}"]\n{login}'
+        f'[remotes.credentials.lent]\nendpoints = ["{remote}"]\n'
+    )
     here, there = linked.here, linked.there
     there.database("rm2_shop")
     there.table("rm2_shop.orders", "1", colour="red")
@@ -182,13 +194,18 @@ def test_links_of_engines_need_leave_and_hostile_ones_are_not_connected_to(share
         here.bare("rm2_local.login", {**to, "calque.remote.credentials": "far"})
         here.bare("rm2_local.secret", {**to, "ssh.password": "x"})
         here.bare("rm2_local.stranger", to, owner="eve")
+        here.bare("rm2_local.nobody", to, owner="")
+        for name in ("finance", "everywhere"):
+            uris = {"hive.metastore.uris": allowed, "calque.remote.credentials": name}
+            here.bare(f"rm2_local.{name}", {**to, **uris})
+        here.bare("rm2_local.lent", {**to, "calque.remote.credentials": "lent"})
         here.table("rm2_local.full", **to)
         here.table("rm2_local.parted", "1", **to)
         here.bare("rm2_local.fine", to)
-        bad = [name for name in here.tables("rm2_local") if name != "fine"]
+        bad = [name for name in here.tables("rm2_local") if name not in ("fine", "lent")]
         try:
             linked.start()
-            linked.wait_live("rm2_local.fine")
+            linked.wait_live("rm2_local.fine", "rm2_local.lent")
             assert here.parts("rm2_local.fine") == ["p=1"]
             rows = linked.rows()
             assert {name: rows[f"rm2_local.{name}"]["state"] for name in bad} == dict.fromkeys(bad, "set_aside")
@@ -197,6 +214,11 @@ def test_links_of_engines_need_leave_and_hostile_ones_are_not_connected_to(share
             assert "no credentials 'far'" in rows["rm2_local.login"]["reason"]
             assert "secret" in rows["rm2_local.secret"]["reason"]
             assert "eve does not own" in rows["rm2_local.stranger"]["reason"]
+            assert "rm2_local.nobody has no owner" in rows["rm2_local.nobody"]["reason"]
+            assert f"'finance' are not for {allowed}" in rows["rm2_local.finance"]["reason"]
+            assert f"goes to {allowed} without TLS" in rows["rm2_local.everywhere"]["reason"]
+            with pytest.raises(BlockingIOError):
+                curious.accept()
             assert "files of its own" in rows["rm2_local.full"]["reason"]
             assert "partitions of its own" in rows["rm2_local.parted"]["reason"]
             began = time.monotonic()
@@ -221,10 +243,19 @@ def test_links_of_engines_need_leave_and_hostile_ones_are_not_connected_to(share
             described = linked.sql("DESCRIBE EXTENDED REMOTE TABLE rm2_local.fine")
             assert [row["col_name"] for row in described[:2]] == ["x", "p"]
             assert described[-1] == {"col_name": "hive.metastore.uris", "data_type": remote, "comment": ""}
+            # Parameters that are others than when somebody looked
+            assert linked.end() == 0
+            here.set("rm2_local.fine", {"hive.metastore.uris": f"thrift://127.0.0.1:{port}"})
+            for text in (
+                "DESCRIBE REMOTE TABLE rm2_local.fine",
+                "ALTER REMOTE TABLE rm2_local.fine SET TBLPROPERTIES ('calque.remote.credentials' = 'finance')",
+            ):
+                assert_refused(linked, text, "Nothing allows links to")
             with pytest.raises(BlockingIOError):
                 listener.accept()
         finally:
             linked.close()
+            curious.close()
 
 
 def test_engines_read_links_while_the_remote_catalog_is_down(shared: Shared, tmp_path: Path) -> None:

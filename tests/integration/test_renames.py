@@ -8,7 +8,6 @@ the metastores' own logs, beside what calque says of itself. `CALQUE_RENAMES` is
 from __future__ import annotations
 
 import os
-import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
 from support.judges.departures import departures, logged
 from support.services.deployments import NUMBERS, Deployment
+from support.services.suspension import suspended
 from support.sources.writers import INPUT, OUTPUT, SERDE
 
 STEPS = int(os.environ.get("CALQUE_RENAMES", "30"))
@@ -54,11 +54,8 @@ class WithEdge(Deployment):
     @contextmanager
     def suspended(self) -> Iterator[None]:
         assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
-        try:
+        with suspended(self.process.pid):
             yield
-        finally:
-            self.process.send_signal(signal.SIGCONT)
 
     def rename(self, old: TableName, new: TableName) -> None:
         table = self.source.the_table(old).table

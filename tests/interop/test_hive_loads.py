@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from getpass import getuser
 from pathlib import Path
 
 import pytest
 
+from calque.adapters.files.storage import FileStorage
 from calque.cli import main
+from calque.core.layout import join
 from calque.model.hive import Function, Resource, location_of
 from calque.model.names import TableName
-from calque.sandbox import Metastore
+from calque.sandbox import Hdfs, Metastore
 from support.services.hive_driver import HIVE_4_0, Hive, hive
 from support.sources.dumped import DatabaseState, KnownSource
 
@@ -43,9 +46,8 @@ def shown(source: KnownSource, database: str) -> DatabaseState:
 
 
 def files_at(place: str) -> frozenset[tuple[str, bytes]]:
-    folder = Path(place.removeprefix("file:"))
-    files = [path for path in folder.iterdir() if not path.name.startswith(".")] if folder.exists() else []
-    return frozenset((path.name, path.read_bytes()) for path in files)
+    storage = FileStorage()
+    return frozenset((file.path, storage.read(join(place, file.path))) for file in storage.list([place])[place].files)
 
 
 def test_hive_loads_bootstraps_and_increments(
@@ -53,12 +55,7 @@ def test_hive_loads_bootstraps_and_increments(
 ) -> None:
     source = KnownSource.make(metastore, "src")
     with hive(tmp_path, metastore) as program:
-        config = tmp_path / "calque.toml"
-        config.write_text(
-            f'[source]\nname = "hq"\nmetastore = "{metastore.uri}"\n[repl]\nroot = "{tmp_path}/dumps"\n'
-            f'[targets.dr]\nmetastore = "{metastore.uri}"\nwarehouse = "{tmp_path}/dr"\n'
-            'include = ["x.*"]\nrename = { "x" = "y" }\n'
-        )
+        config = configured(tmp_path, metastore)
 
         def follow(clause: str = "", options: str = LAZY) -> None:
             """Dump, load, compare."""
@@ -104,6 +101,44 @@ def test_hive_loads_bootstraps_and_increments(
         source.rename("t5", "t")
         follow(f"{POLICY} FROM {last}")
         assert shown(source, "dst") == source.state
+
+
+def test_hive_loads_external_tables_below_its_base_directory(metastore: Metastore, tmp_path: Path) -> None:
+    """It takes none on this machine's files: the directory has to have an authority."""
+    with (
+        Hdfs.start(tmp_path / "hdfs") as hdfs,
+        hive(tmp_path, metastore, **{"hive.distcp.privileged.doAs": getuser()}) as program,
+    ):
+        options = {
+            "hive.repl.include.external.tables": "true",
+            "hive.repl.dump.metadata.only.for.external.table": "false",
+            "hive.repl.replica.external.table.base.dir": f"{hdfs.uri}/base",
+        }
+        clause = f"WITH ({', '.join(f'{key!r} = {value!r}' for key, value in options.items())})"
+        source = KnownSource.make(metastore, "src")
+        config = configured(tmp_path, metastore)
+        source.create("plain", external=f"file:{tmp_path}/outside/plain", files=2)
+        source.create("parted", partitioned=True, external=f"file:{tmp_path}/outside/parted")
+        source.add("parted", "1")
+        assert main(["sql", f"REPL DUMP src {clause}", "-c", str(config)]) == 0
+        program.run(f"REPL LOAD src INTO dst {clause}")
+        assert shown(source, "dst") == source.state
+        last = source.client.current()
+        source.insert("plain")
+        source.add("parted", "2")
+        assert main(["sql", f"REPL DUMP src FROM {last} {clause}", "-c", str(config)]) == 0
+        program.run(f"REPL LOAD src INTO dst {clause}")
+        assert shown(source, "dst") == source.state
+
+
+def configured(folder: Path, metastore: Metastore) -> Path:
+    config = folder / "calque.toml"
+    config.write_text(
+        f'[source]\nname = "hq"\nmetastore = "{metastore.uri}"\n[repl]\nroot = "{folder}/dumps"\n'
+        f'[targets.dr]\nmetastore = "{metastore.uri}"\nwarehouse = "{folder}/dr"\n'
+        'include = ["x.*"]\nrename = { "x" = "y" }\n'
+    )
+    return config
 
 
 JAR = Resource(1, "file:///dev/null")

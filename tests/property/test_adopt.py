@@ -20,7 +20,7 @@ from support.worlds.worlds import Look
 
 HISTORIES = {"check": 25, "prove": 20_000}
 ADOPTIONS = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 300),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 150),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

@@ -32,7 +32,7 @@ from support.worlds.histories import (
 
 HISTORIES = {"check": 50, "prove": 100_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 200),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 105),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from calque.core import decode
 from calque.core.decode import Undecodable, thrift_object
+from calque.core.kept_names import is_lowered
 from calque.core.keys import keys_of
 from calque.core.rows import entries_of, table_of
 from calque.model.hive import (
@@ -76,11 +77,13 @@ def values_of(kind: Kind) -> st.SearchStrategy[Any]:
 
 
 def objects_of(cls: type) -> st.SearchStrategy[Any]:
+    """Names are those that a server keeps."""
     optional = {field.name: field.default is None for field in dataclasses.fields(cls)}
-    return st.builds(
-        cls,
-        **{name: st.none() | values_of(kind) if optional[name] else values_of(kind) for _, name, kind in FIELDS[cls]},
-    )
+    values = {
+        name: values_of(kind).map(str.lower) if is_lowered(cls, name) else values_of(kind)
+        for _, name, kind in FIELDS[cls]
+    }
+    return st.builds(cls, **{name: st.none() | one if optional[name] else one for name, one in values.items()})
 
 
 @pytest.mark.parametrize("cls", CLASSES)
@@ -104,7 +107,9 @@ def test_keys_agree_with_the_decoded_table(table: Table, name: str, database: st
     created = event("CREATE_TABLE", {"tableObjJson": tjson(table)})
     keys = keys_of(created)
     assert keys == keys_of(gzipped(created))
-    assert decode.table_after(created) == table
+    kept_keys = tuple(Column(column.lower(), "string") for column in columns)
+    kept = dataclasses.replace(table, name=name.lower(), database=database.lower(), partition_keys=kept_keys)
+    assert decode.table_after(created) == kept
     assert keys.table == (database.lower(), name.lower())
     assert keys.shape is (TableShape.PARTITIONED if columns else TableShape.PLAIN)
 

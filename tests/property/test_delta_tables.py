@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from calque.core.deltalog import commit_actions, commit_path, newest_commit, replayed
 from calque.core.layout import join
-from calque.engine.sweep.sweep import sweep_target
+from calque.engine.sweep.sweep import SweepTerms, sweep_target
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.plan import AlterTable, CreateTable, Publish
@@ -29,7 +29,7 @@ from support.worlds.worlds import ABSENT, State, World
 NAMES = (TableName("d1", "t"), TableName("d1", "u"))
 HISTORIES = {"check": 25, "prove": 20_000}
 SOME = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 100), suppress_health_check=list(HealthCheck)
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 75), suppress_health_check=list(HealthCheck)
 )
 
 
@@ -205,8 +205,9 @@ def test_dying_anywhere_shows_no_other_version_and_loses_none_nor_does_a_sweep_a
     before = world.target_states()
     assert before == {**dict.fromkeys(world.history.states, ABSENT), **world.source_states()}
     notes: Mapping[str, int] = {}
-    for _ in range(2):
-        notes = sweep_target(world.side, world.journal, time.time_ns() + 10**13, notes, ()).noted
+    for later in (1, 2, 3):
+        now = time.time_ns() + later * 10**15
+        notes = sweep_target(world.side, world.journal, now, SweepTerms(noted=notes)).noted
     assert world.target_states() == before
     tables = [world.target_store.the_table(name).table for name in NAMES if before.get(name) is not ABSENT]
     homes = {location_of(table) or "" for table in tables}

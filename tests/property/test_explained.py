@@ -62,7 +62,7 @@ from support.worlds.worlds import World
 
 HISTORIES = {"check": 50, "prove": 10_000}
 CASES = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 200), suppress_health_check=list(HealthCheck)
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 100), suppress_health_check=list(HealthCheck)
 )
 ABILITIES = st.sampled_from(
     [
@@ -226,6 +226,8 @@ def require_same(world: CountingWorld, found: ExplainedWindow, played: Played, b
 
 def moves_files_that_stay(world: World, operation: Operation) -> bool:
     """Whether it is a rename of a table whose files are the source's."""
+    if isinstance(operation, PrepareFlipSweep) and operation.header is not None:
+        return moves_files_that_stay(world, operation.header)
     is_rename = isinstance(operation, AlterTable | Rebuild) and operation.was not in (None, operation.table)
     return is_rename and not world.side.admission.copies(operation.table)
 
@@ -288,7 +290,8 @@ class Announced:
                 self.list("drop_partitions", len(names), self.limits.drop_partitions)
             case Publish():
                 pass
-            case PrepareFlipSweep(_, added, changed, doomed):
+            case PrepareFlipSweep(_, added, changed, doomed, header):
+                self.calls["alter_table"] += header is not None
                 self.list("add_partitions", len(added), self.limits.add_partitions)
                 flipped = len(added) + len(changed) + len(doomed)
                 self.list("alter_partitions", flipped, self.limits.alter_partitions)

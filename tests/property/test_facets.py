@@ -19,7 +19,7 @@ from support.worlds.worlds import World
 
 HISTORIES = {"check": 40, "prove": 20_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 250),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 110),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

@@ -28,7 +28,7 @@ from support.worlds.histories import (
 
 HISTORIES = {"check": 15, "prove": 20_000}
 GAP = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 150),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 110),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

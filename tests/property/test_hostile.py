@@ -331,7 +331,7 @@ def hostile_world(seed: int) -> Iterator[HostileWorld]:
 
 
 @settings(
-    max_examples=EXAMPLES.get(settings.get_current_profile_name(), 100),
+    max_examples=EXAMPLES.get(settings.get_current_profile_name(), 75),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -328,7 +328,7 @@ def wrong(trickster: Trickster, found: dict[Data, Listing]) -> list[str]:
     ]
 
 
-@settings(max_examples=EXAMPLES.get(settings.get_current_profile_name(), 400))
+@settings(max_examples=EXAMPLES.get(settings.get_current_profile_name(), 300))
 @given(st.booleans(), st.lists(DRAWN, min_size=3, max_size=14), st.integers(0, 99))
 def test_no_inferred_content_is_ever_wrong(hive_4: bool, acts: Sequence[Act], begin: int) -> None:
     trickster = Trickster(hive_4)

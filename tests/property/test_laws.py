@@ -41,11 +41,11 @@ from support.worlds.histories import (
 
 HISTORIES = {"check": 50, "prove": 100_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 250),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 130),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )
-OF_DELTA_TABLES = settings(LAW, max_examples=HISTORIES.get(settings.get_current_profile_name(), 100))
+OF_DELTA_TABLES = settings(LAW, max_examples=HISTORIES.get(settings.get_current_profile_name(), 75))
 
 
 @LAW

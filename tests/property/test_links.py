@@ -26,7 +26,7 @@ from support.worlds.links import LINKS, TEMPLATE, policies_of
 
 HISTORIES = {"check": 15, "prove": 10_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 120),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 90),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

@@ -27,7 +27,7 @@ from calque.model.names import EventId, TableName, partition_name
 from calque.model.policy import Policy
 from support.worlds.worlds import WorldClock
 
-LAW = settings(max_examples={"check": 10, "prove": 20_000}.get(settings.get_current_profile_name(), 60), deadline=None)
+LAW = settings(max_examples={"check": 10, "prove": 20_000}.get(settings.get_current_profile_name(), 45), deadline=None)
 POLICY = Policy("links", "far", include=("d1.*", "d2.a", "d2.p"), data="none")
 DATABASES, PLAIN, KEYED = ("d1", "d2"), ("a", "b"), ("p", "q")
 State = tuple[Table, Mapping[str, Partition]] | None

@@ -44,7 +44,7 @@ from support.worlds.worlds import ABSENT, State
 
 HISTORIES = {"check": 40, "prove": 30_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 120),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 90),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

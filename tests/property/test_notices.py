@@ -35,7 +35,7 @@ from support.worlds.worlds import Died, World
 
 HISTORIES = {"check": 50, "prove": 20_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 150),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 110),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

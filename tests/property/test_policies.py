@@ -29,7 +29,7 @@ from support.worlds.policies import Change, PolicyWorld, play
 
 HISTORIES = {"check": 40, "prove": 50_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 250),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 110),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

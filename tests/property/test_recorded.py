@@ -4,6 +4,7 @@ generated histories through the whole engine. Where calque can't know, the rows 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -30,7 +31,7 @@ from support.worlds.histories import (
 
 HISTORIES = {"check": 15, "prove": 20_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 150),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 110),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )
@@ -89,6 +90,18 @@ def test_the_ledger_says_what_the_target_has_whatever_is_promised_to_readers(sto
 @given(stories(works(BETWEEN, DEATHS, others=HOLES) | LOSSES, COPIES, seen=False))
 def test_after_a_gap_the_ledger_says_what_the_target_has_or_that_it_is_not_known(story: Story) -> None:
     assert [problem for problem in watched(story) if not problem.endswith(UNKNOWN)] == []
+
+
+def test_after_a_gap_what_a_window_that_died_had_done_is_not_known() -> None:
+    """The ledger had no row yet of what it made, and none any more of what it dropped."""
+    policy = Policy("dr", "hq", include=("d*.*",), warehouse="file:/target", max_drop=1.0)
+    made = (Write("create_table", 0), Write("create_table", 0))
+    dropped = (Write("drop_database_cascade", 1),)
+    for writes, point in product((made, dropped), range(0, 26, 2)):
+        window = Window(100, Meanwhile(deaths=(point,)))
+        actions = (Capture(), Window(100), *writes, Capture(), window, Write("forget", 0))
+        story = Story(policy, 3, AT_FIRST, actions, settled=True)
+        assert [problem for problem in watched(story) if not problem.endswith(UNKNOWN)] == [], point
 
 
 def test_a_table_that_is_read_and_gone_is_told_before_it_goes_wherever_calque_dies() -> None:

@@ -28,7 +28,7 @@ from support.worlds.worlds import World
 
 HISTORIES = {"check": 10, "prove": 20_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 60),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 45),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )
@@ -39,6 +39,7 @@ WAYS = {
     "the ledger": ("copy_ledger", "restore_ledger"),
     "the journal": ("copy_journal", "restore_journal"),
     "the ledger and the journal": ("copy_state", "restore_state"),
+    "the state folder beside a journal on Kafka": ("copy_folder", "restore_folder"),
     "all that calque knows": ("lose_state", "lose_state"),
 }
 

@@ -32,7 +32,7 @@ from support.worlds.policies import play as play_changes
 
 HISTORIES = {"check": 10, "prove": 20_000}
 LAW = settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 25),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 20),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

@@ -12,21 +12,28 @@ from typing import Any, cast
 
 import pytest
 
+from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.admit import Admission
-from calque.core.layout import STAGE, join, place
+from calque.core.claims import OLD_MARK, claim_file, is_mark, written
+from calque.core.layout import STAGE, VERSIONS, join, place
 from calque.core.rows import rows_of_events
-from calque.engine.sweep.directory_tree import event_of
-from calque.engine.sweep.sweep import SweepResult, sweep_target
+from calque.engine.files.stage import StageRequest, choose
+from calque.engine.sweep.candidates import ASIDE_REASON, HIDDEN, STAGING, RemovedPlace
+from calque.engine.sweep.evidence import Neighbour
+from calque.engine.sweep.remove import OF_BEFORE
+from calque.engine.sweep.stock import take_stock
+from calque.engine.sweep.sweep import SweepResult, SweepTerms, sweep_target
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Storage, Table, is_partitioned, location_of
-from calque.model.ledger import TableRow, TableState
+from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
+from calque.model.records import LedgerIdentity
 from calque.ports import Catalog, Conflict
 from support.runs.seeds import history_seeds
 from support.worlds.worlds import World
 
-SEEDS = history_seeds(25)
+SEEDS = history_seeds(16)
 HOUR = 3600
 POLICY = Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target", grace=HOUR)
 
@@ -42,9 +49,12 @@ class Sweeper:
         self.world = world
         self.noted: Mapping[str, int] = {}
 
-    def sweep(self, hours: float = 0.0, others: Sequence[Admission] = ()) -> SweepResult:
+    def sweep(self, hours: float = 0.0, others: Sequence[Admission] = (), **terms: Any) -> SweepResult:
         """`hours` after now, whose clock is ahead of the world's."""
-        swept = sweep_target(self.world.side, self.world.journal, later(hours), self.noted, others)
+        neighbours = [Neighbour(MemoryLedger(), admission) for admission in others]
+        writer = self.world.side.claims.writer
+        terms_of_this = SweepTerms(noted=self.noted, neighbours=neighbours, living_writer=writer, **terms)
+        swept = sweep_target(self.world.side, self.world.journal, later(hours), terms_of_this)
         self.noted = swept.noted
         return swept
 
@@ -77,16 +87,19 @@ def shown(world: World) -> object:
 
 
 def litter(world: World) -> list[str]:
-    """Files below the warehouse that no table or partition at the target has, but for calque's own empty marks."""
+    """Files below the warehouse that no table or partition at the target has, but for the claims of those."""
     store = world.target_store
-    leaves = set()
+    leaves, roots = set(), set()
     for database in store.databases():
         for name in store.tables(database):
             stored = store.the_table(TableName(database, name))
+            if root := location_of(stored.table):
+                roots.add(str(place(root)))
             things = [*stored.partitions.values()] if is_partitioned(stored.table) else [stored.table]
             leaves |= {str(place(at)) for thing in things if (at := location_of(thing))}
     files = [path for path in world.storage.paths() if path.startswith("file:/target/")]
-    return [path for path in files if not any(path.startswith(f"{leaf}/") for leaf in leaves)]
+    claims = {claim_file(root, generation) for root in roots for generation in range(1, 10)}
+    return [path for path in files if path not in claims and not any(path.startswith(f"{leaf}/") for leaf in leaves)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -143,7 +156,8 @@ class Restless:
 def sweep_beside(sweeper: Sweeper, happen: Callable[[str], None]) -> SweepResult:
     world = sweeper.world
     side = replace(world.side, catalog=cast(Catalog, Restless(world.side.catalog, happen)))
-    swept = sweep_target(side, world.journal, later(1.1), sweeper.noted)
+    terms = SweepTerms(noted=sweeper.noted, living_writer=world.side.claims.writer)
+    swept = sweep_target(side, world.journal, later(1.1), terms)
     sweeper.noted = swept.noted
     return swept
 
@@ -181,13 +195,7 @@ def test_tables_that_come_and_go_in_another_database_keep_no_sweep_from_its_work
             name = f"t{next(numbers)}"
             world.target_store.create_table(Table(name, "other", storage=Storage(location=f"file:/other/{name}")))
 
-    assert old in {item.location for item in sweep_beside(Sweeper(world), happen).removed}
-
-
-@pytest.mark.parametrize(("mark", "event_id"), [("27", 27), ("r27", 27), ("moved27", 27), ("27.3", 27), ("x", 0)])
-def test_every_mark_tells_its_event(mark: str, event_id: int) -> None:
-    """Whatever a window beyond the position claims is not touched: a partition that moves is copied under its mark."""
-    assert event_of(mark) == event_id
+    assert old in {item.place for item in sweep_beside(Sweeper(world), happen).removed}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -257,28 +265,22 @@ def test_replaced_files_stay_for_grace_however_old_they_are() -> None:
     overwrite(world, b"3")
     assert sweeper.sweep(hours=0.9).removed == ()
     assert world.storage.exists(join(old, "f2"))
-    assert join(old, "f2") in {join(item.location, "f2") for item in sweeper.sweep(hours=1.1).removed}
+    assert join(old, "f2") in {join(item.place, "f2") for item in sweeper.sweep(hours=1.1).removed}
     assert not world.storage.exists(old)
 
 
-def behind(world: World) -> None:
-    """One more event is in the journal than the target shows."""
+def test_what_was_replaced_goes_though_the_target_is_behind_and_tables_are_set_aside() -> None:
+    world = with_table()
+    first, second = overwrite(world, b"2"), overwrite(world, b"3")
     world.source.create_database(Database("d3"))
     world.journal.append(rows_of_events(world.source.events(world.journal.last() or 0)))
-
-
-def test_while_the_target_is_behind_a_sweep_only_takes_notes_and_a_later_one_removes() -> None:
-    world = with_table()
-    sweeper = Sweeper(world)
-    overwrite(world, b"2")
-    overwrite(world, b"3")
-    behind(world)
-    assert sweeper.sweep(hours=2).removed == ()
-    noted = sweeper.noted
-    assert len(noted) == 2
-    assert (sweeper.sweep(hours=2.9).removed, sweeper.noted) == ((), noted)
-    assert {item.location for item in sweeper.sweep(hours=3.1).removed} == {*noted}
-    assert sweeper.noted == {}
+    world.ledger.put_tables([TableRow("d1", "t", TableState.UNKNOWN)])
+    removed = Sweeper(world).sweep(hours=2).removed
+    assert {(item.place, item.reason) for item in removed} == {
+        ("file:/target/d1.db/t", "replaced"),
+        (first, "replaced"),
+    }
+    assert world.storage.exists(second)
 
 
 def test_leftovers_of_copying_go_from_a_live_directory_and_the_pending_ones_stay() -> None:
@@ -288,8 +290,8 @@ def test_leftovers_of_copying_go_from_a_live_directory_and_the_pending_ones_stay
     old, pending = f"{STAGE}/{position}/f", f"{STAGE}/{position + 1}/f"
     for name in (old, pending, ".calque-copy-1", "_SUCCESS"):
         world.storage.write(join(live, name), b"x")
-    removed = [item for item in Sweeper(world).sweep(hours=2).removed if item.what == "staging"]
-    assert sorted((item.location, item.files, item.bytes) for item in removed) == [
+    removed = [item for item in Sweeper(world).sweep(hours=2).removed if item.reason in (STAGING, ASIDE_REASON)]
+    assert sorted((item.place, item.files, item.bytes) for item in removed) == [
         (join(live, ".calque-copy-1"), 1, 1),
         (join(live, f"{STAGE}/{position}"), 1, 1),
     ]
@@ -300,19 +302,141 @@ def test_leftovers_of_copying_go_from_a_live_directory_and_the_pending_ones_stay
     ]
 
 
-def test_directories_that_calque_did_not_make_and_those_of_other_targets_are_left_alone() -> None:
+FOREIGN = ("d1.db/theirs/f", "d1.db/old/_calque_owner.5/f", "d1.db/old/g", "other.db/t/f", "d1.db/_tmp/f", "loose")
+
+
+def directories(swept: SweepResult) -> list[RemovedPlace]:
+    """What a sweep removed, but for leftovers of copying."""
+    return [item for item in swept.removed if item.reason != STAGING]
+
+
+def test_what_has_neither_a_record_nor_an_owner_is_reported_and_goes_when_an_operator_says_so() -> None:
     world = with_table()
-    at = overwrite(world, b"2")
-    world.target_store.drop_table(TableName("d1", "t"), delete_data=False)
-    for foreign in ("d1.db/theirs/f", "other.db/t/f", "other.db/t/_calque_owner.5/f", "d1.db/_tmp/f", "loose"):
+    live = overwrite(world, b"2")
+    Sweeper(world).sweep(hours=2)
+    for foreign in FOREIGN:
         world.storage.write(f"file:/target/{foreign}", b"x")
     before = world.storage.paths()
-    other = Admission(replace(POLICY, target="other"))
-    assert Sweeper(world).sweep(hours=2, others=[other]).removed == ()
+    sweeper = Sweeper(world)
+    swept = sweeper.sweep()
+    assert (directories(swept), world.storage.paths()) == ([], before)
+    assert directories(sweeper.sweep(hours=0.9, unknown=True)) == []
+    unknown = {item.place: item.files for item in swept.unknown}
+    assert unknown == {"file:/target/d1.db/theirs": 1, "file:/target/d1.db/old": 2}
+    assert sweeper.sweep(hours=2, dry=True, unknown=True).removed
     assert world.storage.paths() == before
-    removed = Sweeper(world).sweep(hours=2).removed
-    assert at in {item.location for item in removed}
-    assert not any("theirs" in item.location or "other.db" in item.location for item in removed)
+    gone = {item.place for item in directories(sweeper.sweep(hours=2, unknown=True))}
+    assert gone == unknown.keys()
+    assert {*before} - {*world.storage.paths()} == {f"file:/target/{path}" for path in FOREIGN[:3]}
+    assert world.storage.exists(live)
+
+
+def test_what_is_unknown_is_left_alone_while_another_target_of_the_names_writes_there_or_it_is_young() -> None:
+    world = with_table()
+    world.clock.now = time.time_ns()
+    world.storage.write("file:/target/d1.db/theirs/f", b"x")
+    other = Admission(replace(POLICY, target="other"))
+    assert Sweeper(world).sweep(hours=2, others=[other], unknown=True).unknown == ()
+    assert directories(Sweeper(world).sweep(hours=0.9, unknown=True)) == []
+    assert world.storage.exists("file:/target/d1.db/theirs/f")
+
+
+def test_many_unknown_directories_wait_for_an_operators_second_word() -> None:
+    world = with_table()
+    for number in range(10):
+        world.storage.write(f"file:/target/d1.db/u{number}/f", b"x")
+    sweeper = Sweeper(world)
+    sweeper.sweep()
+    swept = sweeper.sweep(hours=2, unknown=True)
+    assert (directories(swept), len(swept.held), len(swept.unknown)) == ([], 10, 10)
+    swept = sweeper.sweep(hours=2, unknown=True, confirmed=True)
+    assert (len(directories(swept)), swept.held, swept.unknown) == (10, (), ())
+
+
+def test_directories_of_another_ledger_are_unknown_and_those_of_another_deployment_nobodys_business() -> None:
+    world = with_table()
+    claimed(world, "d1.db/u", ledger="a standby's")
+    claimed(world, "d1.db/v", ledger="a neighbour's", deployment="another")
+    sweeper = Sweeper(world)
+    assert {item.place for item in sweeper.sweep().unknown} == {"file:/target/d1.db/u"}
+    removed = directories(sweeper.sweep(hours=2, unknown=True))
+    assert {item.place for item in removed} == {"file:/target/d1.db/u"}
+
+
+def test_a_table_that_the_catalog_forgot_keeps_its_directory() -> None:
+    """So does all of a target whose metastore is another one, or lost what it knew."""
+    world = with_table()
+    at = overwrite(world, b"2")
+    Sweeper(world).sweep(hours=2)
+    world.target_store.drop_table(TableName("d1", "t"), delete_data=False)
+    before = world.storage.paths()
+    swept = Sweeper(world).sweep(hours=2, unknown=True, confirmed=True)
+    assert (directories(swept), swept.unknown, world.storage.paths()) == ([], (), before)
+    assert world.storage.exists(at)
+
+
+def claimed(world: World, path: str, **values: Any) -> str:
+    """A directory with a file and a claim on it: of this ledger's, made by a process that is dead."""
+    location = f"file:/target/{path}"
+    database, _, table = path.partition(".db/")
+    claim = replace(world.side.claims.new_claim(f"{database}.{table}", "", "r5"), writer="dead", epoch=1)
+    world.storage.write(claim_file(location, 1), written(replace(claim, **values)))
+    world.storage.write(join(location, "f"), b"x")
+    return location
+
+
+def test_what_a_death_left_goes_unless_it_is_wanted_or_young() -> None:
+    world = with_table()
+    world.clock.now = time.time_ns()
+    at, living = claimed(world, "d1.db/u"), claimed(world, "d1.db/v", writer=world.side.claims.writer)
+    pending = claimed(world, "d1.db/w", epoch=(world.ledger.last_epoch() or Epoch(0, 0, 0, "", "")).epoch + 1)
+    world.ledger.put_tables([TableRow("d1", "u", TableState.UNKNOWN)])
+    sweeper = Sweeper(world)
+    assert directories(sweeper.sweep(hours=0.9)) == directories(sweeper.sweep(hours=2)) == []
+    world.ledger.remove_tables([("table", "d1", "u")])
+    assert directories(sweeper.sweep(hours=0.9)) == directories(sweeper.sweep(hours=2)) == []
+    assert directories(sweeper.sweep(hours=2.9)) == [], "whether somebody has read there since, no record says"
+    assert [item.place for item in directories(sweeper.sweep(hours=3.1))] == [at]
+    assert (world.storage.exists(living), world.storage.exists(pending)) == (True, True)
+
+
+def test_who_takes_a_directory_up_and_who_removes_it_never_both_have_it() -> None:
+    """A sweep that has listed a directory, and then waits, finds that another object went on in it."""
+    world = with_table()
+    at = claimed(world, "d1.db/u")
+    listing = world.storage.list(["file:/source/none"])["file:/source/none"]
+    request = StageRequest(replace(listing, missing=False), at, TableName("d1", "u"), "", "9", 9, grows=True)
+    taken: list[str] = []
+
+    def come_between(call: str, about: str) -> None:
+        if call == "create" and about == claim_file(at, 2) and not taken:
+            taken.append("")
+            taken[0] = choose(world.side, [request])[0].location
+
+    sweeper = Sweeper(world)
+    assert directories(sweeper.sweep(hours=2)) == []
+    world.storage.before = come_between
+    assert directories(sweeper.sweep(hours=3.1)) == []
+    assert (taken, world.storage.exists(join(at, "f"))) == ([at], True)
+
+
+def test_who_comes_to_a_directory_that_is_being_removed_takes_another_one() -> None:
+    world = with_table()
+    at = claimed(world, "d1.db/u")
+    listing = world.storage.list(["file:/source/none"])["file:/source/none"]
+    request = StageRequest(replace(listing, missing=False), at, TableName("d1", "u"), "", "9", 9, grows=True)
+    taken: list[str] = []
+
+    def come_between(call: str, about: str) -> None:
+        if call == "set aside" and about == at and not taken:
+            taken.append("")
+            taken[0] = choose(world.side, [request])[0].location
+
+    sweeper = Sweeper(world)
+    assert directories(sweeper.sweep(hours=2)) == []
+    world.storage.before = come_between
+    assert [item.place for item in directories(sweeper.sweep(hours=3.1))] == [at]
+    assert taken == ["file:/target/d1.db/_calque/u.9/data/9"]
 
 
 def test_a_foreign_table_keeps_the_directory_that_it_points_at() -> None:
@@ -363,73 +487,6 @@ def world_later(world: World, hours: float) -> int:
     return world.clock.now + int(hours * HOUR * 1e9)
 
 
-def test_nothing_of_a_table_that_is_set_aside_is_taken() -> None:
-    world = with_table()
-    for name in ("u/_calque_owner.c5/x", "u/f", "u/p=1/_calque_owner.c6/x", "_calque/u.r1/data/1/f"):
-        world.storage.write(f"file:/target/d1.db/{name}", b"x")
-    before = world.storage.paths()
-    world.ledger.put_tables([TableRow("d1", "u", TableState.UNKNOWN)])
-    sweeper = Sweeper(world)
-    sweeper.sweep(hours=2)
-    assert (sweeper.sweep(hours=4).removed, world.storage.paths()) == ((), before)
-    world.ledger.remove_tables([("table", "d1", "u")])
-    removed = {item.location: item.files for item in sweeper.sweep(hours=6).removed}
-    assert removed == {"file:/target/d1.db/u": 3, "file:/target/d1.db/_calque/u.r1/data/1": 1}
-
-
-def test_a_renamed_table_that_is_set_aside_keeps_what_lies_below_its_old_name() -> None:
-    world = with_table()
-    overwrite(world, b"2")
-    store = world.target_store
-    world.source.alter_table(
-        TableName("d1", "t"), replace(world.source.the_table(TableName("d1", "t")).table, name="u")
-    )
-    world.settle()
-    old = location_of(store.the_table(TableName("d1", "u")).table) or ""
-    assert "/t." in old
-    beside = join(old.rsplit("/", 1)[0], "1")
-    world.storage.write(join(beside, "f"), b"x")
-    world.ledger.put_tables([TableRow("d1", "u", TableState.UNKNOWN)])
-    sweeper = Sweeper(world)
-    sweeper.sweep(hours=2)
-    sweeper.sweep(hours=4)
-    assert world.storage.exists(beside)
-    world.ledger.remove_tables([("table", "d1", "u")])
-    assert beside in {item.location for item in sweeper.sweep(hours=6).removed}
-    assert world.storage.exists(old)
-
-
-def test_what_was_written_within_grace_stays_though_nothing_refers_to_it() -> None:
-    world = with_table()
-    world.clock.now = time.time_ns()
-    world.storage.write("file:/target/d1.db/u/_calque_owner.1/x", b"")
-    Sweeper(world).sweep(hours=0.9)
-    assert world.storage.exists("file:/target/d1.db/u")
-    Sweeper(world).sweep(hours=1.1)
-    assert not world.storage.exists("file:/target/d1.db/u")
-
-
-def test_new_partitions_of_a_renamed_table_that_is_set_aside_stay_below_its_old_name() -> None:
-    world = World(1, policy=POLICY)
-    world.replica.open()
-    world.source.create_database(Database("d1"))
-    keys = (Column("p", "string"),)
-    world.source.create_table(
-        Table("t", "d1", storage=Storage((Column("x", "int"),)), partition_keys=keys, type="MANAGED_TABLE")
-    )
-    table = world.source.the_table(TableName("d1", "t")).table
-    world.source.alter_table(TableName("d1", "t"), replace(table, name="u"))
-    world.settle()
-    root = location_of(world.target_store.the_table(TableName("d1", "u")).table) or ""
-    world.storage.write(join(root, "p=9/_calque_owner.c1/x"), b"")
-    world.ledger.put_tables([TableRow("d1", "u", TableState.UNKNOWN)])
-    sweeper = Sweeper(world)
-    sweeper.sweep(hours=2)
-    assert sweeper.sweep(hours=4).removed == ()
-    world.ledger.remove_tables([("table", "d1", "u")])
-    assert [item.location for item in sweeper.sweep(hours=6).removed] == [join(root, "p=9")]
-
-
 @pytest.mark.parametrize("data", ["copy", "none"])
 def test_hidden_tables_that_a_death_left_go_when_nothing_is_to_be_done_and_those_of_others_stay(data: str) -> None:
     world = with_table(replace(POLICY, data=data))
@@ -444,8 +501,67 @@ def test_hidden_tables_that_a_death_left_go_when_nothing_is_to_be_done_and_those
         store.create_table(table)
     change_header(world)
     world.capture_all()
-    assert [item for item in Sweeper(world).sweep(hours=3).removed if item.what == "hidden table"] == []
+    assert [item for item in Sweeper(world).sweep(hours=3).removed if item.reason == HIDDEN] == []
     world.settle()
-    removed = [item for item in Sweeper(world).sweep(hours=3).removed if item.what == "hidden table"]
-    assert [item.location for item in removed] == [f"{OURS}.{left.name}"]
+    removed = [item for item in Sweeper(world).sweep(hours=3).removed if item.reason == HIDDEN]
+    assert [item.place for item in removed] == [f"{OURS}.{left.name}"]
     assert sorted(store.tables(OURS)) == sorted([another.name, foreign.name])
+
+
+# What versions before claims left
+
+
+def as_before_claims(world: World) -> None:
+    """Make of the target what a version before claims would have left: its marks, and a ledger that names no claim."""
+    for path in [path for path in world.storage.paths() if path.startswith("file:/target/")]:
+        location, _, name = path.rpartition("/")
+        if is_mark(name):
+            world.storage.remove([path])
+            if f"/{VERSIONS}/" not in location:
+                world.storage.make_directories([join(location, f"{OLD_MARK}c1")])
+    ledger, known = MemoryLedger(), world.ledger
+    for epoch in known.epochs():
+        rows = [replace(row, claim="") for row in known.objects(epoch.epoch)]
+        ledger.publish(replace(epoch, abandoned=()), rows, [])
+    ledger.put_tables([*known.tables().values()])
+    ledger.put_records([record for record in known.records() if not isinstance(record, LedgerIdentity)])
+    world.ledger = ledger
+    world.side = replace(world.side, ledger=ledger)
+    world.replica = world.new_replica()
+    world.replica.open()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_a_version_before_claims_left_waits_until_stock_is_taken_and_then_goes(seed: int) -> None:
+    world = begun(seed)
+    go_on(world)
+    world.settle()
+    as_before_claims(world)
+    files, sweeper = {*litter(world)}, Sweeper(world)
+    foreseen, removed = (sweeper.sweep(hours=1.1, dry=dry).removed for dry in (True, False))
+    assert {item.place for item in removed} == {item.place for item in foreseen}
+    assert sum(item.files for item in removed) == sum(item.files for item in foreseen)
+    go_on(world)
+    world.settle()
+    sweeper.sweep(hours=3)
+    take_stock(world.side)
+    sweeper.sweep(hours=5)
+    assert files & {*litter(world)} == set()
+    assert litter(world) == []
+    assert shown(world) == world.source_states(), "\n".join(world.writer.done)
+
+
+def test_a_record_of_before_outlives_its_epoch_and_what_is_replaced_after_an_upgrade_needs_no_stock() -> None:
+    world = with_table()
+    first, second = overwrite(world, b"2"), overwrite(world, b"3")
+    as_before_claims(world)
+    sweeper = Sweeper(world)
+    kept = sweeper.sweep(hours=2)
+    assert ({item.place for item in kept.kept}, kept.removed) == ({"file:/target/d1.db/t", first}, ())
+    assert {item.reason for item in kept.kept} == {OF_BEFORE}
+    assert kept.epochs > 0
+    overwrite(world, b"4")
+    assert {item.place for item in sweeper.sweep(hours=2).removed} == {second}
+    assert (take_stock(world.side), take_stock(world.side)) == (2, 2)
+    assert {item.place for item in sweeper.sweep(hours=2).removed} == {"file:/target/d1.db/t", first}
+    assert take_stock(world.side) == 0

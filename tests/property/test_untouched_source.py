@@ -73,7 +73,7 @@ def test_a_warehouse_that_is_the_source_s_own_is_refused() -> None:
 
 
 @settings(
-    max_examples=HISTORIES.get(settings.get_current_profile_name(), 250),
+    max_examples=HISTORIES.get(settings.get_current_profile_name(), 110),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
     suppress_health_check=list(HealthCheck),
 )

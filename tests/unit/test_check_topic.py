@@ -114,3 +114,13 @@ def test_brokers_that_do_not_answer_are_unreachable() -> None:
     looked = Findings()
     check_topics(Cluster(problem=Unavailable("nobody answers", "it is off", "wait")), [EVENTS], looked)
     assert (looked.unreachable, looked.ok) == (True, False)
+
+
+def test_who_else_may_write_to_a_topic_is_told() -> None:
+    as_it_should_be = ("info", "Topic hq.events is as it should be")
+    others = replace(GOOD, writers=("User:ann", "User:bob"))
+    assert findings(others) == [as_it_should_be, ("warning", "User:ann, User:bob may write to topic hq.events, too")]
+    many = replace(GOOD, writers=tuple(f"User:u{number}" for number in range(7)))
+    assert findings(many)[1][1].endswith("User:u4 and 2 more may write to topic hq.events, too")
+    everybody = ("info", "Everybody who reaches Kafka may write to topic hq.events")
+    assert findings(replace(GOOD, is_open=True)) == [as_it_should_be, everybody]

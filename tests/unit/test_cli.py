@@ -47,6 +47,7 @@ CONTRACT = {
     *("journal", "journal tail", "journal show", "journal create", "journal move"),
     *("done", "done mark", "done list", "done check", "done wait"),
     *("notices", "notices tail"),
+    *("identity", "identity show", "identity accept"),
 }
 
 
@@ -152,6 +153,7 @@ def test_no_command_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
         "epochs diff 3 @4 --target drr",
         "wait --target drr --event-id 3",
         "sweep --target drr",
+        "identity accept --target drr 1",
     ],
 )
 def test_an_unknown_target_is_refused_by_every_command(words: str, capsys: pytest.CaptureFixture[str]) -> None:

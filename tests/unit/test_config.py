@@ -10,6 +10,7 @@ import pytest
 
 from calque.commands.check import look_at_secrets
 from calque.config import Config, load
+from calque.config.conflicts import taking_nothing
 from calque.config.secondary_tables import SecondaryTable, amended
 from calque.config.units import seconds, share, size
 from calque.engine.check.findings import Finding, Findings, Severity
@@ -148,6 +149,10 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "scans": {},
             "gap": "when_needed",
             "allow_weak_log": False,
+            "max_message": 1 << 28,
+            "max_schema": 1 << 24,
+            "max_resource": 1 << 30,
+            "roots": (),
             "storage": {},
         },
         "state": {
@@ -794,6 +799,32 @@ def test_clusters_alone_are_a_whole_configuration_over_their_deployments(tmp_pat
         config.cluster("c1")
     with pytest.raises(Refused, match=r"clusters\.toml has no \[source\]"):
         config.only_source()
+
+
+QUOTED = '"hive.default.cluster.name" = "C1"\n"hive.use.default.cluster" = true\n"hive.disable.clusters" = true'
+
+
+@pytest.mark.parametrize("names", [QUOTED, QUOTED.replace('"hive', "hive").replace('" =', " =")])
+def test_three_keys_of_clusters_have_hives_names_too(tmp_path: Path, names: str) -> None:
+    file = tmp_path / "clusters.toml"
+    read(tmp_path, SMALL)
+    file.write_text(CLUSTERS.replace('default = "C1"', names))
+    assert load(file).require_clusters() == Clusters(("C1", "C2"), "C1", True, False, max_lag=30.0)
+    for own, hive in (("default", "default.cluster.name"), ("use_default", "use.default.cluster")):
+        value = '"C1"' if own == "default" else "false"
+        file.write_text(CLUSTERS.replace('default = "C1"', f"{names}\n{own} = {value}"))
+        with pytest.raises(Refused, match=rf"it says what {own} says\. hive\.{hive} is Hive's name for it"):
+            load(file)
+
+
+def test_a_target_may_say_that_it_takes_nothing_and_is_refused_by_who_would_replicate_to_it(tmp_path: Path) -> None:
+    read(tmp_path, SMALL)
+    config = read(tmp_path, small(target="include = []"))
+    assert config.target("dr").keys.include == ()
+    (refusal,) = taking_nothing(config)
+    assert (refusal.what, refusal.exit_code) == ("Target dr takes nothing", 65)
+    assert read(tmp_path, SMALL).target("dr").keys.include == ("*.*",)
+    assert taking_nothing(read(tmp_path, SMALL)) == []
 
 
 def test_clusters_beside_a_source_are_over_its_own_targets(tmp_path: Path) -> None:

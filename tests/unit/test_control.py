@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.control import ControlStore
-from calque.errors import Broken, Refused, Unavailable
+from calque.errors import Refused, StateUnusable, Unavailable
 from calque.ports.records import MISSING, Json
 
 BUMPS, PROCESSES = 50, 3
@@ -126,17 +126,17 @@ def test_a_name_that_could_leave_the_folder_or_hide_is_refused(control: ControlS
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"1", b"\xff"])
-def test_a_file_that_is_no_record_is_broken(control: ControlStore, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_record_is_damage(control: ControlStore, tmp_path: Path, content: bytes) -> None:
     control.put("a", {})
     (tmp_path / "control" / "a.json").write_bytes(content)
-    with pytest.raises(Broken):
+    with pytest.raises(StateUnusable, match=r"a\.json is damaged"):
         control.read("a")
 
 
 @pytest.mark.parametrize("record", [{}, {"count": "1"}, {"count": None}])
 def test_a_record_that_is_no_counter_is_not_counted_up(control: ControlStore, record: dict[str, Json]) -> None:
     control.put("a", record)
-    with pytest.raises(Broken):
+    with pytest.raises(StateUnusable):
         control.bump("a")
     assert control.read("a") == record
 

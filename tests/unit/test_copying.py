@@ -16,7 +16,7 @@ import pytest
 from calque.adapters.files import CopyTerms, FileStorage, FileSystemSet
 from calque.adapters.files.bucket import BURST_SECONDS, Bucket
 from calque.adapters.files.copy import WHOLE
-from calque.adapters.files.local import LocalSystem
+from calque.adapters.files.local import ANYBODY, LocalSystem
 from calque.adapters.files.many import Pace
 from calque.adapters.files.shares import BandwidthShares
 from calque.adapters.files.slots import CopySlots
@@ -52,11 +52,11 @@ class Local(LocalSystem):
         self.after_reading(path)
         return found
 
-    def create(self, path: str, chunks: Iterable[memoryview]) -> None:
-        super().create(path, [memoryview(self.written(b"".join(bytes(chunk) for chunk in chunks)))])
+    def create(self, path: str, chunks: Iterable[memoryview], mode: int = ANYBODY) -> None:
+        super().create(path, [memoryview(self.written(b"".join(bytes(chunk) for chunk in chunks)))], mode)
 
-    def write_whole(self, path: str, content: bytes, modified_ns: int) -> bytes:
-        return super().write_whole(path, self.written(content), modified_ns)
+    def write_whole(self, path: str, content: bytes, modified_ns: int, mode: int = ANYBODY) -> bytes:
+        return super().write_whole(path, self.written(content), modified_ns, mode)
 
 
 class Only(FileSystemSet):

@@ -10,6 +10,7 @@ import pytest
 from calque.core.fold import Unfoldable
 from calque.core.kinds import kind_of
 from calque.core.moves import move_of
+from calque.core.pointers import moved
 from calque.model.hive import Column, SerDe, Storage, Table, is_delta, is_partitioned, location_of
 from calque.model.journal import TableShape
 from support.sources.logs import Log
@@ -44,8 +45,40 @@ def test_a_delta_table_lies_where_its_readers_look(table: Table, location: str) 
     assert created.keys.locations == altered.keys.locations == (location,)
 
 
-def test_other_tables_lie_at_their_location_whatever_their_path_says() -> None:
-    table = replace(entry("file:/w/d1.db/t", kind="EXTERNAL_TABLE"), parameters={"spark.sql.sources.provider": "orc"})
+@pytest.mark.parametrize(
+    ("table", "location"),
+    [
+        (entry("file:/w/d1.db/t-__PLACEHOLDER__", kind="EXTERNAL_TABLE"), PATH),
+        (entry("file:/w/d1.db/t", kind="EXTERNAL_TABLE"), PATH),
+        (entry("file:/w/d1.db/t", None, "EXTERNAL_TABLE"), "file:/w/d1.db/t"),
+        (entry("file:/w/d1.db/t"), "file:/w/d1.db/t"),
+        (entry("file:/elsewhere"), PATH),
+        (entry("file:/w/d1.db/t", kind="EXTERNAL_TABLE", translated_to_external="TRUE"), "file:/w/d1.db/t"),
+    ],
+    ids=["placeholder", "SET LOCATION of Hive's", "no path", "renamed by Hive", "managed, moved", "made external"],
+)
+@pytest.mark.parametrize("provider", ["json", "CSV", "org.apache.spark.sql.execution.datasources.orc.OrcFileFormat"])
+def test_tables_of_sparks_own_data_sources_lie_where_spark_looks(table: Table, location: str, provider: str) -> None:
+    table = replace(table, parameters={**(table.parameters or {}), "spark.sql.sources.provider": provider})
+    assert location_of(table) == location
+    [created, altered] = Log().create(table).alter(table, replace(table, owner="me")).entries()
+    assert created.keys.locations == altered.keys.locations == (location,)
+
+
+def test_spark_s_path_counts_in_any_case_and_moves_along() -> None:
+    table = replace(entry("file:/w/t", kind="EXTERNAL_TABLE"), parameters={"spark.sql.sources.provider": "csv"})
+    assert table.storage is not None
+    table = replace(table, storage=replace(table.storage, serde=SerDe(parameters={"Path": PATH})))
+    assert location_of(table) == PATH
+    storage = moved(table.storage, "file:/there")
+    assert storage is not None
+    assert storage.serde is not None
+    assert (storage.location, storage.serde.parameters) == ("file:/there", {"Path": "file:/there"})
+
+
+@pytest.mark.parametrize("parameters", [{}, {"spark.sql.sources.provider": "hive"}])
+def test_other_tables_lie_at_their_location_whatever_their_path_says(parameters: dict[str, str]) -> None:
+    table = replace(entry("file:/w/d1.db/t", kind="EXTERNAL_TABLE"), parameters=parameters)
     assert location_of(table) == "file:/w/d1.db/t"
     assert Log().create(table).entries()[0].keys.locations == ("file:/w/d1.db/t",)
 

@@ -26,7 +26,7 @@ from support.services.authority import Authority
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-LINKED = (*PAGES, ROOT / "CHANGELOG.md", ROOT / "DECISIONS.md", ROOT / "schemas" / "README.md")
+LINKED = (*PAGES, ROOT / "CHANGELOG.md", ROOT / "DECISIONS.md", ROOT / "SECURITY.md", ROOT / "schemas" / "README.md")
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 FROM_CODE = runpy.run_path(str(ROOT / "docs" / "from_code.py"))
 LEAST = """\

@@ -131,7 +131,4 @@ def test_no_epochs_is_an_empty_list(configured: Path, capsys: pytest.CaptureFixt
 @pytest.mark.usefixtures("configured")
 def test_a_sweep_of_a_target_that_does_not_answer_is_75_and_says_which(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "--json"]) == 75
-    out, err = capsys.readouterr()
-    journal = {"upto": None, "events": 0, "evidence": 0}
-    assert read_document("sweep", out) == {"targets": {}, "journal": journal}
-    assert err.startswith("calque: dr: No metastore answers at thrift://127.0.0.1:2.")
+    assert capsys.readouterr().err.startswith("calque: No metastore answers at thrift://127.0.0.1:2.")

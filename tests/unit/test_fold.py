@@ -243,6 +243,7 @@ CASES = (
     ),
     # Known, and about nothing that calque replicates
     *(Case(event_type, "has no effect", objects(event_type, {}, table="t"), NOTHING) for event_type in WITHOUT_EFFECT),
+    Case("RELOAD", "has no effect", objects("RELOAD", {}, table="t"), NOTHING),
 )
 
 

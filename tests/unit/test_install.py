@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from calque.errors import Unavailable
+from calque.errors import Refused, Unavailable
+from calque.resources import cache_folder
 from calque.sandbox import manifest
-from calque.sandbox.artifacts import installed
+from calque.sandbox.artifacts import Artifact, checksums, fetch, installed, require_known
+from calque.sandbox.checksums import all_artifacts
 from calque.sandbox.install import main
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +45,30 @@ def test_a_missing_artifact_is_named_with_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=f"{manifest.REGISTRY_DISTRIBUTION.name}.*make install-tests") as caught:
         installed([manifest.REGISTRY_DISTRIBUTION], tmp_path)
     assert "make install`" in caught.value.todo
+
+
+def test_each_artifact_has_a_checksum_of_ours() -> None:
+    assert sorted(checksums()) == sorted(map(str, all_artifacts()))
+    assert all(re.fullmatch("[0-9a-f]{64}", one) for one in checksums().values())
+
+
+def test_what_the_cache_has_is_what_the_checksums_say() -> None:
+    artifacts = [one for one in all_artifacts() if one.path(cache_folder()).exists()]
+    for one in artifacts[:: max(1, len(artifacts) // 20)]:
+        require_known(one, one.path(cache_folder()))
+
+
+def test_a_file_that_is_another_one_is_refused_in_one_line_and_not_run(tmp_path: Path) -> None:
+    jar = manifest.DELTA_JARS[0]
+    jar.path(tmp_path).parent.mkdir(parents=True)
+    jar.path(tmp_path).write_bytes(b"PK, of somebody else")
+    with pytest.raises(Refused) as caught:
+        fetch([jar], tmp_path, print)
+    assert str(caught.value).startswith(f"{jar} is not what calque was tried with. Its SHA-256 is ")
+    assert "\n" not in str(caught.value)
+    unknown = Artifact.parse("org.example:evil:1")
+    with pytest.raises(Refused, match=r"checksums\.txt has no line for it"):
+        require_known(unknown, jar.path(tmp_path))
 
 
 def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -330,6 +330,11 @@ def test_events_without_effect_are_not_even_parsed(event_type: str) -> None:
     assert keys_of(Event(1, 0, event_type, "", "null", " ", "json-0.2", "{broken")) == NOTHING
 
 
+def test_a_reload_says_of_which_table_and_changes_nothing() -> None:
+    event = Event(1, 0, "RELOAD", "hive", "D1", "T", "json-0.2", "{broken")
+    assert keys_of(event) == Keys(EventKind.NOTHING, TableName("d1", "t"))
+
+
 # Facets
 
 

@@ -25,6 +25,16 @@ OTHER = writer("other")
 SOON = 60.0
 
 
+class Known:
+    """The target is who it was."""
+
+    def begin(self) -> None:
+        pass
+
+    def settle(self, lease: Lease) -> str:
+        return f"ledger of {lease.target}"
+
+
 class Process:
     """One with a part for `dr`, whose target is in memory; nothing answers at the source."""
 
@@ -40,6 +50,7 @@ class Process:
         self.run = Run(wiring, ["dr"], held_roles=held)
         self.part = TargetPart(self.run, self.run.streams["hq"], "dr")
         self.part.lease = Lease(self.leases, "dr", 30.0, self.clock)
+        self.part.identity = Known()
         self.run.parts.append(self.part)
 
     def error(self) -> CalqueError:

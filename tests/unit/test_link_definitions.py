@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from calque.adapters.remote_catalogs import GLUE
 from calque.core.link_definitions import (
     CLIENTS,
     CONNECTED_TO,
@@ -21,10 +22,10 @@ from calque.core.link_definitions import (
 from calque.core.link_permission import is_allowed, is_far_only, is_near, refusal
 from calque.core.ssh_routes import KEYS, ROUTE
 from calque.errors import Refused
-from calque.model.links import Endpoint, LinkDefinition
+from calque.model.links import Endpoint, LentLogin, LinkDefinition
 from calque.model.names import TableName
 
-FAR = "thrift://remote-hms:9083"
+FAR, ELSE = "thrift://remote-hms:9083", "thrift://evil:9083"
 LOCAL, REMOTE = TableName("local_db", "local_tbl"), TableName("remote_db", "remote_tbl")
 THRIFT_FACTORY = "org.apache.hadoop.hive.metastore.ThriftHiveMetastoreClientFactory"
 
@@ -147,6 +148,15 @@ def test_far_hosts_are_known(host: str) -> None:
 OWN = ["thrift://127.0.0.1:9090"]
 
 
+ANYWHERE = ("thrift://*:*", "https://*:*/*", "http://*:*/*")
+LENT = {
+    "far": LentLogin((FAR,)),
+    "unlent": LentLogin(),
+    "open": LentLogin(ANYWHERE, secret=True),
+    "sealed": LentLogin(ANYWHERE, secret=True, tls=True),
+}
+
+
 @pytest.mark.parametrize(
     ("asked", "granted", "allow", "said"),
     [
@@ -158,20 +168,46 @@ OWN = ["thrift://127.0.0.1:9090"]
         (endpoint(OWN[0]), [endpoint(OWN[0])], [], "The link leads to the local metastore itself."),
         (endpoint(FAR, **{CREDENTIALS: "nobody"}), [], [FAR], "There are no credentials 'nobody'."),
         (endpoint(FAR, **{CREDENTIALS: "far"}), [], [FAR], None),
+        (endpoint(FAR, **{CREDENTIALS: "unlent"}), [], [FAR], f"The credentials 'unlent' are not for {FAR}."),
+        (endpoint(FAR, **{CREDENTIALS: "unlent"}), [endpoint(FAR, **{CREDENTIALS: "unlent"})], [], None),
+        (endpoint(f"{FAR},{ELSE}", **{CREDENTIALS: "far"}), [], ["thrift://*:*"], "The credentials 'far' are not for"),
+        (endpoint(FAR, **{CREDENTIALS: "open"}), [], [FAR], f"No password or token of 'open' goes to {FAR} without"),
+        (endpoint(FAR, **{CREDENTIALS: "open"}), [endpoint(FAR, **{CREDENTIALS: "open"})], [], None),
+        (endpoint(FAR, **{CREDENTIALS: "sealed"}), [], [FAR], None),
+        (endpoint("https://hms.far:1/m", **{CREDENTIALS: "open"}), [], ["https://*:*/m"], None),
+        (endpoint("http://hms.far:1/m", **{CREDENTIALS: "sealed"}), [], ["http://*:*/m"], "No password or token of"),
         (Endpoint("thrift", ()), [], ["*"], "The link names no address"),
     ],
 )
 def test_nothing_is_connected_to_that_neither_a_statement_nor_a_pattern_allows(
     asked: Endpoint, granted: list[Endpoint], allow: list[str], said: str | None
 ) -> None:
-    refused = refusal(asked, THRIFT, granted, allow, ["far"], OWN)
+    refused = refusal(asked, THRIFT, granted, allow, LENT, OWN)
     assert (refused is None) if said is None else str(refused).startswith(said)
 
 
 def test_key_files_are_a_statements_alone_to_name() -> None:
     asked = Endpoint("ssh", tuple(sorted({URIS: FAR, ROUTE: "a@b", KEYS: "/root/.ssh/id"}.items())))
-    assert str(refusal(asked, SSH, [], [FAR], [], OWN)).startswith(f"'{KEYS}' names a file of calque's machine.")
-    assert refusal(asked, SSH, [asked], [], [], OWN) is None
+    assert str(refusal(asked, SSH, [], [FAR], {}, OWN)).startswith(f"'{KEYS}' names a file of calque's machine.")
+    assert refusal(asked, SSH, [asked], [], {}, OWN) is None
+
+
+def test_keys_of_ssh_are_lent_to_hops_that_their_section_names() -> None:
+    route = over("a@bastion -> b@node")
+    asked = Endpoint("ssh", (*route.settings, (CREDENTIALS, "keys")))
+    allow = ["ssh://*:22", "thrift://localhost:9083"]
+    for endpoints, said in (((), "ssh://bastion:22"), (("ssh://bastion:22",), "ssh://node:22"), (tuple(allow), None)):
+        refused = refusal(asked, SSH, [], allow, {"keys": LentLogin(endpoints)}, OWN)
+        assert (refused.what if refused else None) == (said and f"The credentials 'keys' are not for {said}")
+
+
+def test_the_machines_own_login_is_lent_to_nobody() -> None:
+    settings = {"aws.glue.endpoint": "https://glue.far:443"}
+    asked, allow = Endpoint("glue", tuple(settings.items())), ["https://glue.far:443"]
+    assert "names no credentials" in str(refusal(asked, GLUE.form, [], allow, {}, OWN))
+    assert refusal(asked, GLUE.form, [asked], [], {}, OWN) is None
+    asked = Endpoint("glue", (*settings.items(), (CREDENTIALS, "far")))
+    assert refusal(asked, GLUE.form, [], allow, {"far": LentLogin(tuple(allow), secret=True)}, OWN) is None
 
 
 def over(route: str) -> Endpoint:
@@ -194,7 +230,7 @@ def over(route: str) -> Endpoint:
 def test_each_hop_and_what_is_behind_the_last_one_has_to_be_allowed(
     route: str, allow: list[str], said: str | None
 ) -> None:
-    refused = refusal(over(route), SSH, [], allow, [], ["thrift://localhost:9083"])
+    refused = refusal(over(route), SSH, [], allow, {}, ["thrift://localhost:9083"])
     assert (refused is None) if said is None else str(refused).startswith(said)
 
 

@@ -9,8 +9,9 @@ import pytest
 from calque.adapters.dumps.locate import paths_of
 from calque.core.contents_by_event import contents_by_event
 from calque.core.decode import LoggedFile
+from calque.core.dumps.scope import scope_of
 from calque.core.load_passes import LONGEST, LoadPass, next_pass
-from calque.core.load_policy import DumpSpan, is_loaded, load_policy, require_takeable
+from calque.core.load_policy import DumpSpan, is_loaded, load_policy, require_policy, require_takeable
 from calque.errors import Refused
 from calque.model.files import File, FilesOfEvent, KeptFile, Listing
 from calque.model.hive import Database
@@ -184,3 +185,18 @@ def test_a_database_of_somebody_else_is_refused(parameters: dict[str, str], show
 def test_a_database_that_is_not_there_or_is_this_replica_is_taken() -> None:
     require_takeable(None, "sales", "hq", "sales", None)
     require_takeable(Database("sales", parameters={"calque.source": "hq:sales"}), "sales", "hq", "sales", None)
+
+
+@pytest.mark.parametrize("dumped", [None, ["a", "b"], ["b"]])
+@pytest.mark.parametrize("asked", [None, ["b"]])
+def test_a_dump_of_another_policy_than_the_statement_names_is_refused(
+    dumped: list[str] | None, asked: list[str] | None
+) -> None:
+    """Where the statement names no tables any dump of the database is meant."""
+    dump, statement = (scope_of("Sales", tables, None).policy for tables in (dumped, asked))
+    if asked is None or dumped == asked:
+        require_policy(PLACE, dump, statement)
+        return
+    for line in (dump, None):
+        with pytest.raises(Refused, match="is not of the policy that the statement names"):
+            require_policy(PLACE, line, statement)

@@ -1,7 +1,7 @@
 """Bugs that somebody could make in fold, chain, planner and the application of hops are found by the tests.
 
 `mutants.toml` says what is altered, `mutation.py` which tests must fail of it. `make prove` tries all mutants. `make
-test` tries a sixth of them, another one each day, and all in modules that were changed; `make check` tries a few.
+test` tries a ninth of them, another one each day, and all in modules that were changed; `make check` tries a few.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MUTANTS = [
     for name, (old, new) in bugs.items()
 ]
 PROFILE = settings.get_current_profile_name()
-SHARE = {"check": 12, "test": 6}.get(PROFILE, 1)
+SHARE = {"check": 12, "test": 9}.get(PROFILE, 1)
 """One of so many is tried."""
 
 

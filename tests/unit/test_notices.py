@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from calque.adapters.memory.notices import MemoryNoticeBroker
 from calque.core.notices.calque_json import record_of
 from calque.core.notices.channel import Channel
 from calque.core.notices.from_ledger import ShownTables
@@ -33,7 +34,8 @@ from calque.core.notices.notice import (
 from calque.core.notices.selection import Selection
 from calque.core.notices.table_keys import TableKeys
 from calque.core.notices.topics import TopicTemplate
-from calque.errors import Refused
+from calque.engine.notices.sending import MESSAGES_AT_ONCE, Sender
+from calque.errors import Refused, Unavailable
 from calque.model.journal import Entry, EventKind, Keys
 from calque.model.ledger import ObjectRow
 from calque.model.marks import Mark
@@ -298,3 +300,46 @@ def test_a_table_leaves_its_name_before_another_one_takes_it() -> None:
     names = [(change.was and change.was.table, change.name and change.name.table) for change in changes]
     assert names == [("b", None), ("c", "b"), ("d", "c")]
     assert shown.incarnations == {TableName("sales", "b"): "3", TableName("sales", "c"): "4"}
+
+
+# Sending again what is not known to have arrived
+
+
+def sends(sender: Sender, count: int) -> None:
+    notices = [TableAltered(replace(OCCASION, id=f"hq:{number}.0", event_id=number)) for number in range(count)]
+    sender.send(notices)
+
+
+def test_what_the_broker_has_taken_is_sent_once_though_the_position_is_not_recorded() -> None:
+    broker = MemoryNoticeBroker()
+    sender = Sender(channel(), broker, lambda: ())
+    sends(sender, 3)
+    sends(sender, 5)
+    sender.recorded()
+    assert [len(messages) for messages in broker.topics.values()] == [5]
+
+
+@pytest.mark.parametrize("taken", [0, 1, MESSAGES_AT_ONCE - 1, MESSAGES_AT_ONCE, MESSAGES_AT_ONCE + 1])
+def test_a_broker_that_goes_away_in_the_middle_gets_the_rest_when_it_is_back(taken: int) -> None:
+    broker = MemoryNoticeBroker()
+    sender = Sender(channel(), broker, lambda: ())
+    broker.switch(dies_after=taken)
+    with pytest.raises(Unavailable):
+        sends(sender, 2 * MESSAGES_AT_ONCE)
+    broker.switch(away=False)
+    sends(sender, 2 * MESSAGES_AT_ONCE + 1)
+    (messages,) = broker.topics.values()
+    events = [json.loads(message.body)["event_id"] for message in messages]
+    assert events == list(range(2 * MESSAGES_AT_ONCE + 1))
+
+
+def test_a_broker_that_answers_nothing_gets_nothing_twice() -> None:
+    broker = MemoryNoticeBroker()
+    sender = Sender(channel(), broker, lambda: ())
+    broker.switch(silent=True)
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            sends(sender, 4)
+    broker.switch(silent=False)
+    sends(sender, 4)
+    assert [len(messages) for messages in broker.topics.values()] == [4]

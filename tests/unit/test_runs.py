@@ -73,6 +73,7 @@ def test_seeds_that_follow_each_other_play_no_history_twice() -> None:
     seven, eight = {"CALQUE_SEED": "7"}, {"CALQUE_SEED": "8", "CALQUE_HISTORIES": "500"}
     assert (seed(seven), history_seeds(40, environment=seven)) == (7, range(7000, 7040))
     assert history_seeds(40, environment=eight) == range(8000, 8500)
+    assert history_seeds(40, times=10, environment=eight) == range(8000, 13000)
     assert history_seeds(40, most=300, environment=eight) == range(8000, 8300)
 
 

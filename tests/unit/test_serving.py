@@ -7,8 +7,12 @@ import hashlib
 import json
 import socket
 import ssl
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -29,6 +33,8 @@ from calque.model.ledger import Bridge, Epoch, Parts, Reread, RereadCause, Table
 from calque.model.names import Span, TableName
 from calque.model.secrets import FileSecret, VariableSecret
 from calque.model.tls import ServerTls
+from calque.serve.connections import ACCEPTED
+from calque.serve.connections import MOST as MOST_OPEN
 from calque.serve.console import FOLDER, ActionRequest, Console
 from calque.serve.guard import Tokens
 from calque.serve.heartbeat import Heartbeat
@@ -96,7 +102,7 @@ def tokens(tmp_path: Path) -> Tokens:
 def test_what_goes_well_is_healthy_and_ready() -> None:
     with served(lambda: WELL) as serving:
         for page in ("/healthz", "/readyz"):
-            assert read(serving, page) == (200, '{\n  "ok": true,\n  "problems": []\n}\n')
+            assert read(serving, page) == (200, "ok\n")
         assert json.loads(read(serving, "/status")[1]) == {"targets": {}}
         assert read(serving, "/nothing")[0] == 404
 
@@ -291,6 +297,133 @@ def test_a_certificate_that_is_written_anew_is_shown_without_a_restart(tmp_path:
         Path(files[0]).write_text("torn")
         asyncio.run(serving.renew_certificate())
         assert read(serving, "/healthz", tls=ssl.create_default_context(cafile=new.ca))[0] == 200
+
+
+def test_probes_get_one_word_and_with_the_token_the_reasons(tokens: Tokens) -> None:
+    look = of_one(CAPTURES, (TargetLook("dr", "failed", "No answer from hms.secret.corp.", True),), silent=("dr",))
+    whole = f"Bearer {TOKEN}".encode().decode("latin-1")
+    with served(lambda: look, tokens=tokens) as serving:
+        for page in ("/healthz", "/readyz"):
+            for given in ("", f"Bearer {METRICS_TOKEN}", "Bearer x"):
+                assert read(serving, page, given) == (503, "failing\n")
+            assert "dr does not turn" in json.loads(read(serving, page, whole)[1])["problems"]
+        assert "hms.secret.corp" in read(serving, "/readyz", whole)[1]
+    with served(lambda: look) as serving:
+        assert read(serving, "/readyz") == (503, "failing\n")
+
+
+def asked_as(serving: Serving, path: str, host: str, authorization: str = "") -> int:
+    fields = {"Host": host, **({"Authorization": authorization} if authorization else {})}
+    try:
+        with urlopen(Request(serving.address + path, headers=fields), timeout=10) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        with error:
+            return error.code
+
+
+def test_without_a_token_only_this_hosts_own_names_are_answered_and_with_one_any(tokens: Tokens) -> None:
+    console = Console(dict, lambda _: {}, lambda _: {}, lambda *_: {}, lambda _: {}, lambda _: {})
+    evil, whole = "calque.evil.example:9400", f"Bearer {TOKEN}".encode().decode("latin-1")
+    guarded = ("/status", "/metrics", "/", "/assets/page.js", "/api/overview", "/nothing")
+    with served(lambda: WELL, console=console) as serving:
+        assert [asked_as(serving, path, evil) for path in guarded] == [421] * 6
+        assert [asked_as(serving, path, "localhost:1") for path in guarded] == [200] * 5 + [404]
+        assert [asked_as(serving, path, evil) for path in ("/healthz", "/readyz")] == [200, 200]
+    with served(lambda: WELL, tokens=tokens, console=console) as serving:
+        assert [asked_as(serving, path, evil, whole) for path in guarded] == [200] * 5 + [404]
+        assert [asked_as(serving, path, evil) for path in guarded] == [401, 401, 401, 200, 401, 401]
+    with served(lambda: WELL, tokens=Tokens(metrics=tokens.metrics), console=console) as serving:
+        assert asked_as(serving, "/metrics", evil, f"Bearer {METRICS_TOKEN}") == 200
+        assert asked_as(serving, "/status", evil) == 421
+
+
+HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+WHOLE = HALF + b"\r\n"
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_however_many_connect_few_are_open_and_probes_get_in(tmp_path: Path, secure: bool) -> None:
+    authority = Authority(tmp_path)
+    tls = ServerTls(*authority.client("127.0.0.1")) if secure else None
+    trusting = ssl.create_default_context(cafile=authority.ca) if secure else None
+    with served(lambda: WELL, tls=tls) as serving, ExitStack() as clients:
+        address, before = serving.listener.getsockname(), descriptors()
+        for number in range(3 * MOST_OPEN):
+            client = clients.enter_context(socket.create_connection(address, timeout=30))
+            if not secure and number % 2:
+                client.sendall(HALF)
+        assert read(serving, "/healthz", tls=trusting) == (200, "ok\n")
+        assert len(serving.listener.open) <= MOST_OPEN
+        assert descriptors() - before <= 3 * MOST_OPEN + MOST_OPEN + ACCEPTED
+        assert read(serving, "/status", tls=trusting)[0] == 200
+
+
+def test_a_second_request_has_a_deadline_as_the_first_one_has() -> None:
+    """Of clients that get an answer, and then send half a request each."""
+    with served(lambda: WELL) as serving, ExitStack() as clients:
+        address = serving.listener.getsockname()
+        slow = [clients.enter_context(socket.create_connection(address, timeout=30)) for _ in range(MOST_OPEN)]
+        for client in slow:
+            client.sendall(WHOLE)
+            answer = b""
+            while not answer.endswith(b"ok\n"):
+                answer += client.recv(4096)
+            client.sendall(HALF)
+        assert read(serving, "/healthz")[0] == 200
+        for client in slow:
+            client.settimeout(30)
+            with suppress(ConnectionError):
+                assert client.recv(1) == b""
+
+
+def test_pages_that_take_long_leave_room_for_probes() -> None:
+    enough, begun = threading.Event(), threading.Semaphore(0)
+
+    def status() -> dict[str, object]:
+        begun.release()
+        enough.wait(60)
+        return {}
+
+    pages = Pages(lambda: WELL, Meters(lambda: WELL).text, status)
+    serving = serve(ANY, pages, Access(NO_TOKENS, None))
+    try:
+        with ExitStack() as clients:
+            address = serving.listener.getsockname()
+            for _ in range(MOST_OPEN):
+                client = clients.enter_context(socket.create_connection(address, timeout=30))
+                client.sendall(WHOLE.replace(b"/healthz", b"/status"))
+            assert begun.acquire(timeout=30)
+            assert [read(serving, "/healthz")[0] for _ in range(3)] == [200] * 3
+            wait_until(lambda: read(serving, "/metrics")[0] == 503)
+            enough.set()
+            wait_until(lambda: read(serving, "/metrics")[0] == 200)
+    finally:
+        enough.set()
+        serving.end()
+
+
+def test_a_process_that_runs_has_all_descriptors_that_it_may_have() -> None:
+    program = (
+        "import resource\n"
+        "from calque.streams.descriptors import raise_descriptor_limit\n"
+        "hard = min(512, resource.getrlimit(resource.RLIMIT_NOFILE)[1])\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))\n"
+        "raise_descriptor_limit()\n"
+        "assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_who_asks_for_nothing_or_for_nonsense_holds_nobody_up(capsys: pytest.CaptureFixture[str]) -> None:
@@ -520,3 +653,19 @@ def test_several_sources_are_told_apart() -> None:
         'calque_capture_failing{source="lake"} 1.0',
     ):
         assert line in text
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e999", "x", "9" * 5_000])
+@pytest.mark.parametrize("key", ["offset", "limit"])
+def test_what_is_no_number_in_a_query_is_refused_and_asked_of_nobody(key: str, value: str) -> None:
+    asked: list[object] = []
+
+    def tables(query: object) -> dict[str, object]:
+        asked.append(query)
+        return {}
+
+    console = Console(dict, lambda _: {}, tables, lambda *_: {}, lambda _: {}, lambda _: {})
+    with served(lambda: WELL, console=console) as serving:
+        status, content = read(serving, f"/api/tables?{key}={value}")
+        assert (status, "is no number" in content, asked) == (400, True, [])
+        assert read(serving, f"/api/tables?{key}=1e300")[0] == 200

@@ -197,14 +197,14 @@ def test_nothing_runs_where_a_later_statement_can_t_be_parsed(capsys: pytest.Cap
     assert capsys.readouterr().out == ""
 
 
-def test_a_ledger_that_can_t_be_read_is_unavailable_and_ends_the_call(
+def test_a_ledger_that_is_damaged_is_refused_and_ends_the_call(
     configured: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spoil(configured)
-    assert main(["sql", "USE a; SHOW EPOCHS; USE b", "--json"]) == 75
+    assert main(["sql", "USE a; SHOW EPOCHS; USE b", "--json"]) == 65
     said = capsys.readouterr()
     assert [result["statement"] for result in read_document("sql", said.out)] == ["USE a"]
-    assert said.err.startswith("calque: The table ")
+    assert " is damaged. " in said.err
 
 
 def test_target_says_which_one_is_meant_where_there_are_several(

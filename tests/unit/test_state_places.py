@@ -29,6 +29,7 @@ def test_the_places_of_a_folders_own_source_have_no_name_in_them() -> None:
         "pins": "pins",
         "journal_record": "journal",
         "notice_keys_record": "notice-keys",
+        "identity_record": "source-identity",
         "gaps_record": "gaps",
         "status_record": "capturing",
         "journal_lock": "locks/journal.lock",
@@ -43,9 +44,11 @@ def test_the_places_of_a_folders_own_source_have_no_name_in_them() -> None:
 def test_the_places_of_a_target_have_its_name_in_them() -> None:
     assert places_of(TargetPlaces("dr")) == {
         "ledger": "ledgers/dr",
+        "loads": "loads/dr",
         "status_record": "running/dr",
         "window_record": "windows/dr",
         "sweep_record": "sweep/dr",
+        "sweep_lock": "locks/sweep.dr.lock",
         "marks_record": "marks-told/dr",
         "pause_record": "paused/dr",
         "pause_rules_record": "paused-tables/dr",

@@ -74,7 +74,7 @@ def told_before(wiring: Wiring, **changes: object) -> None:
 
 def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring) -> None:
     document = snapshot(wiring)
-    assert document["source"] == {"name": "hq", "head": None, "reachable": False}
+    assert document["source"] == {"name": "hq", "head": None, "reachable": False, "dml_events": None}
     assert document["capture"] == {"state": "stopped", "last_error": None, "pins": None, "kept_seconds": None}
     assert document["journal"] == {"last": None, "oldest": None, "gaps": [], "last_error": None}
     target = document["targets"]["dr"]
@@ -271,7 +271,7 @@ def test_a_ledger_that_can_not_be_read_is_told_of_and_nothing_is_made_up(
         None,
         None,
     )
-    assert f"The table {wiring.state}/ledgers/dr" in found["last_error"]
+    assert f"{wiring.state}/ledgers/dr/epochs is damaged" in found["last_error"]
     assert document["journal"]["last_error"] is None
     show(document)
     assert "running" in capsys.readouterr().out
@@ -289,7 +289,7 @@ def test_a_journal_that_can_not_be_read_is_told_of_beside_what_is_known(wiring: 
         )
         document = snapshot(wiring)
     assert document["journal"]["last"] is None
-    assert f"The table {wiring.state}/journal" in document["journal"]["last_error"]
+    assert f"{wiring.state}/journal is damaged" in document["journal"]["last_error"]
     assert document["capture"]["last_error"] == "The journal can't be written. It is a file. Put it back."
 
 

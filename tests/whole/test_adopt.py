@@ -242,7 +242,9 @@ def test_a_database_and_a_function_are_not_taken_over_as_no_window_has_them_yet(
     world.gatherer.resume(world.begin, world.begin)
     world.open()
     world.settle()
-    world.source.alter_database("d1", replace(world.source.the_database("d1"), description="later"))
+    world.source.alter_database(
+        "d1", replace(world.source.the_database("d1"), description="later", parameters={"k": "v"})
+    )
     world.source.drop_function(TableName("d1", "f"))
     world.source.create_function(replace(function, class_name="org.example.Later"))
     world.capture_all()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 import pytest
-from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.memory.metastore import HIVE_3
 from calque.core.attached import address, is_file
@@ -26,7 +26,7 @@ JAR = "hdfs://hq/udf.jar"
 
 
 def addressed(content: bytes, name: str) -> str:
-    return f"file:/target/_calque/files/{xxh3_128_hexdigest(content)}/{name}"
+    return f"file:/target/_calque/files/{sha256(content).hexdigest()}/{name}"
 
 
 def world_of(**policy: Any) -> World:
@@ -214,6 +214,7 @@ def test_a_chained_target_parks_the_url_that_it_has_it_from(world: World) -> Non
     [
         *(("/a/b", True), ("file:/a", True), ("s3a://b/k", True), ("hdfs:///x", True)),
         *(("http://h/s", False), ("https://h/s", False), ("ivy://a:b:1", False), ("none", False), ("", False)),
+        *(("zip://x::file:///etc/passwd", False), ("jar:file:/etc/x!/y", False), ("file:/a/../etc/passwd", False)),
     ],
 )
 def test_files_are_told_from_what_both_sides_reach(url: str, copied: bool) -> None:

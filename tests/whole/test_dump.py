@@ -13,6 +13,8 @@ import pytest
 from calque.adapters.files import FileStorage
 from calque.adapters.memory.metastore import HIVE_4
 from calque.core.decode import thrift_object
+from calque.core.defects import DEFECT
+from calque.core.dumps.layout import policy_directory
 from calque.core.dumps.metadata import read_table
 from calque.core.dumps.options import DUMP_KEYS, dump_options, known_options
 from calque.core.dumps.scope import scope_of
@@ -20,12 +22,14 @@ from calque.engine.dump.dump import DumpPlace, dump
 from calque.engine.dump.request import DumpRequest, FinishedDump
 from calque.engine.verify.log_journal import LogJournal
 from calque.errors import Refused, Unavailable
-from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
+from support.faults.defects import Defect
 from support.programs import program
-from support.worlds.dumpworlds import DumpWorld
+from support.worlds.dumpworlds import EVERYTHING, DumpWorld
 from support.worlds.histories import PLAIN
 from support.worlds.worlds import World
+from whole.test_defects import evidence, source_catalog, source_storage
 
 NAMES = (TableName("d1", "busy"), TableName("d1", "quiet"))
 
@@ -124,6 +128,42 @@ def test_a_table_that_never_rests_ends_a_dump_and_is_named(tmp_path: Path) -> No
     assert not list((tmp_path / "own").iterdir())
 
 
+@pytest.mark.parametrize("error", [KeyError("x"), Refused("Not permitted to list it")], ids=["defect", "refusal"])
+@pytest.mark.parametrize("method", ["table", "few_partitions", "constraints", "list"])
+def test_tables_that_can_not_be_dumped_end_a_dump_and_all_of_them_are_named(
+    tmp_path: Path, method: str, error: Exception
+) -> None:
+    world = world_of_two()
+    storage = Storage((Column("x", "int"),), serde=SerDe(parameters={}))
+    keys = (Column("p", "string"),)
+    for name in ("odd", "other"):
+        parts = replace(storage, location=f"file:/source/{name}")
+        table = Table(name, "d1", storage=parts, type="MANAGED_TABLE", parameters={}, partition_keys=keys)
+        world.source.create_table(table)
+        at = replace(storage, location=f"file:/source/{name}/p=1")
+        world.source.add_partitions(TableName("d1", name), [Partition(("1",), "d1", name, storage=at, parameters={})])
+    world.clock.now += 60 * 10**9
+    defect = Defect(method, error, on=True, about=lambda one: any(name in repr(one) for name in ("odd", "other")))
+    place = source_storage if method == "list" else source_catalog
+    place(world, defect)
+    with pytest.raises(Refused if isinstance(error, Refused) else Unavailable) as raised:
+        dumped(world, tmp_path, {})
+    assert raised.value.what == "d1.odd, d1.other can't be dumped"
+    assert isinstance(error, Refused) or DEFECT in raised.value.why
+    assert list((tmp_path / "dumps").rglob("_finished_dump")) == []
+    defect.on = False
+    assert dumped(world, tmp_path, {}).last_event == world.source.current()
+
+
+def test_a_function_that_can_not_be_dumped_ends_a_dump_and_is_named(tmp_path: Path) -> None:
+    world = world_of_two()
+    for name in ("f1", "f2"):
+        world.source.create_function(Function(name, "d1", "x.Y"))
+    source_catalog(world, Defect("function", KeyError("x"), on=True, about=lambda one: "f1" in repr(one)))
+    with pytest.raises(Unavailable, match=r"^function d1.f1 can't be dumped"):
+        dumped(world, tmp_path)
+
+
 def test_a_table_that_rests_at_last_is_dumped_as_it_is_then(tmp_path: Path) -> None:
     world = world_of_two()
     world.between = changing(world, NAMES[0], 7)
@@ -143,6 +183,25 @@ def test_an_increment_from_below_what_is_left_of_the_log_is_refused(tmp_path: Pa
         world.dump(1)
 
 
+def test_an_increment_of_a_database_that_is_not_there_is_refused_unless_events_of_the_span_are_on_it(
+    tmp_path: Path,
+) -> None:
+    world = DumpWorld(0, tmp_path, ())
+    world.source.create_database(Database("d1", parameters={}))
+    first = world.dump()
+    assert world.dump(first.last_event).last_event == first.last_event
+    world.scope = scope_of("d11", None, None)
+    with pytest.raises(Refused, match="The source has no database d11"):
+        world.dump(first.last_event)
+    assert not [path for path in world.storage._files if path.startswith(policy_directory("file:/dumps", "d11"))]
+    world.scope = EVERYTHING
+    world.source.drop_database("d1")
+    gone = world.dump(first.last_event)
+    assert gone.last_event == world.source.current()
+    with pytest.raises(Refused, match="The source has no database d1"):
+        world.dump(gone.last_event)
+
+
 def test_a_dump_that_dies_at_any_effect_is_whole_or_is_removed_by_the_next(tmp_path: Path) -> None:
     command = [*program("support.faults.dying_dumps"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
@@ -155,3 +214,90 @@ def test_a_dump_that_dies_at_any_effect_is_whole_or_is_removed_by_the_next(tmp_p
         assert [death["left"] for death in of_kind] == [[]] * (len(of_kind) - 1) + [[True]]
         assert [death["directories"] for death in of_kind] == [1] * (len(of_kind) - 1) + [2]
     assert all(death["whole"] and not death["under_way"] for death in deaths)
+
+
+WITH_DATA = dump_options(known_options({"hive.repl.run.data.copy.tasks.on.target": "false"}, DUMP_KEYS))
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), Refused("Not permitted to read it")], ids=["defect", "refusal"])
+@pytest.mark.parametrize(("place", "method"), [(source_storage, "files"), (evidence, "evidence")])
+def test_events_that_can_not_be_dumped_end_an_increment_that_names_them_and_leaves_nothing(
+    tmp_path: Path, place: Callable[[World, Defect], None], method: str, error: Exception
+) -> None:
+    world = DumpWorld(0, tmp_path / "own", ())
+    world.source.create_database(Database("d1", parameters={}))
+
+    def create(name: str) -> None:
+        storage = Storage((Column("x", "int"),), location=f"file:/source/{name}", serde=SerDe(parameters={}))
+        world.source.create_table(Table(name, "d1", storage=storage, type="MANAGED_TABLE", parameters={}))
+
+    names = ("good", "odd", "other")
+    if method == "files":
+        for name in names:
+            create(name)
+    loose = {"options": WITH_DATA, "change_root": "", "keeps_files": False}
+    first = world.dump(**loose)
+    before, wrong = sorted(world.storage._files), {}
+    for name in names:
+        world.storage.write(f"file:/source/{name}/f", b"1")
+        if method == "files":
+            world.source.insert(TableName("d1", name), [f"file:/source/{name}/f"])
+        else:
+            create(name)
+        wrong[name] = world.source.current()
+    world.clock.now += 60 * 10**9
+    del wrong["good"]
+    texts = [f"/{name}/" for name in wrong] if method == "files" else [f"[{event_id}]" for event_id in wrong.values()]
+    defect = Defect(method, error, on=True, about=lambda one: any(text in repr(one) for text in texts))
+    world.capture_all()
+    place(world, defect)
+    with pytest.raises(Refused if isinstance(error, Refused) else Unavailable) as raised:
+        world.dump(first.last_event, **loose)
+    named = ", ".join(f"Event {event_id} on d1.{name}" for name, event_id in wrong.items())
+    assert raised.value.what == f"{named} can't be dumped"
+    assert isinstance(error, Refused) or DEFECT in raised.value.why
+    written = [path for path in sorted(world.storage._files) if path.startswith("file:/dumps")]
+    assert written == [path for path in before if path.startswith("file:/dumps")]
+    assert not list((tmp_path / "own").rglob("*.part"))
+    defect.on = False
+    assert world.dump(first.last_event, **loose).last_event == world.source.current()
+
+
+def test_a_table_of_which_an_events_files_are_gone_is_in_the_increment_whole(tmp_path: Path) -> None:
+    """No change manager: the files of a partition that was dropped within the increment are nowhere."""
+    world = DumpWorld(0, tmp_path, ())
+    source, storage = world.source, world.storage
+    source.create_database(Database("d1", parameters={}))
+    lost, other = TableName("d1", "lost"), TableName("d1", "other")
+    for name in (lost, other):
+        columns = Storage((Column("x", "int"),), location=f"file:/source/{name.table}", serde=SerDe(parameters={}))
+        keys = (Column("p", "string"),)
+        source.create_table(
+            Table(name.table, "d1", storage=columns, partition_keys=keys, type="MANAGED_TABLE", parameters={})
+        )
+    world.clock.now += 60 * 10**9
+    loose = {"options": WITH_DATA, "change_root": "", "keeps_files": False}
+    first = world.dump(**loose)
+    assert world.load(first) == []
+
+    def add(name: TableName, value: str) -> None:
+        location = f"file:/source/{name.table}/p={value}"
+        part = Storage((Column("x", "int"),), location=location, serde=SerDe(parameters={}))
+        source.add_partitions(name, [Partition((value,), *name, storage=part, parameters={})])
+        storage.write(f"{location}/f", value.encode())
+        source.insert(name, [f"{location}/f"], values=(value,))
+
+    add(lost, "gone")
+    add(lost, "kept")
+    add(other, "kept")
+    source.drop_partitions(lost, ["p=gone"])
+    storage.remove(["file:/source/lost/p=gone"])
+    world.clock.now += 60 * 10**9
+    second = world.dump(first.last_event, **loose)
+    assert [note for note in second.notes if "is in the dump whole" in note] == [
+        "d1.lost is in the dump whole, as it is now: file:/source/lost/p=gone/f of event 5 is gone"
+    ]
+    assert world.load(second) == []
+    for name in (lost, other):
+        shown = world.target_store.the_table(TableName("d1_dr", name.table)).partitions
+        assert {values: storage.read(f"{location_of(one)}/f") for values, one in shown.items()} == {("kept",): b"kept"}

@@ -18,6 +18,7 @@ from calque.model.ledger import NotLiveReason, TableRow, TableState
 from calque.model.names import TableName
 from calque.model.records import DropReview
 from calque.model.requests import Action, Request
+from support.faults.defects import Defect
 from support.worlds.gapped import POLICY, add, at_target, counted, create, drop, drops_of, held, world_of
 from support.worlds.histories import differences
 from support.worlds.worlds import Backup, World
@@ -114,6 +115,7 @@ def test_after_a_log_that_went_back_no_mark_is_beyond_it_and_nothing_is_copied_a
     calls = counted(world)
     world.go_back(backup)
     world.settle()
+    release(world)
     assert differences(world) == []
     assert world.marks_ahead() == []
     assert calls["copy"] == 0
@@ -155,6 +157,7 @@ def test_a_death_after_a_log_went_back_begins_where_the_log_is() -> None:
     assert world.replica.cursor == world.source.current()
     add(world, "t0", "new")
     world.settle()
+    release(world)
     assert differences(world) == []
 
 
@@ -241,7 +244,7 @@ def test_what_operators_ask_for_is_done_though_a_server_did_not_answer_when_it_w
     place: Place, method: str, action: Action
 ) -> None:
     world = world_of()
-    defect = with_defect(world, place, method, Unavailable("No answer", "it is away"))
+    defect = with_defect(world, place, Defect(method, Unavailable("No answer", "it is away")))
     defect.on = True
     with pytest.raises(Unavailable):
         world.replica.take_request(Request("", action, ()))
@@ -455,6 +458,46 @@ def test_the_share_of_drops_is_that_of_all_objects_and_each_counts_once(tables: 
         world.restart()
     world.settle()
     assert bool(held(world)) is waits
+
+
+def test_after_a_log_went_back_the_first_drop_waits_for_an_operator() -> None:
+    """It may be another metastore's, or an older state of this one."""
+    world = world_of()
+    backup = Backup(world.source)
+    create(world, "late")
+    world.settle()
+    world.go_back(backup)
+    world.settle()
+    assert held(world) == ["late"]
+    assert "late" in at_target(world)
+    world.restart()
+    world.settle()
+    assert held(world) == ["late"]
+    release(world)
+    assert differences(world) == []
+    drop(world, "t1")
+    world.lose()
+    world.settle()
+    assert held(world) == []
+
+
+@pytest.mark.parametrize("tables", [0, 1])
+def test_all_of_a_database_waits_for_an_operator_however_few_objects_it_has(tables: int) -> None:
+    world = world_of(tables=tables)
+    before = at_target(world)
+    drop(world, *before)
+    world.writer.source.drop_database("d1")
+    world.lose()
+    world.settle()
+    assert held(world) == at_target(world) == before
+    release(world)
+    assert at_target(world) == []
+
+
+def release(world: World) -> None:
+    """An operator lets go what is held."""
+    assert world.replica.take_request(Request("", Action.RELEASE_DROPS, ()))
+    world.settle()
 
 
 def test_what_tables_show_after_a_log_went_back_is_an_event_that_it_has() -> None:

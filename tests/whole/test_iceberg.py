@@ -23,7 +23,7 @@ from calque.core.iceberg import name_of
 from calque.core.layout import place
 from calque.core.lifecycle import State
 from calque.engine.failpoints import FailpointGuard
-from calque.engine.sweep.sweep import sweep_target
+from calque.engine.sweep.sweep import SweepTerms, sweep_target
 from calque.engine.verify.verify import verify
 from calque.model import hive
 from calque.model.hive import Database
@@ -286,7 +286,7 @@ def test_a_sweep_takes_what_a_dropped_table_left_and_nothing_of_one_that_is_ther
     noted: Mapping[str, int] = {}
     for later in (1, 2):
         world, now = bay.world, time.time_ns() + later * 10**16
-        noted = sweep_target(world.side, world.journal, now, noted).noted
+        noted = sweep_target(world.side, world.journal, now, SweepTerms(noted=noted)).noted
     assert not (bay.root / "target/d1.db/t").exists()
     assert [row["a"] for row in bay.rows()] == [2]
     assert [row["a"] for row in bay.rows(TableName("d1", "u"))] == [3]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from calque.adapters.memory.metastore import MemoryCatalog
@@ -87,6 +89,8 @@ def test_whoever_dies_before_that_passes_them_again(link: Link) -> None:
 
 def test_other_events_make_epochs_at_once_whether_they_concern_the_target_or_not(link: Link) -> None:
     renew(link, 1)
-    link.stores.stores["a"].alter_database("default", link.store.the_database("default"))
+    link.stores.stores["a"].alter_database(
+        "default", replace(link.store.the_database("default"), parameters={"k": "v"})
+    )
     link.turn()
     assert epochs(link)[-1][1] == link.store.current()

@@ -13,7 +13,11 @@ from calque.engine.sides.sides import SystemClock
 from calque.errors import Refused
 from calque.model.ledger import TableState
 from calque.model.names import TableName
-from calque.streams.load import LoadBounds
+from calque.ports.forwarding import ForwardingCatalog
+from calque.streams.load import LoadBounds, name_of
+from calque.streams.load_target import incomplete
+from calque.wiring.dump import OpenedDump
+from support.faults.defects import Defect
 from support.sources.loads import RECORDED_POLICY, LoadWorld, unpack_recorded
 from support.sources.recorded_dumps import BOOTSTRAP, INCREMENT
 
@@ -124,7 +128,7 @@ def test_a_file_that_is_nowhere_sets_its_table_aside_and_no_other(
     content = kept.read_bytes()
     kept.unlink()
     (row,) = world.load(f"{recorded}/{BOOTSTRAP}")
-    assert (row.name, row.state) == (TableName("src", "torename"), TableState.QUARANTINED)
+    assert (name_of(row), row.state) == ("src.torename", TableState.QUARANTINED)
     assert "torename/p=x/d6.txt is nowhere to be had" in row.reason
     assert str(kept) in row.reason
     assert "torename" not in names(world)
@@ -132,6 +136,43 @@ def test_a_file_that_is_nowhere_sets_its_table_aside_and_no_other(
     assert lying.exists()
     assert world.load(f"{recorded}/{BOOTSTRAP}") == []
     assert names(world) == BOOTSTRAPPED
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), Refused("It is too much")], ids=["defect", "refusal"])
+def test_a_function_that_can_not_be_made_is_what_the_load_lacks_and_all_else_is_there(
+    recorded: str, world: LoadWorld, error: Exception
+) -> None:
+    defect = Defect("create_function", error, on=True)
+    world.catalog = ForwardingCatalog(world.catalog, defect)
+    (row,) = world.load(f"{recorded}/{BOOTSTRAP}")
+    assert (name_of(row), row.state) == ("function src.f_boot", TableState.QUARANTINED)
+    assert names(world) == BOOTSTRAPPED
+    defect.on = False
+    assert world.load(f"{recorded}/{BOOTSTRAP}") == []
+    assert world.target.functions("dst") == ["f_boot"]
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), Refused("It is too much")], ids=["defect", "refusal"])
+@pytest.mark.parametrize(
+    ("method", "text", "named"),
+    [("alter_database", "bob", "database src"), ("create_function", "", "function src.f_inc")],
+)
+def test_what_an_event_brings_and_can_not_be_made_is_what_the_load_lacks_until_it_is_said_again(
+    recorded: str, world: LoadWorld, method: str, text: str, named: str, error: Exception
+) -> None:
+    assert world.load(f"{recorded}/{BOOTSTRAP}") == []
+    defect = Defect(method, error, on=True, about=lambda one: text in repr(one))
+    world.catalog = ForwardingCatalog(world.catalog, defect)
+    for _ in range(2):
+        rows = world.load(f"{recorded}/{INCREMENT}")
+        assert [(name_of(row), row.state) for row in rows] == [(named, TableState.QUARANTINED)]
+        assert names(world) == INCREASED
+    opened = OpenedDump(open_dump(world.storage, f"{recorded}/{INCREMENT}"), world.storage)
+    said = incomplete(opened, rows)
+    assert (said.exit_code, f"{named}: " in said.why) == (75, True)
+    defect.on = False
+    assert world.load(f"{recorded}/{INCREMENT}") == []
+    assert (world.target.the_database("dst").owner, world.target.functions("dst")) == ("bob", ["f_inc"])
 
 
 def test_a_file_of_another_content_at_its_place_is_taken_from_the_change_manager(
@@ -154,7 +195,7 @@ def test_a_link_is_read_as_the_file_that_it_leads_to_and_one_that_leads_nowhere_
     kept.unlink()
     kept.symlink_to(kept)
     (row,) = world.load(f"{recorded}/{BOOTSTRAP}")
-    assert (row.name, row.state) == (TableName("src", "torename"), TableState.QUARANTINED)
+    assert (name_of(row), row.state) == ("src.torename", TableState.QUARANTINED)
     kept.unlink()
     kept.symlink_to(elsewhere)
     (row,) = world.load(f"{recorded}/{BOOTSTRAP}")

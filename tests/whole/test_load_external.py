@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from calque.core.dumps.partition_places import PartitionPlaces
 from calque.core.layout import join
 from calque.engine.dump.request import FinishedDump
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName
 from calque.streams.load import DumpLoad, LoadBounds
-from calque.streams.load_external import external_scans
+from calque.streams.load_external import external_scans, places_at_source
 from calque.streams.load_target import WithoutScanProgress
 from calque.wiring.dump import DumpSource, opened_dump
 from support.worlds.dumpworlds import DumpWorld
@@ -25,6 +26,7 @@ class ExternalWorld(DumpWorld):
     """Two external tables, one of them partitioned, and a managed one."""
 
     def __init__(self, folder: Path) -> None:
+        self.places: PartitionPlaces = {}
         super().__init__(1, folder, ())
         self.side = type(self.side).of(
             replace(self.side.policy, external_base=BASE), self.side.catalog, self.ledger, self.side.storage
@@ -44,10 +46,10 @@ class ExternalWorld(DumpWorld):
         self.storage.write("file:/outside/logs/a", b"first")
         self.add_day("1")
 
-    def add_day(self, day: str) -> None:
+    def add_day(self, day: str, location: str = "") -> None:
         storage = self.source.the_table(DAYS).table.storage
         assert storage is not None
-        location = f"file:/outside/days/day={day}"
+        location = location or f"file:/outside/days/day={day}"
         self.storage.write(f"{location}/a", day.encode())
         partition = Partition((day,), *DAYS, storage=replace(storage, location=location), parameters={})
         self.source.add_partitions(DAYS, [partition])
@@ -56,10 +58,10 @@ class ExternalWorld(DumpWorld):
         source = DumpSource(opened_dump(self.storage, finished.directory.directory), "hq")
         side = replace(self.side, ledger=WithoutScanProgress(self.side.ledger))
         side.stopping.clear()
-        loading = DumpLoad(
-            source, side, LoadBounds(tasks), external_scans(source, side), pool=lambda _workers, _name: InlineExecutor()
-        )
+        scans = external_scans(source, side, self.places)
+        loading = DumpLoad(source, side, LoadBounds(tasks), scans, pool=lambda _workers, _name: InlineExecutor())
         assert loading.run() == []
+        self.places = places_at_source(source, self.places)
 
     def files(self, name: TableName, *values: str) -> dict[str, bytes | None]:
         stored = self.target_store.the_table(TableName("d1_dr", name.table))
@@ -83,3 +85,27 @@ def test_files_of_external_tables_come_with_each_load_though_no_event_tells_of_t
     world.load_whole(world.dump(first.last_event), tasks=2)
     assert world.files(LOGS) == {"a": b"first", "b": b"second"}
     assert (world.files(DAYS, "1"), world.files(DAYS, "2")) == ({"a": b"another"}, {"a": b"2"})
+
+
+def test_partitions_outside_of_their_tables_directory_are_looked_for_where_they_lie(tmp_path: Path) -> None:
+    """One is in the bootstrap, one comes with an event; another lies below the table under another name."""
+    world = ExternalWorld(tmp_path)
+    far, late, odd = "file:/far/one", "file:/far/two", "file:/outside/days/odd"
+    world.add_day("far", far)
+    world.add_day("odd", odd)
+    first = world.dump()
+    world.load_whole(first)
+    world.storage.write(f"{far}/b", b"new")
+    world.storage.write(f"{odd}/a", b"changed")
+    world.add_day("late", late)
+    second = world.dump(first.last_event)
+    world.load_whole(second)
+    assert world.files(DAYS, "far") == {"a": b"far", "b": b"new"}
+    assert world.files(DAYS, "odd") == {"a": b"changed"}
+    world.storage.write(f"{late}/b", b"newer")
+    world.storage.write(f"{far}/c", b"newest")
+    world.source.alter_database("d1", Database("d1", parameters={"n": "1"}))
+    world.load_whole(world.dump(second.last_event))
+    assert world.files(DAYS, "late") == {"a": b"late", "b": b"newer"}
+    assert world.files(DAYS, "far") == {"a": b"far", "b": b"new", "c": b"newest"}
+    assert world.files(DAYS, "1") == {"a": b"1"}

@@ -54,9 +54,9 @@ def test_an_insert_switches_to_a_new_directory_in_one_call_and_the_old_one_goes_
     assert new != old
     assert sorted(path for path, _ in world.storage.contents(new)) == ["new", "old"]
     assert [path for path, _ in world.storage.contents(old)] == ["old"]
-    swept = sweep_target(world.side, world.journal, time.time_ns() + HOUR * 9 // 10, {})
+    sweep_target(world.side, world.journal, time.time_ns() + HOUR * 9 // 10)
     assert world.storage.exists(f"{old}/old")
-    sweep_target(world.side, world.journal, time.time_ns() + HOUR * 3, swept.noted)
+    sweep_target(world.side, world.journal, time.time_ns() + HOUR * 3)
     assert not world.storage.exists(old)
     assert world.storage.exists(f"{new}/old")
 

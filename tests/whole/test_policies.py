@@ -255,7 +255,7 @@ def test_a_database_and_a_function_never_go_back_to_before_they_were_admitted() 
     world = world_of(replace(PLAIN, include=("d1.*",)), PLAIN)
     there, f = world.source.the_database("d2"), TableName("d2", "f")
     for newer in ("one", "two"):
-        world.source.alter_database("d2", replace(there, description=newer))
+        world.source.alter_database("d2", replace(there, description=newer, parameters={"k": newer}))
         world.source.drop_function(f)
         world.source.create_function(Function("f", "d2", f"com.example.{newer}"))
     world.note()

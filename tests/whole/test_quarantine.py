@@ -471,7 +471,7 @@ FULL = Unavailable("No room to write", "ENOSPC", "Free or add space; it is tried
 
 
 def storing(method: str, _: tuple[Any, ...]) -> bool:
-    return method in {"copy", "make_directories", "publish", "remove", "write"}
+    return method in {"copy", "create", "make_directories", "publish", "remove", "write"}
 
 
 def stored(world: World, dislike: Dislike) -> None:
@@ -529,7 +529,7 @@ def test_a_storage_that_lets_nobody_in_is_the_target_s_own_fault_and_no_table_s(
 def test_a_read_that_fails_when_another_writer_has_the_target_ends_all() -> None:
     world = world_of()
     lost = Broken("The lease is another writer's", "this one was late", "Look who it is")
-    errors = {"make_directories": DENIED, "copy": DENIED, "write": lost}
+    errors = {"create": DENIED, "make_directories": DENIED, "copy": DENIED, "write": lost}
     storage = cast(Storage, Picky(world.storage, lambda method, _: errors.get(method)))
     world.side = TargetSide.of(world.policy, world.side.catalog, world.ledger, storage)
     world.restart_replica(world.ledger)

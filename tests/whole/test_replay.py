@@ -87,7 +87,7 @@ def test_a_table_counts_under_every_name_that_it_had() -> None:
 def test_databases_and_functions_are_made_anew_as_their_newest_event_has_them() -> None:
     world = Replayed()
     there = world.source.the_database("d1")
-    world.writer.source.alter_database("d1", replace(there, description="newest"))
+    world.writer.source.alter_database("d1", replace(there, description="newest", parameters={"k": "v"}))
     world.settle()
     world.target_store.alter_database("d1", replace(world.target_store.the_database("d1"), description="changed"))
     world.replay()
@@ -98,7 +98,7 @@ def test_databases_and_functions_do_not_run_ahead_of_what_is_shown() -> None:
     world = Replayed()
     there = world.source.the_database("d1")
     for number in "123":
-        world.writer.source.alter_database("d1", replace(there, description=number))
+        world.writer.source.alter_database("d1", replace(there, description=number, parameters={"k": number}))
     world.capture_all()
     world.window(world.source.current() - 1)
     world.replay()

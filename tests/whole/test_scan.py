@@ -18,6 +18,7 @@ from calque.engine.failpoints import FailpointGuard
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.source.scanner import Scanner, ScanSelection
+from calque.engine.source.unscanned_reloads import UnscannedReloads
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
@@ -299,9 +300,11 @@ def test_a_scanner_whose_next_events_the_journal_let_go_of_begins_anew(case: Cas
     assert case.scan() == [("d.plain", {"": ["f", "g"]})]
 
 
-def test_a_scan_goes_on_after_what_may_happen_and_ends_with_what_nobody_expects() -> None:
+@pytest.mark.parametrize("error", [Unavailable("The storage does not answer"), KeyError("list")])
+@pytest.mark.parametrize("method", ["list", "modified"])
+def test_a_scan_goes_on_after_what_may_happen_and_after_what_nobody_expects(method: str, error: Exception) -> None:
     case, stopping = Case(), threading.Event()
-    defect = Defect("list", Unavailable("The storage does not answer"), on=True)
+    defect = Defect(method, error, on=True)
     case.side = replace(case.side, storage=ForwardingStorage(case.storage, defect))
     scanner = case.new_scanner()
     scanning = threading.Thread(target=scanner.run, args=(stopping,))
@@ -310,6 +313,32 @@ def test_a_scan_goes_on_after_what_may_happen_and_ends_with_what_nobody_expects(
     assert scanning.is_alive()
     stopping.set()
     scanning.join(30)
-    defect.error = KeyError("list")
-    with pytest.raises(KeyError):
-        case.new_scanner().run(threading.Event())
+    assert not scanning.is_alive()
+
+
+def test_a_reload_has_its_table_looked_at_at_once_with_its_files(case: Case) -> None:
+    """Also where neither the interval is over nor a directory's time moved."""
+    case.scanner.chosen = ScanSelection(lambda _: 3600.0, lambda _: True)
+    case.scan()
+    case.scan()
+    stored = case.storage._files[f"{PLAIN}/f"]
+    case.storage._files[f"{PLAIN}/f"] = type(stored)(b"22", stored.modified_ns + 5)
+    assert case.scan() == []
+    case.source.reload(TableName("d", "plain"))
+    assert case.scan() == [("d.plain", {"": ["f"]})]
+    assert case.scan() == []
+
+
+def test_a_reload_of_a_table_that_is_not_scanned_is_said_once(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    scanned, admitted = {"t"}, {"t", "plain"}
+    reloads = UnscannedReloads(
+        lambda name: name.table in admitted, lambda name: 30.0 if name.table in scanned else None
+    )
+    case.capture.hear = reloads.hear
+    case.source.create_table(Table("foreign", "d", storage=TEMPLATE, type="MANAGED_TABLE"))
+    for name in ("t", "plain", "foreign", "plain"):
+        case.source.reload(TableName("d", name))
+    case.capture_all()
+    (said,) = [record.getMessage() for record in caplog.records if "RELOAD" in record.getMessage()]
+    assert said.startswith(f"d.plain: event {case.source.current() - 2} ")
+    assert "is not scanned" in said

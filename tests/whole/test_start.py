@@ -109,7 +109,9 @@ def test_databases_and_functions_are_not_shown_as_events_make_them_that_are_stil
     world.policy = replace(world.policy, start=start)
     world.side = type(world.side).of(world.policy, world.side.catalog, world.ledger, world.storage)
     world.replica = world.new_replica()
-    world.source.alter_database("d1", replace(world.source.the_database("d1"), description="later"))
+    world.source.alter_database(
+        "d1", replace(world.source.the_database("d1"), description="later", parameters={"k": "v"})
+    )
     world.open()
     assert world.target_store.the_database("d1").description == "by hand"
     assert not world.replica.functions.is_owned(TableName("d1", "f"))

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import re
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from calque.core.continuity import next_gap, settled_by
-from calque.errors import Broken, Refused, Unavailable
+from calque.core.state_damage import damaged, does_without
+from calque.errors import Refused
 from calque.model.gaps import Gap, GapCause
 from calque.ports.forwarding import Interceptor, direct
 from calque.ports.records import MISSING, Json, Stamp
+from calque.state_files import open_private, reaching, require_own, write_whole
 
 WORD = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
-SUFFIX = ".json"
+SUFFIX, CHECKSUM = ".json", "checksum"
+LOG = logging.getLogger(__name__)
 
 
 class ControlStore:
@@ -35,33 +39,41 @@ class ControlStore:
 
     def __init__(self, path: str | Path, intercept: Interceptor = direct) -> None:
         self._folder, self._intercept = Path(path), intercept
+        self._told: set[str] = set()
 
     def put(self, name: str, record: Mapping[str, Json]) -> None:
-        """Write or replace a record; it is on the disk when this returns."""
+        """Write or replace a record; it is on the disk when this returns. Raises `StateUnusable` in another user's
+        folder."""
         self._intercept("put", self._put, name, record)
 
     def _put(self, name: str, record: Mapping[str, Json]) -> None:
-        with unavailable(name):
-            write_atomically(self._file(name), json.dumps(record, ensure_ascii=False, sort_keys=True).encode())
+        with unavailable(name, self._folder):
+            if self._folder.exists():
+                require_own(self._folder)
+            write_whole(self._file(name), text_of({**record, CHECKSUM: checksum(record)}))
 
     def read(self, name: str) -> Mapping[str, Json] | None:
-        """The record, or None. `Broken` when the file holds something else."""
-        with unavailable(name):
+        """The record, or None; None also of one that is damaged and that calque does without (`does_without`). Raises
+        `StateUnusable` for any other that is damaged."""
+        with unavailable(name, self._folder):
             try:
                 data = self._file(name).read_bytes()
             except FileNotFoundError:
                 return None
         try:
-            record = json.loads(data)
+            return record_of(data)
         except ValueError as error:
-            raise not_a_record(self._file(name)) from error
-        if not isinstance(record, dict):
-            raise not_a_record(self._file(name))
-        return record
+            problem = damaged(str(self._file(name)), str(error))
+            if not does_without(name):
+                raise problem from error
+            if name not in self._told:
+                self._told.add(name)
+                LOG.warning("%s is damaged, and calque does without it: %s", self._file(name), error)
+            return None
 
     def names(self, prefix: str = "") -> Sequence[str]:
         """The names that begin with `prefix`, sorted."""
-        with unavailable(prefix or "all"):
+        with unavailable(prefix or "all", self._folder):
             paths = (path.relative_to(self._folder) for path in self._folder.rglob(f"*{SUFFIX}"))
             names = (path.as_posix().removesuffix(SUFFIX) for path in paths if not hidden(path))
             return sorted(name for name in names if name.startswith(prefix))
@@ -71,13 +83,13 @@ class ControlStore:
         self._intercept("remove", self._remove, name)
 
     def _remove(self, name: str) -> None:
-        with unavailable(name):
+        with unavailable(name, self._folder):
             self._file(name).unlink(missing_ok=True)
 
     def bump(self, name: str) -> int:
         """Add one to the counter of that name and return it; counters start at 0, never go back, and no two callers
         get the same number, whatever their process."""
-        with unavailable(name), locked(self._file(name).with_name(f".{self._file(name).name}.lock")):
+        with unavailable(name, self._folder), locked(self._file(name).with_name(f".{self._file(name).name}.lock")):
             number = self.count(name) + 1
             self.put(name, {"count": number})
             return number
@@ -90,11 +102,11 @@ class ControlStore:
                 return 0
             case {"count": int(number)}:
                 return number
-        raise not_a_record(self._file(name))
+        raise damaged(str(self._file(name)), "It is no counter")
 
     def stamp(self, name: str) -> Stamp:
         """What tells this writing of the record from any other: one look-up, nothing is read."""
-        with unavailable(name):
+        with unavailable(name, self._folder):
             try:
                 status = self._file(name).stat()
             except FileNotFoundError:
@@ -104,6 +116,10 @@ class ControlStore:
     def changed_since(self, name: str, stamp: Stamp) -> bool:
         """Whether the record was written or removed since `stamp` was taken (`MISSING` for never)."""
         return self.stamp(name) != stamp
+
+    def place(self, name: str) -> str:
+        """The path of the record's file."""
+        return str(self._file(name))
 
     def _file(self, name: str) -> Path:
         words = name.split("/")
@@ -145,56 +161,47 @@ class ControlGaps:
             gaps = [Gap(**{**row, "cause": GapCause(row["cause"])}) for row in record["gaps"]]
             return gaps, int(record["settled"])
         except (KeyError, TypeError, ValueError) as error:
-            raise Broken("The record of gaps can't be read", str(error), "Restore it from a backup") from error
+            raise damaged(self._control.place(self._record_name), f"{type(error).__name__}: {error}") from error
 
     def _put(self, gaps: Sequence[Gap], settled: int) -> None:
         rows = [{**asdict(gap), "cause": gap.cause.value} for gap in gaps]
         self._control.put(self._record_name, {"gaps": rows, "settled": settled})
 
 
-def write_atomically(file: Path, data: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-    try:
-        with draft.open("wb") as sink:
-            sink.write(data)
-            sink.flush()
-            os.fsync(sink.fileno())
-        draft.replace(file)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
     """Held by one thread of one process at a time; given back when a process dies."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("ab") as lock:
+    with os.fdopen(open_private(file, os.O_RDWR | os.O_APPEND), "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-@contextmanager
-def unavailable(name: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise Unavailable(
-            f"The control record {name} can't be reached", str(error), "Check the state folder, then try again"
-        ) from error
+def unavailable(name: str, folder: Path) -> AbstractContextManager[None]:
+    """Raises what stands in the way of the control record, with its cause."""
+    return reaching(f"The control record {name} can't be reached", folder)
 
 
 def hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def not_a_record(file: Path) -> Broken:
-    return Broken(
-        f"{file} is no control record", "Its content is not what calque writes there", "Remove the file and try again"
-    )
+def text_of(record: Mapping[str, Json]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, sort_keys=True).encode()
+
+
+def checksum(record: Mapping[str, Json]) -> str:
+    return f"{crc32(text_of(record)):08x}"
+
+
+def record_of(data: bytes) -> Mapping[str, Json]:
+    """The record in a file with these bytes. Raises `ValueError` where they are not what was written; an older calque
+    wrote no checksum."""
+    if not data:
+        raise ValueError("It is empty")
+    record = json.loads(data)
+    if not isinstance(record, dict):
+        raise ValueError("It is no JSON object")
+    said = record.pop(CHECKSUM, None)
+    if said is not None and said != checksum(record):
+        raise ValueError("Its checksum is another one")
+    return record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -52,7 +53,7 @@ def run(settings: CommandSettings, config: Config, master: str = "") -> int:
 def look(config: Config, master: str = "") -> Findings:
     """Check the world of a configuration, whose jobs run on that master of Spark's."""
     from calque.clusters.matching import check_clusters
-    from calque.config.conflicts import unsupported
+    from calque.config.conflicts import taking_nothing, unsupported
     from calque.done.sets import DoneSets
     from calque.engine.check.check import check
     from calque.engine.check.findings import Findings
@@ -68,7 +69,7 @@ def look(config: Config, master: str = "") -> Findings:
     if not config.sources:
         look_at_secrets(config, findings)
         return findings
-    for refusal in unsupported(config):
+    for refusal in (*unsupported(config), *taking_nothing(wiring.config)):
         findings.refused("configuration", refusal)
     for name, source_wiring in wiring.sources.items():
         side, keys = source_wiring.side(), source_wiring.plug.keys
@@ -81,7 +82,9 @@ def look(config: Config, master: str = "") -> Findings:
             why_not_linked=source_wiring.why_not_linked if keys.pin == "auto" else None,
             why_no_lifetime=DoneSets(wiring).why_no_lifetime,
             shared_storage=runs_elsewhere(master),
+            why_not_read=source_wiring.why_not_read(),
             privileges=side.privileges,
+            scans=keys.scans_some(),
         )
         found = check(source, [target_of(wiring, target) for target in config.targets_of(name)])
         look_at_journal(source_wiring, found)
@@ -92,11 +95,42 @@ def look(config: Config, master: str = "") -> Findings:
         findings.refused("state", error)
     if runs_elsewhere(master):
         look_at_shared_storage(config, findings)
+    look_at_identity(wiring, findings)
     look_at_remotes(wiring, findings)
     look_at_secrets(config, findings)
     look_at_channels(wiring, findings)
     look_at_endpoint(wiring, findings)
     return findings
+
+
+def look_at_identity(wiring: Wiring, findings: Findings) -> None:
+    """Whether what answers is what the deployment remembers, and whether anybody else writes below its directories."""
+    from calque.control.identity import require_source, require_target
+    from calque.core.identity import shared_directory
+    from calque.engine.check.findings import Severity
+    from calque.errors import AccessRefused, Refused, Unavailable
+
+    for name, source in wiring.sources.items():
+        try:
+            require_source(wiring, source)
+        except (Refused, AccessRefused) as error:
+            findings.refused(f"source {name}" if len(wiring.sources) > 1 else "source", error)
+        except Unavailable:
+            # Who looked at the source, or at the state, has told of it.
+            continue
+    for name in wiring.config.targets:
+        where = f"target {name}"
+        try:
+            shared = shared_directory(require_target(wiring, name))
+        except (Refused, AccessRefused) as error:
+            if error.what not in [finding.what for finding in findings.entries]:
+                findings.refused(where, error)
+        except Unavailable:
+            # Who looked at the target, or at the state, has told of it.
+            continue
+        else:
+            if shared is not None:
+                findings.add(where, Severity.WARNING, shared.what, shared.why, shared.todo)
 
 
 def look_at_shared_storage(config: Config, findings: Findings) -> None:
@@ -115,6 +149,7 @@ def look_at_shared_storage(config: Config, findings: Findings) -> None:
 
 def look_at_remotes(wiring: Wiring, findings: Findings) -> None:
     """Whether links can be followed, and which are set aside."""
+    from calque.engine.check.check_target import TODO_WRITERS, WHY_WRITERS
     from calque.engine.check.findings import Severity
     from calque.errors import CalqueError
 
@@ -127,6 +162,9 @@ def look_at_remotes(wiring: Wiring, findings: Findings) -> None:
     except CalqueError as error:
         findings.refused("remotes", error)
         return
+    if links:
+        what = "Engines that reach the metastore can write to links, and through them to remote files"
+        findings.add("remotes", Severity.INFO, what, WHY_WRITERS, TODO_WRITERS)
     for name, record in links.items():
         if record.reason:
             findings.add("remotes", Severity.WARNING, f"The link {name} is set aside", record.reason, "")
@@ -222,6 +260,10 @@ def target_of(wiring: Wiring, name: str) -> Target:
     return Target(side.policy, target.server(), side.catalog, side.storage, probe, scratch, side.privileges)
 
 
+WORDS = re.compile(r"(?!calque\b)[a-z]+,? (?!=)")
+"""How a sentence begins, and neither a name of its own nor a place does."""
+
+
 def print_findings(findings: Findings) -> None:
     from calque.commands.output import print_line
 
@@ -236,4 +278,5 @@ def print_findings(findings: Findings) -> None:
 def text_of(finding: Finding) -> str:
     from calque.errors import sentence
 
-    return " ".join(sentence(part) for part in (finding.what, finding.why, finding.todo) if part)
+    why = finding.why[:1].upper() + finding.why[1:] if WORDS.match(finding.why) else finding.why
+    return " ".join(sentence(part) for part in (finding.what, why, finding.todo) if part)

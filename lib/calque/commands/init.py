@@ -38,6 +38,10 @@ scan = "off"                                # off, or how often to look for file
 scans = {}                                  # by table, the longest pattern wins: { "a.*" = "5s", "a.raw" = "off" }
 gap = "when_needed"                         # when_needed | stop: read again what a gap may have changed, or end
 allow_weak_log = false                      # run although the log can't give every guarantee
+roots = []                                  # where tables, jars, schemas may lie; [] for all but what is the host's own
+max_message = "256MiB"                      # of the log, unpacked, and of a metadata file; a longer one is not decoded
+max_schema = "16MiB"                        # of an Avro schema that a table points to; a larger one sets it aside
+max_resource = "1GiB"                       # of a jar or file that a function points to; likewise
 storage = {}                                # for its files, e.g. { endpoint_url = "http://s3:9000", region = "eu" }
 
 [state]
@@ -114,7 +118,7 @@ partitions = {}                             # by table, over partition keys: { "
 where = ""                                  # some tables: over type, owner, location, param('k'); e.g. "owner = 'etl'"
 drops = "follow"                            # follow | keep: objects that the source drops stay at the target
 grace = "1h"                                # replaced and dropped files stay that long, then `calque sweep` takes them
-max_drop = "10%"                            # of the objects, and at least 10: more drops without an event wait
+max_drop = "10%"                            # and at least 10 objects, or all of a database: drops without an event wait
 lease = "30s"                               # a writer that died or hangs is replaced after that
 bandwidth = ""                              # of copies to this target, per second, e.g. "100MB"; "" for no limit
 parallel_copies = 0                         # files copied to this target at a time, at most; 0 for no limit
@@ -137,6 +141,7 @@ storage = {}                                # for what lies below warehouse, ext
 # lease = "30s"                             # as in a target
 # storage = {}                              # for files of the local catalog
 # [remotes.credentials.far]                 # for links with 'calque.remote.credentials' = 'far'
+# endpoints = ["thrift://hms-*.corp:9083"]  # where links of engines may use it; links of statements may anywhere
 # user = "calque"                           # and auth, password_env, token_env, principal, keytab, tls …
 
 # One section for each channel of notices, which tells a message broker what happens; none by default.

@@ -211,7 +211,7 @@ def message_of(event: Event) -> Any:
 
     try:
         return unfolded(json.loads(text_of(event.message_format, event.message)))
-    except (Undecodable, ValueError):
+    except (Undecodable, ValueError, RecursionError):
         return event.message
 
 

@@ -26,8 +26,9 @@ def command(settings: CommandSettings, target: str, tables: Sequence[str]) -> in
     """Let a target drop what its source lost without an event.
 
     After a gap in the log, or a bootstrap, what the target has and the source has not is dropped; when that is more
-    than max_drop, such tables are set aside instead until this is asked for. They are compared anew then: what the
-    source has by that time is kept. `calque run` does it, now or at its next start.
+    than max_drop, or all of a database, or when the log went back, such tables are set aside instead until this is
+    asked for. They are compared anew then: what the source has by that time is kept. `calque run` does it, now or at
+    its next start.
     """
     config = settings.load()
     config.select((target,))

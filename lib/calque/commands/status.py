@@ -109,10 +109,12 @@ def show_source(document: Mapping[str, Any]) -> None:
     head = f"event {source['head']}" if source["reachable"] else "unreachable"
     extent = f"events {journal['oldest']} to {journal['last']}" if journal["oldest"] is not None else "no events"
     print_line(f"source {source['name']}: {head}; journal: {extent}")
+    if source["dml_events"] is False:
+        print_line("hive.metastore.dml.events is off at the source: INSERTs are found by scans alone")
     error = f": {capture['last_error']}" if capture["last_error"] else ""
     print_line(f"capture is {capture['state']}{error}")
     if journal["last_error"]:
-        print_line(f"the journal can't be read: {journal['last_error']}")
+        print_line(f"journal: {journal['last_error']}")
 
 
 def show_gaps(document: Mapping[str, Any]) -> None:

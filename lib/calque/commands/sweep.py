@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -9,76 +10,159 @@ import click
 from calque.commands.options import CommandSettings, examples, shared, targets_option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from calque.config import Config
-    from calque.core.admit import Admission
+    from calque.control.sweep_record import SweepRecord
+    from calque.engine.sweep.evidence import Neighbour
     from calque.engine.sweep.retention import DeletedRows
     from calque.engine.sweep.sweep import SweepResult, Unsent
+    from calque.errors import CalqueError
     from calque.wiring.source import SourceWiring
     from calque.wiring.wiring import Wiring
 
+HELD = 75
+"""Not all of it could be done: an operator has to confirm, or something lies there that calque can't deal with."""
 
-@click.command("sweep", epilog=examples("calque sweep", "calque sweep --target dr --json"))
+
+@click.command(
+    "sweep",
+    epilog=examples(
+        "calque sweep", "calque sweep --target dr --dry-run", "calque sweep --unknown", "calque sweep --take-stock"
+    ),
+)
 @targets_option
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and change nothing.")
+@click.option("--unknown", is_flag=True, help="Remove what has neither a record nor an owner, too.")
+@click.option("--yes", is_flag=True, help="Do so however much it is.")
+@click.option(
+    "--take-stock",
+    is_flag=True,
+    help="Record what ledger and history name as replaced or dropped by versions before claims; remove nothing.",
+)
 @shared
 @click.pass_obj
-def command(settings: CommandSettings, targets: Sequence[str]) -> int:
+def command(
+    settings: CommandSettings, targets: Sequence[str], dry_run: bool, unknown: bool, yes: bool, take_stock: bool
+) -> int:
     """Remove what nothing needs any more.
 
-    Replaced files past their grace period, unreferenced staging files, and journal spans past their retention. Run it
-    at intervals, also beside `calque run`: while a target changes, what is found unneeded is noted, and removed by the
-    first sweep that finds it so after the grace period.
+    Directories that records in the ledger name, past their grace period; what a death left before anybody saw it;
+    unfinished copies; and journal spans past their retention. What lies in a warehouse with neither a record nor an
+    owner is printed, and stays. Run it at intervals, also beside `calque run`, which waits for none of it.
     """
+    if yes and not unknown:
+        raise click.UsageError("--yes goes with --unknown")
+    if take_stock and (dry_run or unknown):
+        raise click.UsageError("--take-stock removes nothing: say it alone")
     config = settings.load()
-    return run(settings, config, config.select(targets))
+    names = config.select(targets)
+    if take_stock:
+        return stock(settings, config, names)
+    return run(settings, config, names, SweepOptions(dry_run, unknown, yes))
 
 
-def run(settings: CommandSettings, config: Config, targets: Sequence[str]) -> int:
-    """One target that can't be reached does not keep others from being swept; the exit code is 75 then."""
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    """What the command line says of a sweep."""
+
+    dry: bool = False
+    unknown: bool = False
+    confirmed: bool = False
+
+
+BY_RECORD = SweepOptions()
+"""What records name goes, and nothing else."""
+
+
+def run(settings: CommandSettings, config: Config, targets: Sequence[str], options: SweepOptions) -> int:
+    """One target that can't be swept does not keep others from it; the exit code is its error's then."""
     from calque.commands.output import print_json
-    from calque.errors import Unavailable, print_error
+    from calque.errors import Refused, Unavailable, print_error
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
     results: dict[str, SweepResult] = {}
-    code = 0
+    failures: list[CalqueError] = []
     for name in targets:
         try:
-            results[name] = sweep_one(wiring, name)
-        except Unavailable as error:
-            print_error(f"{name}: {error.what}", error.why, error.todo)
-            code = error.exit_code
-    deleted_rows = forget(wiring)
+            results[name] = sweep_one(wiring, name, options)
+        except (Refused, Unavailable) as error:
+            failures.append(error)
+            if len(targets) > 1:
+                print_error(f"{name}: {error.what}", error.why, error.todo)
+    deleted_rows = {}
+    # Who may not remove anything at a target does not let go of its events either.
+    if not options.dry and not any(isinstance(failure, Refused) for failure in failures):
+        deleted_rows = {name: forget_of_source(wiring, name, source) for name, source in wiring.sources.items()}
+    if failures and len(targets) == 1:
+        raise failures[0]
     if settings.json:
-        print_json(document(results, deleted_rows))
+        documents = [document(wiring, name, result, deleted_rows) for name, result in results.items()]
+        print_json(documents[0] if len(targets) == 1 else documents)
     else:
-        print_swept(results, deleted_rows)
-    return code
+        print_swept(results, deleted_rows, options)
+    if failures:
+        return failures[0].exit_code
+    return HELD if any(result.held or result.troubles for result in results.values()) else 0
 
 
-def sweep_one(wiring: Wiring, name: str) -> SweepResult:
+def sweep_one(wiring: Wiring, name: str, options: SweepOptions = BY_RECORD) -> SweepResult:
+    from calque.commands.progress import bar
     from calque.control.epoch_holds import held_since
-    from calque.engine.sides.sides import SystemClock
-    from calque.engine.sweep.sweep import sweep_target
+    from calque.control.identity import require_for_removal
+    from calque.control.sweep_record import SweepRecord
+    from calque.engine.identity.identity import spellings_of
+    from calque.engine.sides.clocks import believed_now_at
+    from calque.engine.sweep.sweep import SweepTerms, sweep_target
 
-    old_notes, now = noted_before(wiring, name), SystemClock().now_ns()
     target = wiring.target(name)
-    side = target.side_behind(target.deputy())
-    held_from = held_since(wiring.control, name, now)
-    result = sweep_target(
-        side,
-        target.source.side().journal,
-        now,
-        old_notes,
-        neighbours(wiring.config, name),
-        held_from,
-        unsent(wiring, name, now),
-        lambda before: target.keep_history(before, now),
-    )
-    if dict(result.noted) != old_notes:
-        wiring.control.put(target.places.sweep_record, {"noted": result.noted})
+    record = last_sweep(wiring, name)
+    with wiring.folder.lock(target.places.sweep_lock, target.places.sweep_record), bar(f"sweep {name}") as progress:
+        fence = target.deputy()
+        side = target.side_behind(fence)
+        identity = require_for_removal(wiring, name, side)
+        # Also where nothing is to be removed: what this state folder says of the target may be out of date.
+        fence.permit()
+        now = believed_now_at(side)
+        terms = SweepTerms(
+            noted=record.noted,
+            neighbours=neighbours(wiring, name),
+            living_writer=target.living_writer(),
+            held_ns=held_since(wiring.control, name, now),
+            unsent=unsent(wiring, name, now),
+            keep=lambda before: target.keep_history(before, now),
+            unknown=options.unknown,
+            confirmed=options.confirmed,
+            aliases=spellings_of(identity, side.policy.warehouse),
+            dry=options.dry,
+            tell=progress,
+        )
+        result = sweep_target(side, target.source.side().journal, now, terms)
+        if not options.dry:
+            wiring.control.put(target.places.sweep_record, SweepRecord.of(result, now).as_json())
     return result
+
+
+def stock(settings: CommandSettings, config: Config, targets: Sequence[str]) -> int:
+    """Record what versions before claims left at the targets."""
+    from calque.commands.output import print_json, print_line
+    from calque.engine.sweep.stock import take_stock
+    from calque.wiring.wiring import Wiring
+
+    wiring = Wiring(config)
+    counts = {}
+    for name in targets:
+        target = wiring.target(name)
+        with wiring.folder.lock(target.places.sweep_lock, target.places.sweep_record):
+            counts[name] = take_stock(target.side_behind(target.deputy()))
+    if settings.json:
+        documents = [{"target": name, "recorded": count} for name, count in counts.items()]
+        print_json(documents[0] if len(documents) == 1 else documents)
+    else:
+        for name, count in counts.items():
+            print_line(f"{name}: {count} directories of before recorded; `calque sweep` removes them after grace")
+    return 0
 
 
 def unsent(wiring: Wiring, name: str, now_ns: int) -> Unsent | None:
@@ -97,82 +181,97 @@ def unsent(wiring: Wiring, name: str, now_ns: int) -> Unsent | None:
     return Unsent(min(Position.of(record).epoch for record in records), now_ns - int(retention * 1e9))
 
 
-def noted_before(wiring: Wiring, name: str) -> dict[str, int]:
-    """The last sweep's notes; what is no note is no loss."""
-    match wiring.control.read(wiring.target(name).places.sweep_record):
-        case {"noted": dict(notes)}:
-            return {
-                location: since
-                for location, since in notes.items()
-                if isinstance(location, str) and isinstance(since, int)
-            }
-    return {}
+def last_sweep(wiring: Wiring, name: str) -> SweepRecord:
+    """What the target's last sweep recorded."""
+    from calque.control.sweep_record import SweepRecord
+
+    return SweepRecord.of_json(wiring.control.read(wiring.target(name).places.sweep_record))
 
 
-def neighbours(config: Config, name: str) -> list[Admission]:
-    """The other targets that write below the same warehouse."""
-    from calque.core.layout import place
+def neighbours(wiring: Wiring, name: str) -> list[Neighbour]:
+    """What else the deployment has in the target's metastore or below its warehouse: other targets, and databases that
+    dumps are loaded into."""
+    from calque.control.identity import ledgers_of_deployment
+    from calque.engine.sweep.evidence import Neighbour
 
-    own_place = place(config.target(name).keys.warehouse)
-    admissions = []
-    for other, target in config.targets.items():
-        other_place = place(target.keys.warehouse)
-        if (
-            other != name
-            and target.admission().copies_some
-            and (own_place.contains(other_place) or other_place.contains(own_place))
-        ):
-            admissions.append(target.admission())
-    return admissions
-
-
-def forget(wiring: Wiring) -> DeletedRows:
-    from calque.engine.sweep.retention import DeletedRows
-
-    deleted = DeletedRows()
-    for name, source in wiring.sources.items():
-        deleted += forget_of_source(wiring, name, source)
-    return deleted
+    targets = wiring.config.targets
+    return [
+        Neighbour(
+            named.ledger,
+            targets[named.name].admission() if named.name in targets else None,
+            is_swept_along=named.name.startswith(f"{name}/"),
+        )
+        for named in ledgers_of_deployment(wiring, name)
+    ]
 
 
 def forget_of_source(wiring: Wiring, name: str, source: SourceWiring) -> DeletedRows:
+    from calque.control.believed_time import with_believed_clock
     from calque.engine.sweep.retention import Limits, let_go, retain_keys
     from calque.streams.beginning import beginning_of
 
+    side = with_believed_clock(wiring, name, source.side())
     keys, retention = source.plug.keys, source.plug.journal.retention
     ledgers = [wiring.ledger(target) for target in wiring.config.targets_of(name)]
 
     def before() -> None:
         begin = beginning_of(wiring, name).recorded() or 0
-        retain_keys(source.side(), wiring.control, source.places.notice_keys_record, begin, retention)
-        source.keep_history(source.side().clock.now_ns())
+        retain_keys(side, wiring.control, source.places.notice_keys_record, begin, retention)
+        source.keep_history(side.clock.now_ns())
 
-    return let_go(source.side(), ledgers, retention, Limits(keys.pin_bytes, keys.pin_age), before)
+    return let_go(side, ledgers, retention, Limits(keys.pin_bytes, keys.pin_age), before)
 
 
-def document(results: dict[str, SweepResult], deleted_rows: DeletedRows) -> object:
-    targets = {
-        name: {
-            "removed": result.removed,
-            "files": sum(item.files for item in result.removed),
-            "bytes": sum(item.bytes for item in result.removed),
-            "noted": len(result.noted),
-            "epochs": result.epochs,
-        }
-        for name, result in results.items()
+def document(
+    wiring: Wiring, name: str, result: SweepResult, deleted_rows: Mapping[str, DeletedRows]
+) -> Mapping[str, object]:
+    source = wiring.target(name).source.plug.name
+    return {
+        "target": name,
+        "removed": result.removed,
+        "kept": result.kept,
+        "unknown": result.unknown,
+        "held": result.held,
+        "troubles": result.troubles,
+        "files": sum(item.files for item in result.removed),
+        "bytes": sum(item.bytes for item in result.removed),
+        "records": result.records,
+        "epochs": result.epochs,
+        "journal": deleted_rows.get(source),
     }
-    return {"targets": targets, "journal": deleted_rows}
 
 
-def print_swept(results: dict[str, SweepResult], deleted_rows: DeletedRows) -> None:
+def print_swept(
+    results: Mapping[str, SweepResult], deleted_rows: Mapping[str, DeletedRows], options: SweepOptions
+) -> None:
     from calque.commands.output import print_line
 
+    done = "would remove" if options.dry else "removed"
     for name, result in results.items():
         for item in result.removed:
-            print_line(f"{name}: removed {item.what} {item.location} ({item.files} files, {item.bytes} bytes)")
+            print_line(f"{name}: {done} {item.place} ({item.reason}; {item.files} files, {item.bytes} bytes)")
+        for kept in result.kept:
+            print_line(f"{name}: kept {kept.place}: {kept.reason}")
+        for trouble in result.troubles:
+            print_line(f"{name}: left {trouble.place}: {trouble.reason}")
+        for unknown in result.unknown:
+            content = f"{unknown.files} files, {unknown.bytes} bytes"
+            print_line(f"{name}: unknown {unknown.place}: {unknown.reason} ({content})")
+        if result.held:
+            print_line(
+                f"{name}: {len(result.held)} unknown directories are suspiciously many, and stay. Look at them, then "
+                "say `calque sweep --unknown --yes`"
+            )
         files, size = sum(item.files for item in result.removed), sum(item.bytes for item in result.removed)
         print_line(
-            f"{name}: {len(result.removed)} removed with {files} files and {size} bytes, {len(result.noted)} noted for "
-            f"later, {result.epochs} epochs forgotten"
+            f"{name}: {done} {len(result.removed)} with {files} files and {size} bytes; {len(result.kept)} kept, "
+            f"{len(result.unknown)} unknown, {result.records} wait for their grace, {result.epochs} epochs forgotten"
         )
-    print_line(f"journal: {deleted_rows.events} events and {deleted_rows.evidence} listings forgotten")
+    rows = sum(deleted_rows.values(), start_rows())
+    print_line(f"journal: {rows.events} events and {rows.evidence} listings forgotten")
+
+
+def start_rows() -> DeletedRows:
+    from calque.engine.sweep.retention import DeletedRows
+
+    return DeletedRows()

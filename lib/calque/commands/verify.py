@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,25 +61,11 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
 
 def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str) -> Verification:
     """Compare one target; on a terminal with a bar on stderr."""
+    from calque.commands.progress import bar
     from calque.control.verification import verification
 
-    with bar(target) as progress:
+    with bar(f"verify {target}") as progress:
         return verification(wiring, target, tables, data, progress)
-
-
-@contextmanager
-def bar(target: str) -> Iterator[Callable[[int, int], None]]:
-    """Takes (done, all); shows nothing where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _done, _all: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(f"verify {target}", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def show(wiring: Wiring, verification: Verification) -> None:
@@ -100,6 +83,8 @@ def show(wiring: Wiring, verification: Verification) -> None:
         row = aside_row(wiring, verification.target, skipped)
         shows = "shows nothing" if row["shows"] is None else f"shows event {row['shows']}"
         print_line(f"not compared: {label(row)} ({row['state']}, {shows}): {row['reason']}")
+    for table, key, value in verification.notes[:ROWS]:
+        print_line(f"note: {table}: {key} = {value} stays as it is")
     print_line(summary(verification))
 
 

@@ -17,6 +17,7 @@ from calque.core.patterns import parse_pattern
 from calque.core.predicates import parse_predicate
 from calque.core.subset import parse_where
 from calque.errors import Refused, nearest
+from calque.model.bounds import LONGEST_MESSAGE
 from calque.model.names import OURS
 from calque.model.secrets import Options
 
@@ -182,7 +183,8 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _source_name(text: str) -> str:
+def source_name(text: str) -> str:
+    """Raises `Refused` for what is no name."""
     if not NAME.fullmatch(text):
         why = 'Letters, digits, "_", "-" and ".", at most 64, make a name'
         raise Refused(f'"{text}" is no name', why, 'Write e.g. "hq"')
@@ -190,7 +192,7 @@ def _source_name(text: str) -> str:
 
 
 def _optional_source_name(text: str) -> str:
-    return _source_name(text) if text else text
+    return source_name(text) if text else text
 
 
 def _user(text: str) -> str:
@@ -340,7 +342,19 @@ def _librdkafka(options: Options) -> Options:
     return options
 
 
-Name = Annotated[str, AfterValidator(with_pydantic_errors(_source_name))]
+def _positive_size(value: int) -> int:
+    if value < 1:
+        raise Refused(f"{value} bytes are too few", "Nothing would be taken", 'Write e.g. "16MiB"')
+    return value
+
+
+def _message_size(value: int) -> int:
+    if value > LONGEST_MESSAGE:
+        raise Refused(f"{value} bytes are too many", "No metastore sends a longer message than 1GiB", 'Write "1GiB"')
+    return value
+
+
+Name = Annotated[str, AfterValidator(with_pydantic_errors(source_name))]
 OptionalName = Annotated[str, AfterValidator(with_pydantic_errors(_optional_source_name))]
 Principal = Annotated[str, AfterValidator(with_pydantic_errors(_principal))]
 User = Annotated[str, AfterValidator(with_pydantic_errors(_user))]
@@ -358,6 +372,8 @@ Bandwidth = Annotated[int, BeforeValidator(with_pydantic_errors(_bandwidth))]
 Share = Annotated[float, BeforeValidator(with_pydantic_errors(units.share))]
 CompactSize = Annotated[int, BeforeValidator(with_pydantic_errors(_compact_size))]
 Size = Annotated[int, BeforeValidator(with_pydantic_errors(units.size))]
+PositiveSize = Annotated[Size, AfterValidator(with_pydantic_errors(_positive_size))]
+MessageSize = Annotated[PositiveSize, AfterValidator(with_pydantic_errors(_message_size))]
 Metastores = Annotated[tuple[str, ...], BeforeValidator(with_pydantic_errors(places.metastores))]
 OptionalEndpoint = Annotated[Endpoint | None, BeforeValidator(with_pydantic_errors(_optional_endpoint))]
 Brokers = Annotated[str, AfterValidator(with_pydantic_errors(_brokers))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Annotated, Any
 
@@ -48,6 +48,43 @@ def _deployments(paths: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...
     return tuple(dict.fromkeys(places.absolute(base_folder(info) / path) for path in paths))
 
 
+HIVE_NAMES = {
+    "hive.default.cluster.name": "default",
+    "hive.use.default.cluster": "use_default",
+    "hive.disable.clusters": "enabled",
+}
+"""Hive's names, of "Hive across Multiple Data Centers", with the keys; the last one says the opposite."""
+
+
+def without_hive_names(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The section without Hive's names, and the values that these have."""
+    own_values, given = dict(values), {}
+    for name in HIVE_NAMES:
+        if name in own_values:
+            given[name] = own_values.pop(name)
+        else:
+            first, *others = name.split(".")
+            found, rest = taken_out(own_values.get(first), others)
+            if found is not None:
+                given[name] = found
+                if rest:
+                    own_values[first] = rest
+                else:
+                    del own_values[first]
+    return own_values, given
+
+
+def taken_out(table: Any, path: Sequence[str]) -> tuple[Any, Mapping[str, Any]]:
+    """The value at the path, None where there is none, and the table without it."""
+    if not isinstance(table, Mapping) or path[0] not in table:
+        return None, {}
+    rest = {key: value for key, value in table.items() if key != path[0]}
+    if len(path) == 1:
+        return table[path[0]], rest
+    found, below = taken_out(table[path[0]], path[1:])
+    return found, {**rest, path[0]: below} if below else rest
+
+
 class Cluster(MetastoreSection):
     """A cluster: the metastore with its originals and replicas, and the engine that processes statements there."""
 
@@ -75,6 +112,23 @@ class Clusters(Section):
                     todo = "Write a key that there is, or remove it"
                     raise WrongError(Refused("it is no key", nearest(key, cls.model_fields), todo), key)
         return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_hives_names(cls, values: Any) -> Any:
+        """Hive's own names for three of the keys, in quotes or as dots make them: each refused beside its own. Of such
+        validators the one that is written last runs first."""
+        if not isinstance(values, Mapping):
+            return values
+        own_values, given = without_hive_names(values)
+        for name, value in given.items():
+            key = HIVE_NAMES[name]
+            if key in own_values:
+                what = f"it says what {key} says"
+                raise WrongError(Refused(what, f"{name} is Hive's name for it", "Leave one of them out"), name)
+            is_turned = key == "enabled" and isinstance(value, bool)
+            own_values[key] = not value if is_turned else value
+        return own_values
 
     @model_validator(mode="after")
     def _default_is_one(self) -> Clusters:

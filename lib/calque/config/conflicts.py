@@ -120,3 +120,16 @@ def unsupported(config: Config) -> list[Refused]:
                 )
             )
     return refusals
+
+
+def taking_nothing(config: Config) -> list[Refused]:
+    """One refusal for each target with an empty `include`, in the configuration as statements have it by now."""
+    return [
+        Refused(
+            f"Target {name} takes nothing",
+            f"targets.{name}.include is empty",
+            'Name what it takes, e.g. include = ["sales.*"], or leave the key out: then it takes all',
+        )
+        for name, target in config.targets.items()
+        if not target.keys.include
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
 
 from calque.config.checks import (
     Bandwidth,
@@ -17,6 +17,7 @@ from calque.config.checks import (
     KafkaOptions,
     Keytab,
     Location,
+    MessageSize,
     Metastores,
     Name,
     OptionalFile,
@@ -25,6 +26,7 @@ from calque.config.checks import (
     OptionTable,
     Patterns,
     PositiveDuration,
+    PositiveSize,
     Prefixes,
     Principal,
     Properties,
@@ -50,6 +52,7 @@ from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
 from calque.core.patterns import matches, parse_pattern
 from calque.errors import Refused
 from calque.model.access import HIVE_SERVICE, KerberosLogin, Login, MetastoreAccess, NoLogin, PasswordLogin, TokenLogin
+from calque.model.bounds import MESSAGE, RESOURCE, SCHEMA, Bounds
 from calque.model.names import TableName
 from calque.model.policy import SmallFilesRule
 from calque.model.secrets import Secret
@@ -137,7 +140,15 @@ class Source(MetastoreSection):
     scans: Scans = {}
     gap: Literal["when_needed", "stop"] = "when_needed"
     allow_weak_log: bool = False
+    roots: Annotated[tuple[Location, ...], Strict(False)] = ()
+    max_message: MessageSize = MESSAGE
+    max_schema: PositiveSize = SCHEMA
+    max_resource: PositiveSize = RESOURCE
     storage: OptionTable = {}
+
+    def bounds(self) -> Bounds:
+        """What is taken from the source at most."""
+        return Bounds(self.max_message, self.max_schema, self.max_resource)
 
     def scans_some(self) -> bool:
         """Whether any table may be scanned."""

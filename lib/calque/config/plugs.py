@@ -15,8 +15,10 @@ from calque.config.cluster_keys import Clusters as ClustersSection
 from calque.config.file import ClustersFile, File, FileOfLinks
 from calque.config.notice_keys import Notices
 from calque.config.remote_keys import Remotes
-from calque.config.serve_keys import Serve
+from calque.config.secret_keys import secret_files
+from calque.config.serve_keys import Serve, ServeTls
 from calque.core.admit import Admission
+from calque.core.roots import Roots, roots_of
 from calque.errors import Refused, nearest
 from calque.model.access import MetastoreAccess, SshRoute
 from calque.model.clusters import Clusters
@@ -45,7 +47,8 @@ class LookedCatalog:
 class HiveSource:
     """A Hive metastore whose log is captured into a journal. `places` says where its state lies. One that links made a
     source has an `endpoint`; with `far_only` nothing near is connected to, whatever its names lead to. With a `route`
-    it is reached over SSH. Where it is a `catalog` without a log, the log is our own."""
+    it is reached over SSH. Where it is a `catalog` without a log, the log is our own. `private` are places of calque's
+    own, `readable` those of its own where dumps lie."""
 
     name: str
     keys: sections.Source
@@ -55,6 +58,12 @@ class HiveSource:
     far_only: bool = False
     route: SshRoute | None = None
     catalog: LookedCatalog | None = None
+    private: tuple[str, ...] = field(default=(), compare=False)
+    readable: tuple[str, ...] = ()
+
+    def roots(self, *own: str) -> Roots:
+        """What is read of what the source's definitions name; `own` are places where calque writes data."""
+        return roots_of(self.keys.roots, self.private, (*self.readable, *own))
 
     def access(self) -> MetastoreAccess:
         """As whom, and how, the metastore is called."""
@@ -267,6 +276,14 @@ class Config:
         return chosen_names or tuple(self.targets)
 
 
+KEY_FILES = ("key.location", "keystore.location", "keytab")
+"""Ends of the names of options that name files of keys."""
+
+
+def is_path(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("/")
+
+
 def config_of(path: Path, file: File | FileOfLinks | ClustersFile, deployments: tuple[Config, ...] = ()) -> Config:
     """The file's sections as plugs, over the deployments that its clusters name."""
     sources: dict[str, Source] = {}
@@ -290,7 +307,7 @@ def config_of(path: Path, file: File | FileOfLinks | ClustersFile, deployments: 
         if isinstance(file, ClustersFile)
         else (file.window, file.serve, file.repl, file.done)
     )
-    return Config(
+    config = Config(
         path,
         sources,
         targets,
@@ -306,6 +323,29 @@ def config_of(path: Path, file: File | FileOfLinks | ClustersFile, deployments: 
         deployments,
         None if isinstance(file, ClustersFile) else file.remotes,
     )
+    return replace(config, sources={name: guarded(source, config) for name, source in sources.items()})
+
+
+def guarded(source: Source, config: Config) -> Source:
+    """The source, which does not lend out what is the configuration's own."""
+    readable = tuple(filter(None, (config.repl.root, source.keys.pins)))
+    return replace(source, private=tuple(private_places(config)), readable=readable)
+
+
+def private_places(config: Config) -> Iterator[str]:
+    """What no definition has calque read: the configuration, its secrets, state and checkpoints."""
+    state = config.state
+    yield from dict.fromkeys((str(config.path), state.path, state.checkpoints, state.table_folder()))
+    yield from (file.path for file in secret_files(config.sections()))
+    for key, value in (pair for section in config.sections() for pair in section):
+        if key == "private_keys":
+            yield from value
+        elif isinstance(value, sections.TlsSection | ServeTls) and value.key:
+            yield value.key
+        elif isinstance(value, Mapping):
+            yield from (str(path) for name, path in value.items() if name.endswith(KEY_FILES) and is_path(path))
+    for deployment in config.deployments:
+        yield from private_places(deployment)
 
 
 def plugs_of(file: File | FileOfLinks | ClustersFile) -> Iterator[Plug]:

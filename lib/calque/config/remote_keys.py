@@ -19,14 +19,20 @@ from calque.core.link_permission import require_pattern
 from calque.core.ssh_routes import ROUTE, route_of
 from calque.errors import Refused
 from calque.model.access import SshRoute
+from calque.model.links import LentLogin
 from calque.ports.remotes import RemoteAccess
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
 
-class Credentials(Section):
-    """As whom remote catalogs are called whose links name this section."""
+Pattern = Annotated[str, AfterValidator(with_pydantic_errors(require_pattern))]
 
+
+class Credentials(Section):
+    """As whom remote catalogs are called whose links name this section. `endpoints` are the addresses where links may
+    use it that an engine's parameters alone name."""
+
+    endpoints: Annotated[tuple[Pattern, ...], Strict(False)] = ()
     user: User = ""
     auth: Literal["none", "plain", "kerberos"] = "none"
     password_env: SecretVariable = None
@@ -41,6 +47,11 @@ class Credentials(Section):
     known_hosts: OptionalFile = ""
     passphrase_env: SecretVariable = None
     passphrase_file: SecretFile = None
+
+    def lent(self) -> LentLogin:
+        secrets = (self.password_env, self.password_file, self.token_env, self.token_file)
+        is_sent = any(secret is not None for secret in secrets)
+        return LentLogin(self.endpoints, is_sent, bool(self.tls.model_fields_set))
 
 
 LOGIN = tuple(key for key in MetastoreSection.model_fields if key != "metastore")
@@ -58,9 +69,6 @@ def _named(credentials: Mapping[str, Credentials]) -> Mapping[str, Credentials]:
     return credentials
 
 
-Pattern = Annotated[str, AfterValidator(with_pydantic_errors(require_pattern))]
-
-
 class Remotes(MetastoreSection):
     """`metastore` is the local one. `interval` is how often a catalog without a log is looked at."""
 
@@ -70,6 +78,10 @@ class Remotes(MetastoreSection):
     lease: PositiveDuration = 30.0
     storage: OptionTable = {}  # noqa: RUF012 - pydantic copies it
     credentials: Annotated[Mapping[str, Credentials], AfterValidator(_named)] = {}
+
+    def lent(self) -> Mapping[str, LentLogin]:
+        """Of each section of credentials, by name."""
+        return {name: section.lent() for name, section in self.credentials.items()}
 
 
 NOBODY = Credentials()

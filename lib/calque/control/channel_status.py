@@ -6,7 +6,7 @@ from typing import Any
 
 from calque.control.status_records import current_record
 from calque.engine.notices.positions import Position
-from calque.errors import Unavailable
+from calque.errors import StateUnusable, Unavailable
 from calque.wiring.channel import ChannelWiring
 from calque.wiring.wiring import Wiring
 
@@ -38,6 +38,6 @@ def lag_events(channel: ChannelWiring, position: int | None) -> int | None:
         else:
             epoch = channel.target.ledger().last_epoch()
             newest = epoch.event_id if epoch is not None else None
-    except Unavailable:
+    except (Unavailable, StateUnusable):
         return None
     return max((newest or 0) - position, 0)

@@ -169,19 +169,23 @@ def require_permitted(remotes: RemotesWiring, registry: LinkRegistry, definition
     """Raises `Refused` where nothing may be connected to."""
     keys, endpoint = remotes.keys, definition.endpoint
     client = client_of(endpoint.via, forms())
-    refused = refusal(endpoint, client, registry.granted, keys.allow, keys.credentials, keys.metastore)
+    refused = refusal(endpoint, client, registry.granted, keys.allow, keys.lent(), keys.metastore)
     if refused is not None:
         raise refused
     source_of(keys, endpoint, far_only=True)
 
 
 def require_owner(name: TableName, one: Table | Database, owners: Owners) -> None:
-    """Only the owner of a local database makes links in it by an engine. One that is filled has the remote owner."""
-    if not name.table or (one.parameters or {}).get(SOURCE):
+    """Only the owner of a local database makes links in it by an engine; nobody is the owner of anything. One that is
+    filled has the remote owner."""
+    if not isinstance(one, Table) or (one.parameters or {}).get(SOURCE):
         return
     owner = owners.owner(name.database)
-    if owner and isinstance(one, Table) and (one.owner or "") not in ("", owner):
-        what = f"{one.owner} does not own the database {name.database}"
+    if not owner:
+        todo = f"Set one: ALTER DATABASE {name.database} SET OWNER USER …; or make the link by CREATE REMOTE"
+        raise Refused(f"The database {name.database} has no owner", "Its owner makes links in it", todo)
+    if one.owner != owner:
+        what = f"{one.owner} does not own the database {name.database}" if one.owner else f"{name} has no owner"
         raise Refused(what, f"Its owner, {owner}, makes links in it", "Have it made by the owner, or by CREATE REMOTE")
 
 

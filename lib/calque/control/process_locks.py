@@ -15,6 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
@@ -25,6 +26,7 @@ from calque.engine.lease.keeper import Lease, LeaseHeldByOther
 from calque.errors import CalqueError, Unavailable
 from calque.model.lease import Writer
 from calque.model.state_places import TargetPlaces
+from calque.state_files import make_folder, open_private, reaching, write_whole
 
 if TYPE_CHECKING:
     from calque.config import Config
@@ -119,9 +121,10 @@ class RoleLock:
 
     def __init__(self, state: Path, role: str, seconds: float) -> None:
         self.state, self.role, self.path = state, role, lock_of(state, role)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.reaching():
+            make_folder(self.path.parent)
         self.generations = FileGenerations(self.path.parent, self.path.stem)
-        self.lease = Lease(self.generations, f"{role} in {state}", seconds, every=RENEWED_SECONDS)
+        self.lease = Lease(self.generations, f"{role} in {state}", seconds, every=RENEWED_SECONDS, ends_when_out=True)
         self.id = uuid4().hex
         self.lock: TextIO | None = None
         """Of the file at `path`, or of the draft that is to replace it."""
@@ -130,7 +133,14 @@ class RoleLock:
         self.began = time.monotonic()
 
     def attempt(self) -> bool:
-        """Whether the role is this process's now; else it may be later. Raises `Unavailable`."""
+        """Whether the role is this process's now; else it may be later. Raises `Unavailable`, `StateUnusable`."""
+        with self.reaching():
+            return self.attempted()
+
+    def reaching(self) -> AbstractContextManager[None]:
+        return reaching(f"{self.role} can't be begun on {self.state}", self.state)
+
+    def attempted(self) -> bool:
         self.lock_file()
         if self.has_draft and not self.is_holder_known():
             if time.monotonic() < self.began + LOOKED_AT_SECONDS:
@@ -157,7 +167,7 @@ class RoleLock:
             self.drop_draft()
             self.lock = free
         elif self.lock is None:
-            self.lock, self.has_draft = self.draft.open("a+"), True
+            self.lock, self.has_draft = opened(self.draft), True
             fcntl.flock(self.lock, fcntl.LOCK_EX)
 
     def is_holder_known(self) -> bool:
@@ -179,11 +189,12 @@ class RoleLock:
     def name_lock(self) -> None:
         """Say whose the lock is, and give it its name. Who had the lock of that name keeps one without a name."""
         assert self.lock is not None
+        if self.has_draft:
+            write_whole(takeovers_file(self.path), str(takeovers_of(self.path) + 1).encode())
         self.lock.truncate(0)
         self.lock.write(str(os.getpid()))
         self.lock.flush()
         if self.has_draft:
-            takeovers_file(self.path).write_text(str(takeovers_of(self.path) + 1))
             self.draft.replace(self.path)
             self.has_draft = False
 
@@ -231,22 +242,32 @@ def lock_of(state: Path, role: str) -> Path:
 
 def process_in(path: Path) -> int | None:
     """The one that the lock file names."""
-    text = path.read_text().strip()
-    return int(text) if text.isdigit() else None
+    text = path.read_text(errors="replace").strip()
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def takeovers_of(path: Path) -> int:
-    file = takeovers_file(path)
-    return int(file.read_text()) if file.exists() else 0
+    """0 where the file was never written; where it can't be read, more than there can have been: each one has a
+    checkpoint of its own."""
+    try:
+        text = takeovers_file(path).read_text(errors="replace").strip()
+    except FileNotFoundError:
+        return 0
+    return int(text) if text.isascii() and text.isdigit() else int(takeovers_file(path).stat().st_mtime)
 
 
 def takeovers_file(path: Path) -> Path:
     return path.with_suffix(".takeovers")
 
 
+def opened(path: Path) -> TextIO:
+    """The file, made where it is missing, to be read and added to."""
+    return os.fdopen(open_private(path, os.O_RDWR | os.O_APPEND), "a+", errors="replace")
+
+
 def free_lock(path: Path) -> TextIO | None:
     """The file of that name, locked; None where another process has it."""
-    lock = path.open("a+")
+    lock = opened(path)
     if is_locked(lock, fcntl.LOCK_EX) and os.fstat(lock.fileno()).st_ino == path.stat().st_ino:
         return lock
     lock.close()

@@ -91,13 +91,17 @@ class ProcessPresence:
         return str(record["id"]) if float(str(record.get("at", 0))) >= self.began else ""
 
     def run(self) -> None:
+        untold = False
         while not self.ended.wait(TICK_SECONDS):
             try:
                 self.look()
                 if time.monotonic() - self.told_at >= TELL_SECONDS:
                     self.tell()
+                    untold = False
             except CalqueError as error:
-                LOG.warning("presence: %s", error)
+                if not untold:
+                    LOG.warning("that this process is there is not told, which is tried again: %s", error)
+                untold = True
 
     def look(self) -> None:
         stamp = self.control.stamp(RELOAD)

@@ -4,74 +4,109 @@ other as writers of one target do."""
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from uuid import uuid4
 
-from calque.errors import Unavailable
 from calque.model.lease import Generation, Writer
 from calque.ports import Conflict
+from calque.state_files import NO_LINKS, gone, open_private, reaching, require_there, write_all, write_new
 
 UNKNOWN = Writer("", "", 0, "")
-"""Whoever died between making a generation and writing who it is."""
+"""Of a generation that can't be read."""
 
 
 class FileGenerations:
-    """Those of one role: `<stem>.<number>.lease` in `folder`. Every method may raise `Unavailable`."""
+    """Those of one role: `<stem>.<number>.lease` in `folder`. Every method may raise `Unavailable`, `StateUnusable` and
+    `StateFolderGone`."""
 
     def __init__(self, folder: Path, stem: str) -> None:
         self._folder, self._stem = folder, stem
         self._pattern = re.compile(rf"{re.escape(stem)}\.(\d+)\.lease")
 
     def newest(self) -> Generation | None:
-        with self._unavailable():
+        with self._reaching():
             while numbers := self._numbers():
                 number = max(numbers)
                 try:
-                    return generation_of(number, self._path(number).read_text())
+                    return generation_of(number, self._path(number).read_text(errors="replace"))
                 except FileNotFoundError:
                     continue
             return None
 
     def take(self, generation: Generation) -> None:
-        with self._unavailable():
+        path = self._path(generation.number)
+        with self._reaching():
             try:
-                with self._path(generation.number).open("x") as file:
-                    file.write(text_of(generation))
+                write_new(path, text_of(generation).encode())
             except FileExistsError as error:
                 raise Conflict(f"Generation {generation.number} of {self._stem} is there") from error
+            # Without room for it the first renewal needs some.
+            with suppress(OSError):
+                write_in_place(spare_of(path), text_of(generation).encode())
 
     def renew(self, generation: Generation) -> None:
+        """Needs no room on the disk once it was done: the file that it writes has its blocks already."""
         path = self._path(generation.number)
-        with self._unavailable():
+        with self._reaching():
             if not path.exists():
+                if max(self._numbers(), default=0) < generation.number:
+                    raise gone(path, "It was removed, or its file system unmounted, under this process")
                 raise Conflict(f"Generation {generation.number} of {self._stem} is gone")
-            draft = path.with_name(f".{path.name}.{uuid4().hex}")
-            draft.write_text(text_of(generation))
-            draft.replace(path)
+            spare = spare_of(path)
+            write_in_place(spare, text_of(generation).encode())
+            swap(spare, path)
+            if generation.released:
+                spare.unlink(missing_ok=True)
 
     def forget(self, below: int) -> None:
-        with self._unavailable():
+        with self._reaching():
             for number in self._numbers():
                 if number < below:
                     self._path(number).unlink(missing_ok=True)
+                    spare_of(self._path(number)).unlink(missing_ok=True)
 
     def _numbers(self) -> list[int]:
+        require_there(self._folder)
         matches = (self._pattern.fullmatch(path.name) for path in self._folder.iterdir())
         return [int(match[1]) for match in matches if match]
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{self._stem}.{number}.lease"
 
-    @contextmanager
-    def _unavailable(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise Unavailable(f"The lease on {self._stem} can't be kept in {self._folder}", str(error)) from error
+    def _reaching(self) -> AbstractContextManager[None]:
+        return reaching(f"The lease on {self._stem} can't be kept", self._folder)
+
+
+def spare_of(path: Path) -> Path:
+    """What the next renewal of the generation is written to."""
+    return path.with_suffix(".spare")
+
+
+def write_in_place(file: Path, data: bytes) -> None:
+    descriptor = open_private(file, os.O_WRONLY)
+    try:
+        write_all(descriptor, data)
+        os.ftruncate(descriptor, len(data))
+    finally:
+        os.close(descriptor)
+
+
+def swap(spare: Path, path: Path) -> None:
+    """Exchange them, by names alone: a reader finds one or the other."""
+    before = path.with_suffix(".before")
+    before.unlink(missing_ok=True)
+    try:
+        os.link(path, before)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        spare.replace(path)
+    else:
+        spare.replace(path)
+        before.replace(spare)
 
 
 def text_of(generation: Generation) -> str:

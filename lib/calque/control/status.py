@@ -14,12 +14,14 @@ from datetime import datetime
 from typing import Any
 
 from calque.control.channel_status import of_channel
+from calque.control.identity import recorded
 from calque.control.pause_rules import is_paused as is_target_paused
 from calque.control.processes import processes
 from calque.control.status_records import HELD_BACK, capture_record, position_of, target_record
+from calque.control.sweep_record import SweepRecord
 from calque.core.gap_states import GapState, TargetGaps, states_of
 from calque.core.standing import is_paused
-from calque.errors import CalqueError, Unavailable
+from calque.errors import CalqueError, StateUnusable, Unavailable
 from calque.model.gaps import Gap
 from calque.model.ledger import StateRow, TableRow, TableState, count_bridges, count_parts, count_rereads
 from calque.model.names import EventId, Span, TableName
@@ -57,6 +59,7 @@ def document(wiring: Wiring, logs: Mapping[str, EventLog]) -> Document:
         **(sources[0] if sources else dict.fromkeys(("source", "capture", "journal"))),
         "sources": sources,
         "targets": targets,
+        "identity": recorded(wiring),
         "notices": {name: of_channel(wiring, name) for name in wiring.config.channels},
         "processes": [
             {"pid": one.pid, "host": one.host, "targets": list(one.targets), "serves": one.serves or None}
@@ -72,8 +75,9 @@ def of_source(wiring: Wiring, source: SourceWiring, log: EventLog) -> Document:
     except CalqueError:
         head = None
     capture = capture_record(wiring, source.places)
+    inserts = source.tells_inserts(log) if head is not None else None
     return {
-        "source": {"name": source.plug.name, "head": head, "reachable": head is not None},
+        "source": {"name": source.plug.name, "head": head, "reachable": head is not None, "dml_events": inserts},
         "capture": {
             "state": capture["state"],
             "last_error": capture["last_error"],
@@ -89,7 +93,7 @@ def of_journal(wiring: Wiring, source: SourceWiring) -> Document:
     journal = source.side().journal
     try:
         facts = {"last": journal.last(), "oldest": journal.oldest(), "gaps": gaps_of(wiring, source)}
-    except Unavailable as error:
+    except (Unavailable, StateUnusable) as error:
         return {"last": None, "oldest": None, "gaps": [], "last_error": str(error)}
     return {**facts, "last_error": None}
 
@@ -129,7 +133,7 @@ def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) ->
     """What only the ledger, or the journal, knows is null where that can't be read."""
     try:
         return as_recorded(wiring, name, head, log)
-    except Unavailable as error:
+    except (Unavailable, StateUnusable) as error:
         report = target_record(wiring, name)
         return {
             "state": state_of(wiring, name, report),
@@ -142,6 +146,7 @@ def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) ->
             "reading": report.get("reading"),
             "window": report.get("window"),
             "lagging": report.get("lagging", []),
+            **swept(wiring, name),
             "last_error": report["last_error"] or str(error),
         }
 
@@ -177,8 +182,16 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
         "reading": report.get("reading"),
         "window": report.get("window"),
         "lagging": report.get("lagging", []),
+        **swept(wiring, name),
         "last_error": report["last_error"],
     }
+
+
+def swept(wiring: Wiring, name: str) -> Document:
+    """What the last sweep found below the target's warehouse."""
+    record = SweepRecord.of_json(wiring.control.read(wiring.target(name).places.sweep_record))
+    unknown = {"directories": record.unknown, "bytes": record.unknown_bytes}
+    return {"unknown": unknown, "records": record.records}
 
 
 def tables_at(wiring: Wiring, name: str, takes: Callable[[TableName], bool]) -> list[Document]:

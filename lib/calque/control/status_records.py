@@ -9,11 +9,13 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calque.control.process_locks import holder
 from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.ports.records import Json, Records
+from calque.state_files import require_room, state_error
 from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -80,10 +82,19 @@ def current_record(wiring: Wiring, name: str, role: str) -> Mapping[str, Any]:
         if record.get("pid") != pid:
             return {"state": "starting", "last_error": None}
         if age > FRESH_SECONDS:
-            silent = f"Process {pid} has told nothing for {age:.0f} s: it hangs, or can't write to the state folder"
+            silent = f"Process {pid} has told nothing for {age:.0f} s: {why_silent(wiring.state)}"
             return {**record, "last_error": record["last_error"] or silent}
         return record
     return record if age < FRESH_SECONDS else ended(record)
+
+
+def why_silent(state: Path) -> str:
+    """Where a file can't be written there, because of that."""
+    try:
+        require_room(state)
+    except OSError as error:
+        return str(state_error(f"Nothing can be written below {state}", state, error.strerror or str(error), error))
+    return "it hangs, or can't write to the state folder"
 
 
 def ended(record: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -35,7 +35,12 @@ def document(wiring: Wiring, found: Verification) -> dict[str, Any]:
         "compared": found.compared,
         "differences": [difference_row(wiring, found.target, difference) for difference in found.differences],
         "set_aside": [aside_row(wiring, found.target, skipped) for skipped in found.set_aside],
+        **({"notes": [note_row(wiring, found.target, *note) for note in found.notes]} if found.notes else {}),
     }
+
+
+def note_row(wiring: Wiring, target: str, table: TableName, key: str, value: str) -> dict[str, Any]:
+    return {"table": str(table), **at_target(wiring, target, table), "what": key, "value": value}
 
 
 def difference_row(wiring: Wiring, target: str, difference: Difference) -> dict[str, Any]:

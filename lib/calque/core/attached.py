@@ -31,9 +31,9 @@ def is_file(url: str) -> bool:
         return False
 
 
-def address(warehouse: str, checksum: str, url: str) -> str:
-    """Where a file of this content and name lies at a target: `<warehouse>/_calque/files/<xxh3-128>/<name>`."""
-    return join(warehouse, f"{OURS}/files/{checksum}/{url.rstrip('/').rsplit('/', 1)[-1]}")
+def address(warehouse: str, digest: str, url: str) -> str:
+    """Where a file of this content and name lies at a target: `<warehouse>/_calque/files/<SHA-256>/<name>`."""
+    return join(warehouse, f"{OURS}/files/{digest}/{url.rstrip('/').rsplit('/', 1)[-1]}")
 
 
 def urls_of(thing: Table | Partition) -> list[str]:

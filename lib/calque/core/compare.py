@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from calque.core.bounded import number_of
 from calque.core.delta_replica import is_delta_replica
 from calque.core.image import (
     DROPPED,
@@ -25,6 +26,7 @@ from calque.core.image import (
     is_ours,
 )
 from calque.core.layout import join, place
+from calque.core.pointers import leading_back
 from calque.errors import Refused
 from calque.model.files import Listing
 from calque.model.hive import Database, Function, Partition, Table, is_partitioned, is_view, location_of
@@ -132,6 +134,7 @@ def compare_header(
     expected = imaging.table(table, NO_MARKS, location_of(target_table))
     differences = compare_definitions(name, "", expected, target_table, ignored=facets_of(target_table))
     differences += compare_marks(name, "", target_table.parameters, (EVENT, INCARNATION), head)
+    differences += compare_pointers(name, "", table, target_table, imaging)
     if not imaging.admission.copies(name) and not is_view(table):
         differences += compare_locations(name, "", table, target_table)
     return differences
@@ -149,6 +152,7 @@ def compare_partition(
     ignored = facets_of(target.table) if target.table is not None else frozenset()
     differences = compare_definitions(name, partition, expected, target_partition, ignored=ignored)
     differences += compare_marks(name, partition, target_partition.parameters, (EVENT, INCARNATION), head)
+    differences += compare_pointers(name, partition, source_partition, target_partition, imaging)
     if not imaging.admission.copies(name):
         differences += compare_locations(name, partition, source_partition, target_partition)
     return differences + compare_files(name, partition, source.listings.get(partition), target.listings.get(partition))
@@ -265,12 +269,26 @@ def compare_marks(
     for key in keys:
         value = (parameters or {}).get(key)
         form = FORMS[key].fullmatch(value or "")
-        if form is None or int(form[1]) > head:
+        if form is None or number_of(form[1], head + 1) > head:
             expected_form = f"an event id up to {head}"
             differences.append(
                 Difference(name, partition, DifferenceKind.DEFINITION, f"parameters.{key}", expected_form, value)
             )
     return differences
+
+
+def compare_pointers(
+    name: TableName, partition: str, source: Table | Partition, target: Table | Partition, imaging: ImageBuilder
+) -> list[Difference]:
+    """Where an object of which the files are copied leads its readers to a place of the source's."""
+    if not imaging.admission.copies(name):
+        return []
+    return [
+        Difference(
+            name, partition, DifferenceKind.DEFINITION, f"{pointer.key}: leads to the source", None, pointer.value
+        )
+        for pointer in leading_back(source, target)
+    ]
 
 
 def compare_locations(

@@ -13,7 +13,6 @@ import binascii
 import dataclasses
 import json
 import re
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -21,7 +20,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
+from calque.core.bounded import GZIP, TooMuch, inflate
+from calque.core.kept_names import is_lowered
 from calque.model import facets, hive
+from calque.model.bounds import LONGEST_MESSAGE
 from calque.model.hive import BY_PARAMETER, Column, Database, Function, Kind, ListOf, MapOf, Partition, Table, type_of
 from calque.model.journal import Event
 
@@ -32,8 +34,8 @@ Fields = dict[str, Any]
 
 PLAIN_FORMATS = frozenset({"", "json-0.2"})
 GZIP_FORMATS = frozenset({"gzip(json-2.0)", "gzip"})
-GZIP_HEADER = 31
-"""`wbits` of zlib for a gzip header and the largest window."""
+TOO_LONG = "too long: "
+"""Before the format of a message that is longer than `[source] max_message`, so that nobody unpacks it."""
 
 
 class Undecodable(Exception):
@@ -74,12 +76,53 @@ def text_of(message_format: str | None, message: str) -> str | bytes:
     """The JSON text of a message: as it is, or unpacked to UTF-8."""
     if not message_format or message_format in PLAIN_FORMATS:
         return message
+    if message_format.startswith(TOO_LONG):
+        raise Undecodable("the message is longer than [source] max_message")
     if message_format not in GZIP_FORMATS:
         raise Undecodable(f"message format {message_format!r} is not known")
+    size = min(unpacked_size(message), LONGEST_MESSAGE)
     try:
-        return zlib.decompress(binascii.a2b_base64(message), wbits=GZIP_HEADER)
-    except (ValueError, zlib.error) as error:
+        text, rest = inflate(binascii.a2b_base64(message), GZIP, size)
+    except TooMuch:
+        raise Undecodable("the message unpacks to more than it says") from None
+    except ValueError as error:
         raise Undecodable(f"the message is not gzip in Base64: {error}") from None
+    if rest:
+        raise Undecodable("the message is more than one gzip file")
+    return text
+
+
+def unpacked_size(message: str) -> int:
+    """The bytes that a gzipped message says that it unpacks to, in its last four; 0 where it says nothing. One that
+    says something else can't be decoded."""
+    try:
+        return int.from_bytes(binascii.a2b_base64(message[-16:].rstrip()[-8:])[-4:], "little")
+    except ValueError:
+        return 0
+
+
+def weight_of(event: Event) -> int:
+    """The bytes that the event's message comes to when it is decoded: packed ones grow twenty times and more."""
+    return weight_of_message(event.message_format, event.message)
+
+
+def weight_of_message(message_format: str | None, message: str) -> int:
+    if message_format in GZIP_FORMATS:
+        return max(len(message), min(unpacked_size(message), LONGEST_MESSAGE))
+    return len(message)
+
+
+def bounded(event: Event, most: int) -> Event:
+    """The event; one with a longer message says so in its format, and what it did is not known. The message stays as it
+    is: by it an event is told from another of its id."""
+    if weight_of(event) <= most:
+        return event
+    return replace(event, message_format=f"{TOO_LONG}{event.message_format or ''}")
+
+
+def is_too_long(event: Event) -> bool:
+    """Whether the message is longer than was permitted when it was captured."""
+    return (event.message_format or "").startswith(TOO_LONG)
 
 
 def fields(event: Event) -> Fields:
@@ -268,7 +311,8 @@ Read = Callable[[Any], Any]
 
 def thrift_object(cls: type[T], source: str | bytes | Fields) -> T:
     """The `cls` of `model.hive` in a TJSON text, or in one that is parsed already. Unknown field numbers are skipped;
-    a field of another type than `FIELDS` says is `Undecodable`, as are numbers that don't fit."""
+    a field of another type than `FIELDS` says is `Undecodable`, as are numbers that don't fit. Names are those that
+    servers keep (`core.kept_names`), however the message has them."""
     struct = parsed(source, cls.__name__) if isinstance(source, (str, bytes)) else source
     struct_type: type = cls
     read: Callable[[Fields], T] = struct_reader(struct_type)
@@ -278,7 +322,10 @@ def thrift_object(cls: type[T], source: str | bytes | Fields) -> T:
 @cache
 def struct_reader(cls: type) -> Read:
     declared = {field.name: (place, field.default) for place, field in enumerate(dataclasses.fields(cls))}
-    known_fields = {str(number): (declared[name][0], *reader_of(kind)) for number, name, kind in FIELDS[cls]}
+    known_fields = {
+        str(number): (declared[name][0], *(("str", read_name) if is_lowered(cls, name) else reader_of(kind)))
+        for number, name, kind in FIELDS[cls]
+    }
     defaults = [default for _, default in declared.values()]
     # Columns repeat in every partition of a table: equal ones are one object.
     make: Callable[..., Any] = lru_cache(maxsize=65536)(Column) if cls is Column else cls
@@ -325,6 +372,10 @@ def reader_of(kind: Kind) -> tuple[str, Read]:
             return "rec", struct_reader(kind)
         case _:
             raise TypeError(f"{kind!r} is no kind of field")
+
+
+def read_name(value: Any) -> str:
+    return read_string(value).lower()
 
 
 def read_string(value: Any) -> str:

@@ -17,9 +17,10 @@ from urllib.parse import quote, unquote
 
 from calque.core import decode
 from calque.core.encode import tjson
-from calque.core.image import INCARNATION, ORIGIN, SOURCE, moved
+from calque.core.image import INCARNATION, ORIGIN, SOURCE
 from calque.core.layout import join
 from calque.core.log_messages import key_names
+from calque.core.pointers import moved
 from calque.errors import Broken
 from calque.model.files import File, Listing
 from calque.model.hive import Partition, Storage, Table, location_of

@@ -18,6 +18,7 @@ from decimal import ROUND_HALF_UP, Context
 from decimal import Decimal as Number
 from typing import Any
 
+from calque.core.bounded import parse_json
 from calque.core.hive_types import (
     Array,
     Decimal,
@@ -169,8 +170,8 @@ def spark_schema(parameters: Mapping[str, str]) -> tuple[tuple[str, HiveType], .
         parts = range(int(count)) if count.isdigit() and len(count) < 5 else ()
         text = "".join(parameters.get(f"{SPARK_SCHEMA}.part.{number}", "") for number in parts)
     try:
-        schema = spark_type(json.loads(text))
-    except (ValueError, KeyError, TypeError, RecursionError):
+        schema = spark_type(parse_json(text))
+    except (ValueError, KeyError, TypeError):
         return ()
     return schema.fields if isinstance(schema, Struct) else ()
 

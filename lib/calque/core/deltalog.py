@@ -7,7 +7,6 @@ give names and contents.
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import b85decode
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,9 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
 
+from calque.core.bounded import parse_json, require_rows_fit
 from calque.errors import Refused
+from calque.model.bounds import MESSAGE
 from calque.model.files import DELTA_LOG
 
 LOG = DELTA_LOG
@@ -38,6 +39,9 @@ byte, it is the same version. Source: the protocol's list of features, at Delta 
 UNKNOWN = "calque does not know what belongs to a version"
 READER_VERSION, WRITER_VERSION = 3, 7
 """The newest versions of the protocol; since these it grows by named features."""
+
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError)
+"""What content raises that is no log's."""
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
@@ -137,10 +141,10 @@ def replayed(checkpoint: Iterable[Actions], commits: Iterable[Actions]) -> set[D
 def commit_actions(content: bytes) -> Actions:
     """Of a commit, or of a checkpoint that is written as JSON. `Refused` where the table can't be copied."""
     try:
-        rows = [json.loads(line) for line in content.splitlines() if line.strip()]
-    except ValueError as error:
+        rows = [parse_json(line, MESSAGE) for line in content.splitlines() if line.strip()]
+        return _actions(rows)
+    except UNREADABLE as error:
         raise Refused("A commit of the Delta log can't be read", str(error), "Look at the table's log") from error
-    return _actions(rows)
 
 
 def checkpoint_actions(content: bytes) -> Actions:
@@ -153,16 +157,16 @@ def checkpoint_actions(content: bytes) -> Actions:
         file = pq.ParquetFile(pa.BufferReader(content))
         action_names = [name for name in ("add", "protocol", "sidecar") if name in file.schema_arrow.names]
         columns = [f"{name}.{leaf}" for name in action_names for leaf in _LEAVES[name]]
-        rows = file.read(columns).to_pylist()
-    except pa.ArrowException as error:
+        require_rows_fit(file.metadata)
+        return _actions(file.read(columns).to_pylist())
+    except (pa.ArrowException, *UNREADABLE) as error:
         raise Refused("A checkpoint of the Delta log can't be read", str(error), "Look at the table's log") from error
-    return _actions(rows)
 
 
 def starts_with(last_checkpoint: bytes | None, checkpoint: Checkpoint) -> bool:
     """Whether the content of `_last_checkpoint` points to that checkpoint."""
     try:
-        pointer = json.loads(last_checkpoint or b"{}")
+        pointer = parse_json(last_checkpoint or b"{}")
     except ValueError:
         return False
     parts = pointer.get("parts") if type(pointer) is dict else None

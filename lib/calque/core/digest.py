@@ -1,9 +1,10 @@
 """What a published epoch is worth as a record: a digest over it and its object rows, chained to the one before.
 
 The text that is digested is UTF-8, one line per value, each line JSON with sorted keys and no spaces: the epoch without
-its `digest` (and without a null `gap` and empty `set_aside`, `parts`, `rereads` and `disarmed`), then its object rows
-in order of (database, table, partition, event id, step), each without an empty `definition` or `row_digest` and a
-`step` of 0. The digest is blake2b of 32 bytes, hexadecimal. So anyone can compute it from the tables alone.
+its `digest` (and without a null `gap` and empty `set_aside`, `parts`, `rereads`, `disarmed` and `abandoned`), then its
+object rows in order of (database, table, partition, event id, step), each without an empty `definition`, `row_digest`
+or `claim` and a `step` of 0. The digest is blake2b of 32 bytes, hexadecimal. So anyone can compute it from the tables
+alone.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import asdict, fields, replace
 from calque.model.ledger import Epoch, ObjectRow
 
 COLUMNS = tuple(column.name for column in fields(ObjectRow))
-LATER_COLUMNS = frozenset({"definition", "step", "row_digest"})
+LATER_COLUMNS = frozenset({"definition", "step", "row_digest", "claim"})
 
 
 def sealed(epoch: Epoch, objects: Sequence[ObjectRow], previous: Epoch | None) -> Epoch:
@@ -35,7 +36,7 @@ def digest_of(epoch: Epoch, objects: Sequence[ObjectRow]) -> str:
     del head["digest"]
     if epoch.gap is None:
         del head["gap"]
-    for name in ("set_aside", "parts", "rereads", "disarmed"):
+    for name in ("set_aside", "parts", "rereads", "disarmed", "abandoned"):
         if not head[name]:
             del head[name]
     digest = hashlib.blake2b(line(head), digest_size=32)

@@ -37,13 +37,15 @@ from calque.model.policy import TargetCapabilities
 class EdgeRules:
     """What decides over edges besides the chain. `extends` says whether all files of one content are in another,
     unchanged; `in_place` allows appends to live directories, `rows` early listings (`atomicity = "rows"`). Of the
-    lineages that are `committed` any difference is one commit, as of all where the catalog can."""
+    lineages that are `committed` any difference is one commit, as of all where the catalog can. Of those that are
+    `defined` the target has definitions alone: their files stay at the source."""
 
     abilities: TargetCapabilities
     extends: Callable[[Content, Content], bool]
     in_place: bool = True
     rows: bool = False
     committed: frozenset[LineageId] = frozenset()
+    defined: frozenset[LineageId] = frozenset()
 
     def commits(self, lineage: LineageId) -> bool:
         return self.abilities.any_difference or lineage in self.committed
@@ -183,10 +185,10 @@ def objects_of(delta: Delta) -> int:
 
 
 def flip_edge(ground: EdgeRules, lineage: LineageId, delta: Delta, *, bridge: bool) -> Edge:
-    """Prepare, flip, sweep: rows change in one call, listings are early."""
+    """Prepare, flip, sweep: rows change in one call, listings are early. The header's call comes before."""
     count, size = objects_of(delta), delta.bytes_added + delta.bytes_changed
     flip = listed(ground, count, size, ground.abilities.limits.alter_partitions)
-    calls = flip.calls + bool(delta.added) + bool(delta.removed)
+    calls = flip.calls + bool(delta.added) + bool(delta.removed) + delta.beside_partitions()
     return PrepareFlipSweepEdge(lineage, delta, flip._replace(calls=calls, bridge=bridge))
 
 
@@ -198,7 +200,7 @@ def bridge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, 
     lineage, delta = single_delta
     if delta.was is None or delta.now is None or delta.unknown or delta.two_columns():
         return None
-    if not delta.beside_partitions():
+    if not delta.beside_partitions() or lineage in ground.defined:
         return flip_edge(ground, lineage, delta, bridge=True)
     return rebuild_edge(lineage, delta, bridge=True)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping
+from math import isfinite, isnan
 from typing import Any
 
 from calque.model import facets, hive
@@ -58,7 +59,10 @@ def number(value: int) -> str:
 
 
 def double(value: float) -> str:
-    return repr(float(value))
+    """JSON has no numbers for these three; Thrift writes words."""
+    if isfinite(value):
+        return repr(float(value))
+    return '"NaN"' if isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
 
 
 def binary(value: bytes) -> str:

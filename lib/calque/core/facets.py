@@ -143,8 +143,8 @@ def columns_of(thing: Table | Partition) -> Sequence[Any]:
 
 
 def same_statistics(one: ColumnStatistics, other: ColumnStatistics) -> bool:
-    """Whether the numbers are equal, however they are written. Sketches are not compared: many servers do not give
-    them out."""
+    """Whether the values are equal (see `plain`), however they are written. Sketches are not compared: many servers do
+    not give them out."""
     return essence(one) == essence(other)
 
 
@@ -157,9 +157,14 @@ def essence(row: ColumnStatistics) -> tuple[tuple[str, object], ...]:
 
 
 def plain(value: object) -> object:
+    """A form that is equal for values of equal bits alone: a float's text, in which NaN equals itself and -0.0 is not
+    0.0, as in Java's `Double.equals`; a decimal with all its digits, which arithmetic of `Number` would round."""
     match value:
+        case float():
+            return repr(value)
         case Decimal(unscaled, scale):
-            return Number(int.from_bytes(unscaled, "big", signed=True)).scaleb(-scale)
+            sign, digits, _ = Number(int.from_bytes(unscaled, "big", signed=True)).as_tuple()
+            return Number((sign, digits, -scale))
         case Moment(since_epoch):
             return since_epoch
         case _:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 
+from calque.core.bounded import number_of
 from calque.core.definition import Definition, Format
 from calque.errors import Refused
 
@@ -56,7 +58,7 @@ def kind_of(table: str, file_format: Format) -> FileFormat:
 
 
 def lines_of(definition: Definition, file_format: Format) -> LineFormat:
-    own, header = file_format.serde_parameters, int(definition.parameters.get("skip.header.line.count", "0") or 0)
+    own, header = file_format.serde_parameters, number_of(definition.parameters.get("skip.header.line.count", "0"))
     if SERDES.get(file_format.serde) is FileFormat.CSV:
         quote, escape = own.get("quoteChar", '"'), own.get("escapeChar", "\\")
         return LineFormat(own.get("separatorChar", ","), "", header, quote, escape)
@@ -67,4 +69,5 @@ def lines_of(definition: Definition, file_format: Format) -> LineFormat:
 
 def character(text: str) -> str:
     """A delimiter may be given by its number."""
-    return chr(int(text)) if text.isdigit() else text[:1] or "\x01"
+    code = number_of(text, -1)
+    return chr(code) if 0 <= code <= sys.maxunicode else text[:1] or "\x01"

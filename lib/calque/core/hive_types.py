@@ -1,7 +1,8 @@
 """Hive's types, parsed from the metastore's texts: `map<string,decimal(10,2)>`.
 
 Source: the grammar in Hive's `TypeInfoUtils.TypeInfoParser`. Names of types count in any case; those of a struct's
-fields keep theirs, for Spark writes them so. What is no type of columns in this grammar is `Other`, never an error.
+fields keep theirs, for Spark writes them so. What is no type of columns in this grammar is `Other`, never an error, and
+so is a type in which others lie more than `DEEPEST` levels deep.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from calque.core.bounded import number_of
 from calque.core.partition_values import PARAMETRIC
+from calque.model.bounds import DEEPEST
 
 SYNONYMS = {"integer": "int", "double precision": "double", "numeric": "decimal"}
 PRIMITIVES = frozenset(
@@ -62,6 +65,8 @@ HiveType = Primitive | Decimal | Array | Map | Struct | Other
 @lru_cache(4096)
 def parse_type(text: str) -> HiveType:
     stripped = text.strip()
+    if depth_of(stripped) > DEEPEST:
+        return Other(stripped)
     if nested := NESTED.fullmatch(stripped):
         return nested_type(nested[1].lower(), split(nested[2])) or Other(stripped)
     name = stripped.lower()
@@ -70,10 +75,21 @@ def parse_type(text: str) -> HiveType:
         return Primitive(name)
     parametric = PARAMETRIC.fullmatch(name)
     if parametric and parametric[1] in ("decimal", "numeric"):
-        precision, scale = int(parametric[2] or 10), int(parametric[3] or 0)
+        precision, scale = number_of(parametric[2] or "10", 10_000), number_of(parametric[3] or "0", 10_000)
         if scale <= precision <= MOST_DIGITS and precision:
             return Decimal(precision, scale)
     return Other(stripped)
+
+
+def depth_of(text: str) -> int:
+    """How many angle brackets are open at once in it."""
+    if text.count("<") <= DEEPEST:
+        return 0
+    depth = deepest = 0
+    for bracket in re.findall("[<>]", text):
+        depth += 1 if bracket == "<" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def nested_type(name: str, parts: list[str]) -> HiveType | None:

@@ -14,8 +14,10 @@ from typing import Any
 
 from xxhash import xxh3_64_hexdigest
 
+from calque.core.bounded import gunzip, parse_json
 from calque.core.layout import join, place
 from calque.errors import Refused
+from calque.model.bounds import MESSAGE
 from calque.model.hive import Table, location_of
 
 METADATA, PREVIOUS = "metadata_location", "previous_metadata_location"
@@ -107,19 +109,52 @@ class PathMapping:
 def parse_metadata(path: str, content: bytes) -> Json:
     """A metadata file. `Refused` for what calque does not know."""
     try:
-        metadata = json.loads(gzip.decompress(content) if is_compressed(path) else content)
+        metadata = parse_json(gunzip(content) if is_compressed(path) else content, MESSAGE)
         version, location = metadata["format-version"], metadata["location"]
-    except (ValueError, KeyError, TypeError, OSError, EOFError) as error:
+        require_shape(metadata)
+        has_lists = all("manifest-list" in snapshot for snapshot in snapshots_of(metadata))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise unreadable(path, error) from error
     if version not in range(1, NEWEST_FORMAT + 1):
         raise Refused(f"{path} has Iceberg format {version}", f"calque knows 1 to {NEWEST_FORMAT}")
-    if type(location) is not str or any("manifest-list" not in snapshot for snapshot in snapshots_of(metadata)):
+    if type(location) is not str or not has_lists:
         raise Refused(
             f"{path} has snapshots without manifest lists",
             "The first Iceberg writers made such",
             "Rewrite the table's metadata with a newer one",
         )
     return dict(metadata)
+
+
+ENTRIES: Mapping[str, Mapping[str, type]] = {
+    "snapshots": {"snapshot-id": int},
+    "snapshot-log": {"snapshot-id": int},
+    "metadata-log": {"metadata-file": str},
+    "statistics": {"statistics-path": str, "snapshot-id": int},
+    "partition-statistics": {"statistics-path": str, "snapshot-id": int},
+}
+"""Lists in a metadata file, and what each entry has that is used here."""
+
+
+def require_shape(metadata: Json) -> None:
+    """Raise TypeError or KeyError unless all that is used here is of its type."""
+    for key, members in ENTRIES.items():
+        for entry in of_type(list, metadata.get(key) or [], key):
+            for name, kind in members.items():
+                of_type(kind, of_type(dict, entry, key)[name], name)
+            if "manifest-list" in entry:
+                of_type(str, entry["manifest-list"], "manifest-list")
+    for ref in of_type(dict, metadata.get("refs") or {}, "refs").values():
+        of_type(int, of_type(dict, ref, "refs")["snapshot-id"], "snapshot-id")
+    for value in of_type(dict, metadata.get("properties") or {}, "properties").values():
+        of_type(str, value, "properties")
+    of_type(int, metadata.get("current-snapshot-id") or 0, "current-snapshot-id")
+
+
+def of_type(kind: type, value: Any, name: str) -> Any:
+    if type(value) is not kind:
+        raise TypeError(f"{name} is no {kind.__name__}")
+    return value
 
 
 def metadata_file(path: str, metadata: Json) -> bytes:

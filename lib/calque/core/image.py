@@ -12,6 +12,8 @@ from calque.core import attached
 from calque.core.admit import Admission
 from calque.core.iceberg import calls_iceberg, comparable
 from calque.core.link_definitions import without_link
+from calque.core.pointers import placeless, relocated
+from calque.core.view_engines import current_database, require_rewritable, with_databases_at_target
 from calque.core.views import rewrite_names
 from calque.model.hive import (
     BASIC_STATISTICS,
@@ -21,7 +23,6 @@ from calque.model.hive import (
     Database,
     Function,
     Partition,
-    Storage,
     Table,
     is_view,
 )
@@ -112,6 +113,9 @@ class ImageBuilder:
         view = is_view(table)
         if not view:
             parameters["EXTERNAL"] = "TRUE"
+        elif self.admission.policy.rename:
+            require_rewritable(table)
+            parameters = with_databases_at_target(parameters, self.admission.name_at_target)
         for key, value in self.admission.policy.properties.items():
             if value:
                 parameters[key] = value
@@ -124,33 +128,35 @@ class ImageBuilder:
             TYPE: (table.parameters or {}).get(TYPE) or table.type or "",
             ORIGIN: origin_of(table.parameters, self.source),
         }
-        return replace(
+        image = replace(
             table,
             database=to.database,
             name=to.table,
             type=table.type if view else "EXTERNAL_TABLE",
             partition_keys=table.partition_keys or (),
             parameters=parameters,
-            storage=moved(attached.changed_storage(table.storage, attached.without), location),
+            storage=attached.changed_storage(table.storage, attached.without),
             view_original_text=self.view_text(table, table.view_original_text),
             view_expanded_text=self.view_text(table, table.view_expanded_text),
             temporary=False,
             catalog=None,
             id=None,
         )
+        return relocated(image, location)
 
     def partition(self, partition: Partition, table: TableName, marks: Marks, location: str | None) -> Partition:
         """The image of a partition of the source's `table`."""
         to = self.admission.name_at_target(table)
         parameters = parked(partition.parameters) | {EVENT: str(marks.event), INCARNATION: marks.incarnation}
-        return replace(
+        image = replace(
             partition,
             database=to.database,
             table=to.table,
             parameters=parameters,
-            storage=moved(attached.changed_storage(partition.storage, attached.without), location),
+            storage=attached.changed_storage(partition.storage, attached.without),
             catalog=None,
         )
+        return relocated(image, location)
 
     def database(self, database: Database, event: EventId, location: str | None) -> Database:
         name = table_name(database.name)
@@ -166,6 +172,8 @@ class ImageBuilder:
             location=location,
             managed_location=None,
             catalog=None,
+            database_type=None,
+            connector=None,
         )
 
     def function(self, function: Function) -> Function:
@@ -175,17 +183,7 @@ class ImageBuilder:
     def view_text(self, table: Table, text: str | None) -> str | None:
         if not text or not self.admission.policy.rename:
             return text
-        return rewrite_names(text, table.database.lower(), self.admission.name_at_target)
-
-
-def moved(storage: Storage | None, location: str | None) -> Storage | None:
-    """`storage` at another location, `serdeInfo.parameters.path` with it."""
-    if storage is None:
-        return None
-    serde = storage.serde
-    if serde is not None and serde.parameters and "path" in serde.parameters and location:
-        serde = replace(serde, parameters={**serde.parameters, "path": location})
-    return replace(storage, location=location, serde=serde)
+        return rewrite_names(text, current_database(table), self.admission.name_at_target)
 
 
 def canonical(thing: object, ignore: frozenset[str] = frozenset()) -> object:
@@ -193,6 +191,8 @@ def canonical(thing: object, ignore: frozenset[str] = frozenset()) -> object:
     times, marks of position and locations are left out. `ignore` are further parameter names."""
     if thing is None or isinstance(thing, (str, int)):
         return thing or None
+    if isinstance(thing, Table | Partition):
+        thing = placeless(thing)
     if names := _compared(type(thing)):  # type: ignore[arg-type]  # mypy: no type is hashable
         named_forms = []
         for name in names:
@@ -210,6 +210,7 @@ def canonical(thing: object, ignore: frozenset[str] = frozenset()) -> object:
 
 _LEFT_OUT = frozenset(
     {"location", "managed_location", "create_time", "last_access_time", "catalog", "id", "temporary", "retention"}
+    | {"database_type", "connector"}
 )
 
 

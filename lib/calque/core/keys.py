@@ -16,15 +16,19 @@ from calque.core.decode import (
     embedded_list,
     fields,
     flag_at,
+    is_too_long,
     string_at,
     strings_at,
 )
+from calque.core.defects import ObjectDefect, work_on
 from calque.core.iceberg import calls_iceberg
-from calque.model.hive import BASIC_STATISTICS, FIELDS, VIEW_TYPES, Partition, Table, root_of, says_delta
+from calque.model.hive import BASIC_STATISTICS, FIELDS, VIEW_TYPES, Partition, Table, root_of, says_delta, says_provider
 from calque.model.journal import LOOKED, Entry, Event, EventKind, Keys, TableShape
-from calque.model.names import TableName, partition_name, table_name
+from calque.model.names import TableName, named_values, partition_name, table_name
 
 NOTHING = Keys(EventKind.NOTHING)
+RELOADED = "RELOAD"
+"""An engine says that it looked at a table's files anew (REFRESH): nothing changed by that, but what had before."""
 OUR_CATALOGS = frozenset({"", "hive"})
 
 
@@ -40,23 +44,34 @@ def keys_of(event: Event) -> Keys:
     `defect` says what is wrong with a message. Types that are not known have none, nor have messages of 2.3 (which
     names no catalogs) that leave the object out: there is nothing to mend, the object is to be read. The row names a
     renamed table by its new name and says nothing of the old one or of a function, so an undecodable ALTER_TABLE may
-    hide a rename."""
+    hide a rename. A message that is too long has no defect where the row says all that has to be read again."""
     if event.event_type in WITHOUT_EFFECT or event.catalog.lower() not in OUR_CATALOGS:
         return NOTHING
+    if event.event_type == RELOADED:
+        return Keys(EventKind.NOTHING, named_in_row(event))
     try:
-        if event.event_type in FACETS:
-            return Keys(EventKind.FACET, facet_owner(event), partitions=analyzed_partition(event))
-        read = FOLDABLE.get(event.event_type.removeprefix(f"{LOOKED}_"))
-        return read(fields(event)) if read is not None else Keys(EventKind.UNKNOWN, named_in_row(event))
+        with work_on("its message", Undecodable):
+            return read_keys(event)
     except FieldMissing as error:
         return Keys(EventKind.UNKNOWN, named_in_row(event), defect=error.reason if event.catalog else "")
-    except Undecodable as error:
-        return Keys(EventKind.UNKNOWN, named_in_row(event), defect=error.reason)
+    except (Undecodable, ObjectDefect) as error:
+        defect = "" if is_too_long(event) and event.event_type in NAMED_IN_ROWS else Undecodable(str(error)).reason
+        return Keys(EventKind.UNKNOWN, named_in_row(event), defect=defect)
+
+
+def read_keys(event: Event) -> Keys:
+    """As `keys_of`, from the message. Raises `Undecodable`."""
+    if event.event_type in FACETS:
+        return Keys(EventKind.FACET, facet_owner(event), partitions=analyzed_partition(event))
+    read = FOLDABLE.get(event.event_type.removeprefix(f"{LOOKED}_"))
+    return read(fields(event)) if read is not None else Keys(EventKind.UNKNOWN, named_in_row(event))
 
 
 def why_unknown(event: Event) -> str:
     """Why an event is `EventKind.UNKNOWN` though nothing is wrong with its message."""
     read = FOLDABLE.get(event.event_type)
+    if is_too_long(event):
+        return "its message is longer than [source] max_message"
     if event.event_type == LOOKED:
         return "the catalog has no log, and was looked at there for the first time"
     if read is None:
@@ -166,7 +181,7 @@ def listed_partitions(kind: EventKind, message: Fields) -> Keys:
 
 def altered_partition(message: Fields) -> Keys:
     before, after = embedded(message, "partitionObjBeforeJson"), embedded(message, "partitionObjAfterJson")
-    if strings(before, "1") == strings(after, "1"):
+    if named_values(strings(before, "1")) == named_values(strings(after, "1")):
         facets_only = differ_in_statistics_only(Partition, before, after)
         return partition_event(EventKind.ALTER_PARTITIONS, message, [after], facets_only=facets_only)
     return partition_event(EventKind.RENAME_PARTITION, message, [after], [before])
@@ -240,7 +255,8 @@ def dropped(message: Fields) -> list[Any]:
 def name_of_pairs(keys: list[str], pairs: Any) -> str:
     if type(pairs) is not dict or len(pairs) != len(keys):
         raise Undecodable("a dropped partition does not have the table's keys")
-    values = [value for key in keys if type(value := pairs.get(key)) is str]
+    pairs = {key.lower(): value for key, value in pairs.items()}
+    values = [value for key in keys if type(value := pairs.get(key.lower())) is str]
     if len(values) != len(keys):
         raise Undecodable("a dropped partition lacks a key's value")
     return partition_name(keys, values)
@@ -347,14 +363,17 @@ def table_locations(table: Fields, shape: TableShape) -> tuple[str, ...]:
         return ()
     storage = struct(table, "7")
     location = string(storage, "2")
-    if delta(table):
-        path = mapping(struct(storage, "7"), "3").get("path", "")
-        location = root_of(string(table, "12"), location, path if type(path) is str else "")
+    parameters = mapping(table, "9")
+    if says_provider(parameters):
+        serde_parameters = mapping(struct(storage, "7"), "3")
+        location = root_of(string(table, "12"), location, serde_parameters, parameters, string(table, "1"))
     return (location,) if location else ()
 
 
 def columns(table: Fields) -> list[Any]:
-    return items(struct(table, "7"), "1")
+    """Under the names that servers keep: an alteration has them as they were written."""
+    listed = items(struct(table, "7"), "1")
+    return [{**one, "1": {"str": string(one, "1").lower()}} if type(one) is dict else one for one in listed]
 
 
 def differ_in_statistics_only(cls: type, before: Fields, after: Fields) -> bool:
@@ -460,6 +479,14 @@ FOLDABLE: Mapping[str, Callable[[Fields], Keys]] = {
     "DROP_FUNCTION": dropped_function,
 }
 
+NAMED_IN_ROWS = frozenset(
+    {
+        *("CREATE_TABLE", "DROP_TABLE", "ADD_PARTITION", "ALTER_PARTITION", "ALTER_PARTITIONS", "DROP_PARTITION"),
+        *("INSERT", "CREATE_DATABASE", "ALTER_DATABASE", *(FACETS.keys() - {"ADD_FOREIGNKEY"})),
+    }
+)
+"""Types of which the event's row names all that they touch."""
+
 WITHOUT_EFFECT = frozenset(
     {
         # Transactions
@@ -484,7 +511,6 @@ WITHOUT_EFFECT = frozenset(
         "CREATE_DATACONNECTOR",
         "ALTER_DATACONNECTOR",
         "DROP_DATACONNECTOR",
-        "RELOAD",
         "CONFIG_CHANGE_EVENT",
         # Indexes, only in 2.3
         "CREATE_INDEX",

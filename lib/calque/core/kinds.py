@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from calque.core.iceberg import calls_iceberg, is_iceberg
-from calque.model.hive import PROVIDER, Table, is_delta, is_view
+from calque.core.pointers import PointerKind, refusals
+from calque.model.hive import PROVIDER, Database, Partition, Table, is_delta, is_view
 
 ACID = "ACID tables (transactional=true)"
 MATERIALIZED = "materialised views"
 HANDLER = "tables of a storage handler"
 INDEX = "index tables"
+REMOTE = "databases of a data connector"
+REMOTE_TYPE = 2
+"""`DatabaseType.REMOTE` of Hive 4's Thrift."""
 ICEBERG_VIEW = "Iceberg views"
 HUDI = "Hudi tables"
 LATER = "they come with a later version"
@@ -21,7 +25,17 @@ REASONS = {
     HUDI: "which of their files belong to a state is told by a timeline of their own, which calque does not read",
     ICEBERG_VIEW: "their text lies in a file of its own, in the dialects of several engines",
     INDEX: "Hive 2 builds them from tables, and Hive 3 has none",
+    REMOTE: "their tables are those of another system, which the metastore asks for them",
 }
+POINTING = {
+    PointerKind.SYMLINKS: "symlink tables",
+    PointerKind.PROJECTION: "tables with partition projection",
+    PointerKind.FLINK: "Flink's generic tables",
+    PointerKind.SOURCE: "tables of Spark's data sources without a place",
+    PointerKind.UNLISTED: "Spark's tables whose partitions are directories alone",
+    PointerKind.VALUE: "tables with places in parameters that can't follow",
+}
+"""Kinds of tables that have a place that is refused, by the first one."""
 HUDI_TIMELINE = ".hoodie"
 """The directory below a Hudi table's own that has its timeline."""
 HUDI_CLASSES = ("org.apache.hudi.", "com.uber.hoodie.")
@@ -44,7 +58,10 @@ def kind_of(table: Table) -> str:
         return ""
     if is_hudi(table, parameters):
         return HUDI
-    return HANDLER if parameters.get("storage_handler") else ""
+    if parameters.get("storage_handler"):
+        return HANDLER
+    refused = next(refusals(table), None)
+    return POINTING[refused.kind] if refused is not None else ""
 
 
 def is_hudi(table: Table, parameters: Mapping[str, str]) -> bool:
@@ -67,4 +84,27 @@ def is_plain(table: Table) -> bool:
 def obstacle(table: Table) -> str:
     """Why the table is set aside, for people; empty when it is replicated."""
     kind = kind_of(table)
-    return f"{kind} are not replicated: {REASONS.get(kind, LATER)}" if kind else ""
+    return f"{kind} are not replicated: {reason_of(table, kind)}" if kind else ""
+
+
+def reason_of(table: Table, kind: str) -> str:
+    """Why tables of the kind, which is this table's, are not replicated."""
+    if kind in REASONS:
+        return REASONS[kind]
+    refused = next(refusals(table), None)
+    return f"{refused.refusal} ({refused.key} = {refused.value})" if refused is not None else LATER
+
+
+def partition_obstacle(partition: Partition) -> str:
+    """Why a partition has its table set aside; empty when it is replicated."""
+    refused = next(refusals(partition), None)
+    if refused is None:
+        return ""
+    return f"Partition {list(partition.values)} is not replicated: {refused.refusal} ({refused.key} = {refused.value})"
+
+
+def database_obstacle(database: Database) -> str:
+    """Why a database is set aside; empty when it is replicated."""
+    if database.database_type != REMOTE_TYPE:
+        return ""
+    return f"{REMOTE} are not replicated: {REASONS[REMOTE]} ({database.connector})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from calque.core.bounded import number_of
 from calque.core.compare import same_place
 from calque.core.fold import Chain, PartCell, Step
 from calque.core.iceberg import is_displaced, is_iceberg
@@ -163,13 +164,13 @@ def is_ahead(parameters: Mapping[str, str] | None, event_id: EventId) -> bool:
     """Whether a mark of an object at the target names an event beyond `event_id`, which is current: it is of a log that
     went back, and another event will have its id."""
     text = (parameters or {}).get(EVENT, "")
-    return (text.isdigit() and int(text) > event_id) or is_ahead_incarnation(parameters, event_id)
+    return number_of(text) > event_id or is_ahead_incarnation(parameters, event_id)
 
 
 def is_ahead_incarnation(parameters: Mapping[str, str] | None, event_id: EventId) -> bool:
     """The same of the incarnation alone: the object needs another."""
     text = (parameters or {}).get(INCARNATION, "").removeprefix("r")
-    return text.isdigit() and int(text) > event_id
+    return number_of(text) > event_id
 
 
 def without_incarnation(thing: Table | Partition) -> object:

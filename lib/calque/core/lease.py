@@ -7,8 +7,10 @@ their own. What lies between the two is for calls in flight, and for clocks that
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
+from calque.core.layout import place
 from calque.model.lease import Generation, Writer
 
 
@@ -68,6 +70,18 @@ def next_step(me: Writer, held_number: int, newest: Generation | None, first: Fi
         return Living(newest)
     idle = began - first.seen_at
     return TakeGeneration(newest.number + 1) if idle >= newest.seconds else Watch(newest, idle)
+
+
+def lease_subject(source: str, target: str, warehouse: str) -> str:
+    """What a lease is on: two deployments with one configuration mean the same, two replicas in one metastore differ in
+    it. `warehouse` is the spelling under which the directory was marked first: whatever a configuration calls it, the
+    lease is one."""
+    return f"{source}/{target} in {place(warehouse)}"
+
+
+def subject_digest(subject: str) -> str:
+    """For names in the hidden database."""
+    return hashlib.blake2b(subject.encode(), digest_size=8).hexdigest()
 
 
 def usable(seconds: float) -> float:

@@ -5,20 +5,20 @@ A pattern is an address with `*` and `?` in it, as `thrift://hms-*.corp:9083`; n
 is near calque itself (loopback, link-local and unspecified addresses) must be written out, its port too: no wildcard
 reaches it. Over SSH each hop (`ssh://bastion:22`) and the metastore need a pattern, and near calque itself is only what
 the first hop's host is. A name may still lead there by DNS: who connects asks `is_near` again, of the address that was
-resolved.
+resolved. Credentials are lent to addresses that their section names, and no secret without TLS.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from calque.core.link_definitions import CREDENTIALS
 from calque.core.ssh_routes import hops_of
 from calque.errors import Refused
-from calque.model.links import ClientForm, Endpoint
+from calque.model.links import ClientForm, Endpoint, LentLogin
 
 NEAR_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback")
 NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+))*\.?", re.IGNORECASE)
@@ -30,11 +30,11 @@ def refusal(
     client: ClientForm,
     granted: Collection[Endpoint],
     allow: Collection[str],
-    credentials: Collection[str],
+    credentials: Mapping[str, LentLogin],
     own_addresses: Collection[str],
 ) -> Refused | None:
     """Why nothing may be connected to; None where it may. `granted` are endpoints that statements named, `credentials`
-    the names of sections. The local metastore, at `own_addresses`, is no remote for anybody."""
+    the sections by name. The local metastore, at `own_addresses`, is no remote for anybody."""
     settings = dict(endpoint.settings)
     try:
         direct, behind = _addresses(endpoint, client)
@@ -52,6 +52,10 @@ def refusal(
     if files := sorted(client.key_files & settings.keys()):
         todo = f"Write a section [remotes.credentials.NAME], and name it with '{CREDENTIALS}' = 'NAME'"
         return Refused(f"'{files[0]}' names a file of calque's machine", "Only a statement may do that", todo)
+    if direct and client.schemes and (wrong := [one for one in direct if urlsplit(one).scheme not in client.schemes]):
+        kinds = " or ".join(f"{scheme}://" for scheme in sorted(client.schemes))
+        todo = "Make the link by CREATE REMOTE in calque sql"
+        return Refused(f"Parameters alone can't name {wrong[0]}", f"They name addresses with {kinds}", todo)
     denied = [address for address in direct if not is_allowed(address, allow)]
     denied += [address for address in behind if not is_allowed(address, allow, behind_hop=True)]
     if denied:
@@ -59,7 +63,33 @@ def refusal(
         return Refused(f"Nothing allows links to {denied[0]}", "An engine's parameters alone name it", todo)
     if not direct:
         return Refused("The link names no address that could be allowed", "", "Make it by CREATE REMOTE in calque sql")
+    if not name and client.own_login:
+        why = "The login of calque's own machine is lent to no address that parameters alone name"
+        todo = f"Name credentials by '{CREDENTIALS}', or make the link by CREATE REMOTE in calque sql"
+        return Refused("The link names no credentials", why, todo)
+    return _unlent(name, credentials[name], direct, behind) if name else None
+
+
+def _unlent(name: str, login: LentLogin, direct: Sequence[str], behind: Sequence[str]) -> Refused | None:
+    """Why the credentials are not used at these addresses, which parameters alone name; None where they may be."""
+    outside = [one for one in direct if not is_allowed(one, login.endpoints)]
+    outside += [one for one in behind if not is_allowed(one, login.endpoints, behind_hop=True)]
+    if outside:
+        why = "Parameters alone name that address, and the section does not"
+        todo = f"Add a pattern for it to endpoints of [remotes.credentials.{name}], or make the link by CREATE REMOTE"
+        return Refused(f"The credentials '{name}' are not for {outside[0]}", why, todo)
+    open_ones = [address for address in (*direct, *behind) if login.secret and not _is_private(address, login.tls)]
+    if open_ones:
+        why = "Whoever is on the way could read it, and parameters alone name that address"
+        todo = f"Write https://, or tls in [remotes.credentials.{name}]; or make the link by CREATE REMOTE"
+        return Refused(f"No password or token of '{name}' goes to {open_ones[0]} without TLS", why, todo)
     return None
+
+
+def _is_private(address: str, tls: bool) -> bool:
+    """Whether what is sent there can't be read on the way. A hop of SSH gets no secret."""
+    scheme = urlsplit(address).scheme.lower()
+    return scheme in ("https", "ssh") or (scheme == "thrift" and tls)
 
 
 def is_allowed(address: str, allow: Collection[str], *, behind_hop: bool = False) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from calque.core.admit import Admission
+from calque.core.dumps.dump_metadata import PolicyLine
 from calque.core.image import SOURCE, source_mark
 from calque.core.patterns import Glob
 from calque.errors import Refused
@@ -23,7 +24,9 @@ class LoadPolicy:
     is_own: bool
 
 
-def load_policy(policy: Policy, source: str, database: str, local_database: str, external_base: str) -> LoadPolicy:
+def load_policy(
+    policy: Policy, source: str, database: str, local_database: str, external_base: str, functions_root: str = ""
+) -> LoadPolicy:
     """For dumps of the database of `source`, to be called `local_database`. Whoever loads a dump wants what it does not
     have to go: no drop waits for an operator."""
     admission = Admission(policy)
@@ -35,12 +38,29 @@ def load_policy(policy: Policy, source: str, database: str, local_database: str,
         and all(isinstance(pattern, Glob) and pattern.database == database for pattern in admission.include)
     )
     loaded = replace(
-        policy, source=source, start=None, max_drop=1.0, external_base=external_base or policy.external_base
+        policy,
+        source=source,
+        start=None,
+        max_drop=1.0,
+        external_base=external_base or policy.external_base,
+        functions_root=functions_root,
     )
     if not is_own:
         rename = {database: local_database} if database != local_database else {}
         loaded = replace(loaded, include=(f"{database}.*",), rename=rename)
     return LoadPolicy(loaded, is_own)
+
+
+def require_policy(location: str, dumped: PolicyLine | None, asked: PolicyLine) -> None:
+    """`Refused` where the statement chooses tables, and the dump at `location` is of another policy: a load takes a
+    dump whole. Without a choice of tables whatever the dump has is meant."""
+    if (asked.include is None and asked.exclude is None) or dumped == asked:
+        return
+    raise Refused(
+        f"The newest dump, {location}, is not of the policy that the statement names",
+        "A load takes a dump whole: the tables were chosen by REPL DUMP",
+        "Dump that policy, name a dump of it by REPL LOAD … FROM, or leave the tables out",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +102,17 @@ def require_takeable(
             f"Database {local_database} exists at the target, and carries no {HIVE_POSITION}",
             "It is no replica: somebody's tables may be in it",
             "Load the dump into another database, or drop that one",
+        )
+
+
+def require_fills_gone(dump: DumpSpan, local_database: str, shown: EventId) -> None:
+    """`Refused` where the database at the target, which showed that event, is gone, and the dump does not bring all of
+    it back."""
+    if not dump.is_bootstrap or dump.end < shown:
+        raise Refused(
+            f"Database {local_database} is gone at the target, where it showed event {shown}",
+            f"The dump in {dump.location} ends at event {dump.end}, and does not have all of it as it was then",
+            f"Load a bootstrap dump of event {shown} or later; or load this one into another database: INTO",
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from calque.core.bounded import number_of
 from calque.core.fold import Chain, LineageId
 from calque.core.state import Cells, Content, Difference, HeadValue, PartValue, Stage, departure
 from calque.model.names import EventId, TableName
@@ -167,7 +168,7 @@ def lineage_of(
 def event_of_read(incarnation: str) -> EventId:
     """The event of the exact read that made the table; 0 for one that an event made."""
     digits = incarnation.removeprefix("r")
-    return int(digits) if incarnation.startswith("r") and digits.isdigit() else 0
+    return number_of(digits) if incarnation.startswith("r") else 0
 
 
 def newest_at(rows: list[tuple[EventId, Version, str]], event: EventId) -> Version:

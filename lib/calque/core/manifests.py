@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from fastavro.read import HEADER_SCHEMA
+from fastavro.schema import SchemaParseException
 
-from calque.core.iceberg import unreadable
+from calque.core.bounded import RAW, TooMuch, inflate, parse_json, require_rows_fit
+from calque.core.iceberg import of_type, unreadable
 from calque.errors import Refused
+from calque.model.bounds import MESSAGE
 
 DATA, POSITION_DELETES = 0, 1
 DELETED = 2
@@ -29,6 +32,14 @@ FILE_PATH = 2147483546
 """The field of the data file's path in position deletes."""
 PUFFIN_TAIL = 12
 """Bytes after the footer's text: its length, flags, and the magic again."""
+
+MALFORMED = (
+    *(ValueError, KeyError, TypeError, AttributeError, IndexError, EOFError, RecursionError, OverflowError),
+    SchemaParseException,
+)
+"""What libraries raise of content that is none."""
+SYNC = 16
+"""Bytes of the marker behind each block of an Avro file."""
 
 Record = dict[str, Any]
 
@@ -55,14 +66,21 @@ class RewrittenDeleteFile:
 
 def manifests_in(path: str, content: bytes) -> list[Record]:
     """The rows of a manifest list: among others `manifest_path` and `manifest_length`."""
-    return records(path, content)
+    rows = records(path, content)
+    try:
+        for row in rows:
+            of_type(str, row["manifest_path"], "manifest_path")
+            of_type(int, row["manifest_length"], "manifest_length")
+    except MALFORMED as error:
+        raise unreadable(path, error) from error
+    return rows
 
 
 def files_in(path: str, content: bytes) -> list[ListedFile]:
     """The files of a manifest that a snapshot with it needs."""
     try:
         return [listed(entry) for entry in records(path, content) if entry["status"] != DELETED]
-    except (KeyError, TypeError) as error:
+    except MALFORMED as error:
         raise unreadable(path, error) from error
 
 
@@ -70,7 +88,13 @@ def listed(entry: Record) -> ListedFile:
     file = entry["data_file"]
     added_by = entry["snapshot_id"] if entry["status"] == EXISTING else None
     rewritten = file.get("content", DATA) == POSITION_DELETES
-    return ListedFile(file["file_path"], file["file_format"].upper(), file["file_size_in_bytes"], rewritten, added_by)
+    return ListedFile(
+        of_type(str, file["file_path"], "file_path"),
+        of_type(str, file["file_format"], "file_format").upper(),
+        of_type(int, file["file_size_in_bytes"], "file_size_in_bytes"),
+        rewritten,
+        added_by if added_by is None else of_type(int, added_by, "snapshot_id"),
+    )
 
 
 def moved_list(path: str, content: bytes, lengths: Mapping[str, int], at_target: Callable[[str], str]) -> bytes:
@@ -110,7 +134,15 @@ def moved_manifest(
 
 
 def moved_deletes(file: ListedFile, content: bytes, at_target: Callable[[str], str]) -> bytes:
-    """A delete file that names data files, with their paths at the target. `Refused` for formats without a way."""
+    """A delete file that names data files, with their paths at the target. `Refused` for formats without a way, and for
+    a file that can't be read."""
+    try:
+        return moved_as(file, content, at_target)
+    except (*MALFORMED, pa.ArrowException) as error:
+        raise unreadable(file.path, error) from error
+
+
+def moved_as(file: ListedFile, content: bytes, at_target: Callable[[str], str]) -> bytes:
     match file.format:
         case "PARQUET":
             return moved_parquet(file.path, content, at_target)
@@ -157,8 +189,10 @@ def moved_parquet(path: str, content: bytes, at_target: Callable[[str], str]) ->
 
 def parquet(path: str, content: bytes) -> pa.Table:
     try:
-        return pq.ParquetFile(io.BytesIO(content)).read()
-    except (pa.ArrowException, OSError) as error:
+        file = pq.ParquetFile(io.BytesIO(content))
+        require_rows_fit(file.metadata)
+        return file.read()
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise unreadable(path, error) from error
 
 
@@ -175,12 +209,12 @@ def moved_puffin(path: str, content: bytes, at_target: Callable[[str], str]) -> 
     try:
         if content[-8] & 1:
             raise ValueError("its footer is compressed")
-        footer = json.loads(content[start:-PUFFIN_TAIL])
+        footer = parse_json(content[start:-PUFFIN_TAIL])
         for blob in footer["blobs"]:
             properties = blob.get("properties") or {}
             if "referenced-data-file" in properties:
                 properties["referenced-data-file"] = at_target(properties["referenced-data-file"])
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except MALFORMED as error:
         raise unreadable(path, error) from error
     text = json.dumps(footer, ensure_ascii=False).encode()
     return content[:start] + text + len(text).to_bytes(4, "little", signed=True) + content[-8:]
@@ -206,7 +240,7 @@ def recoded(path: str, content: bytes, change: Callable[[Record], Record]) -> by
             codec=meta.get("avro.codec", b"null").decode(),
             sync_marker=header[-16:],
         )
-    except (ValueError, KeyError, TypeError, EOFError) as error:
+    except MALFORMED as error:
         raise unreadable(path, error) from error
     written = buffer.getvalue()
     return header + written[header_length(written) :]
@@ -214,14 +248,67 @@ def recoded(path: str, content: bytes, change: Callable[[Record], Record]) -> by
 
 def rows_of(path: str, header: bytes, meta: Mapping[str, bytes], body: bytes) -> Iterable[Record]:
     buffer = io.BytesIO()
-    plain = {**meta, "avro.schema": json.dumps(plain_schema(meta)).encode()}
-    fastavro.schemaless_writer(buffer, HEADER_SCHEMA, {"magic": b"Obj\x01", "meta": plain, "sync": header[-16:]})
     try:
-        for row in fastavro.reader(io.BytesIO(buffer.getvalue() + body)):
-            assert isinstance(row, dict)
+        plain = {**meta, "avro.schema": json.dumps(plain_schema(meta)).encode(), "avro.codec": b"null"}
+        fastavro.schemaless_writer(buffer, HEADER_SCHEMA, {"magic": b"Obj\x01", "meta": plain, "sync": header[-16:]})
+        unpacked = b"".join(unpacked_blocks(body, meta.get("avro.codec", b"null").decode()))
+        for row in fastavro.reader(io.BytesIO(buffer.getvalue() + unpacked)):
+            if not isinstance(row, dict):
+                raise TypeError("its rows are no records")
             yield row
-    except (ValueError, KeyError, TypeError, EOFError, IndexError) as error:
+    except MALFORMED as error:
         raise unreadable(path, error) from error
+
+
+def unpacked_blocks(body: bytes, codec: str, most: int = MESSAGE) -> Iterator[bytes]:
+    """The blocks of an Avro file as the codec `null` has them. Raises `ValueError` for what is no block, for a codec
+    that is not known here, and beyond `most` bytes."""
+    start = 0
+    while start < len(body):
+        count, start = avro_long(body, start)
+        size, start = avro_long(body, start)
+        end = start + size
+        if size < 0 or end + SYNC > len(body):
+            raise ValueError("a block is cut off")
+        content = unpacked_block(body[start:end], codec, most)
+        most -= len(content)
+        yield as_avro_long(count) + as_avro_long(len(content)) + content + body[end : end + SYNC]
+        start = end + SYNC
+
+
+def unpacked_block(packed: bytes, codec: str, most: int) -> bytes:
+    match codec:
+        case "null":
+            content = packed
+        case "deflate":
+            content = inflate(packed, RAW, most)[0]
+        case _:
+            raise ValueError(f"its codec is {codec[:40]}")
+    if len(content) > most:
+        raise TooMuch(f"its blocks unpack to more than {MESSAGE} bytes")
+    return content
+
+
+def avro_long(content: bytes, start: int) -> tuple[int, int]:
+    """The number at `start`, and where it ends."""
+    value = 0
+    for place in range(10):
+        if start + place >= len(content):
+            break
+        byte = content[start + place]
+        value |= (byte & 0x7F) << 7 * place
+        if not byte & 0x80:
+            return (value >> 1) ^ -(value & 1), start + place + 1
+    raise ValueError("a number is cut off")
+
+
+def as_avro_long(value: int) -> bytes:
+    rest = (value << 1) ^ (value >> 63)
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([*encoded, rest])
 
 
 def taken_apart(path: str, content: bytes) -> tuple[bytes, Mapping[str, bytes], bytes]:
@@ -232,8 +319,8 @@ def taken_apart(path: str, content: bytes) -> tuple[bytes, Mapping[str, bytes], 
         assert isinstance(header, dict)
         if header["magic"] != b"Obj\x01":
             raise ValueError("it is no Avro file")
-        json.loads(header["meta"]["avro.schema"])
-    except (ValueError, KeyError, TypeError, EOFError, IndexError) as error:
+        parse_json(header["meta"]["avro.schema"])
+    except MALFORMED as error:
         raise unreadable(path, error) from error
     return content[:length], header["meta"], content[length:]
 
@@ -246,7 +333,7 @@ def header_length(content: bytes) -> int:
 
 def plain_schema(meta: Mapping[str, bytes]) -> Any:
     """The writer's schema without logical types."""
-    return without_logical(json.loads(meta["avro.schema"]))
+    return without_logical(parse_json(meta["avro.schema"]))
 
 
 def without_logical(schema: Any) -> Any:

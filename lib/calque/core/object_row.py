@@ -29,5 +29,6 @@ def row_of(
         files=listing.stored,
         fingerprint=files.fingerprint(),
         delta_version=files.version,
+        claim=listing.claim,
         row_digest=listing.combination.row_digest if listing.combination is not None else "",
     )

@@ -163,9 +163,7 @@ def operation_of(walk: StateWalk, edge: Edge) -> Operation:
         case CommitNewTableEdge(lineage, table):
             return CommitTable(table, None, walk.head(lineage), walk.all(lineage))
         case AlterTableEdge(lineage, delta):
-            assert delta.was is not None
-            head, cascade = walk.head(lineage), bool(delta.cascade)
-            return AlterTable(delta.table, delta.was, head, switch=delta.content, cascade=cascade)
+            return header_of(walk, lineage, delta)
         case DropTableEdge(table):
             return DropTable(table)
         case AddPartitionsEdge(lineage, delta):
@@ -182,7 +180,8 @@ def operation_of(walk: StateWalk, edge: Edge) -> Operation:
             return publish_of(walk, lineage, table, partition)
         case PrepareFlipSweepEdge(lineage, delta):
             added, changed = (named_before(walk.some(lineage, names), delta) for names in (delta.added, delta.changed))
-            return PrepareFlipSweep(delta.table, added, changed, tuple(sorted(delta.removed)))
+            header = header_of(walk, lineage, delta) if delta.beside_partitions() else None
+            return PrepareFlipSweep(delta.table, added, changed, tuple(sorted(delta.removed)), header)
         case RebuildEdge(lineage, delta):
             partitions = touched(walk, lineage, delta)
             return Rebuild(delta.table, delta.was, walk.head(lineage), partitions, cascade=delta.cascade)
@@ -194,6 +193,12 @@ def operation_of(walk: StateWalk, edge: Edge) -> Operation:
             return CommitTable(delta.table, delta.was, walk.head(lineage), partitions, directories, delta.cascade)
         case _:
             assert_never(edge)
+
+
+def header_of(walk: StateWalk, lineage: LineageId, delta: Delta) -> AlterTable:
+    assert delta.was is not None
+    head, cascade = walk.head(lineage), bool(delta.cascade)
+    return AlterTable(delta.table, delta.was, head, switch=delta.content, cascade=cascade)
 
 
 def switched(delta: Delta) -> frozenset[str]:

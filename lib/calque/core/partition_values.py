@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, time
 from decimal import Decimal, InvalidOperation
 
+from calque.core.bounded import number_of
 from calque.errors import Refused, nearest
 from calque.model.hive import Column, Table
 from calque.model.names import DEFAULT_PARTITION
@@ -18,6 +19,10 @@ from calque.model.names import DEFAULT_PARTITION
 WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "integer": 32, "bigint": 64}
 """Bits of each type of whole numbers."""
 PARAMETRIC = re.compile(r"(decimal|numeric|varchar|char)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
+HUGE = 10**6
+"""For a length or a precision that no type has."""
+LONGEST = 1000
+"""Characters of a number that is looked at."""
 NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
 FRACTION = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
@@ -77,12 +82,12 @@ def converter(kind: str) -> Callable[[str], str | None] | None:
         return None
     name, size, scale = parametric.groups()
     if name in ("decimal", "numeric"):
-        return lambda value: decimal(value, int(size or 10), int(scale or 0))
-    return lambda value: value if len(value) <= int(size or 1) else None
+        return lambda value: decimal(value, number_of(size or "10", HUGE), number_of(scale or "0", HUGE))
+    return lambda value: value if len(value) <= number_of(size or "1", HUGE) else None
 
 
 def whole(value: str, bits: int) -> str | None:
-    if not NUMBER.fullmatch(value.strip()):
+    if not NUMBER.fullmatch(value.strip()) or len(value) > LONGEST:
         return None
     number = int(value)
     return str(number) if -(1 << bits - 1) <= number < 1 << bits - 1 else None

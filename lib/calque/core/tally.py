@@ -108,10 +108,10 @@ def calls_of(operation: Operation, limits: Limits, places: SourcePlaces = NO_PLA
             return pieces(len(partitions), limits.alter_partitions)
         case DropPartitions(_, names):
             return pieces(len(names), limits.drop_partitions)
-        case PrepareFlipSweep(_, added, changed, doomed):
+        case PrepareFlipSweep(_, added, changed, doomed, header):
             flipped = len(added) + len(changed) + len(doomed)
             calls = pieces(len(added), limits.add_partitions) + pieces(flipped, limits.alter_partitions)
-            return calls + pieces(len(doomed), limits.drop_partitions)
+            return calls + pieces(len(doomed), limits.drop_partitions) + (header is not None)
         case Rebuild(_, was, _, partitions):
             present = [(name, part) for name, part in partitions if part is not None]
             return 2 + adding_calls(present, of_hidden(limits), places) + (2 if was is not None else 0)
@@ -150,6 +150,8 @@ def copied(operation: Operation, held: ShownFiles, listings: Mapping[Data, Listi
 
 def follow_names(operation: Operation, held: ShownFiles) -> None:
     """What is renamed keeps its files; what is dropped or made anew has none."""
+    if isinstance(operation, PrepareFlipSweep) and operation.header is not None:
+        follow_names(operation.header, held)
     match operation:
         case DropTable(table) | CreateTable(table) | HiddenBuild(table) | Rebuild(table, whole=True):
             dropped_cells = [cell for cell in held if cell[0] == table]
@@ -202,7 +204,9 @@ def contents(operation: Operation) -> Iterator[tuple[str, Data | None]]:
             yield from ((name, None) for name in names)
         case Publish(_, partition, data):
             yield partition, data
-        case PrepareFlipSweep(_, added, changed, doomed):
+        case PrepareFlipSweep(_, added, changed, doomed, header):
+            if header is not None:
+                yield from contents(header)
             yield from ((name, part.data) for name, part in (*added, *changed))
             yield from ((name, None) for name in doomed)
         case Rebuild(_, _, head, partitions):

@@ -18,6 +18,8 @@ from calque.model.names import TableName, table_name
 
 DIALECTS = ("hive", "spark")
 OUR_CATALOGS = frozenset({"hive", "spark_catalog"})
+LONGEST = 1 << 20
+"""Characters of a text that is parsed: it takes a second for each few ten thousand of them."""
 PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 Edit = tuple[int, int, str]
@@ -56,6 +58,8 @@ def names_in(text: str, database: str) -> frozenset[TableName]:
 
 
 def parsed(text: str) -> exp.Expr | None:
+    if len(text) > LONGEST:
+        return None
     for dialect in DIALECTS:
         try:
             return sqlglot.parse_one(text, read=dialect)

@@ -59,4 +59,5 @@ warehouse = "targets/{name}"
 [source]
 name = "demo"
 metastore = {json.dumps(source)}
+roots = ["."]
 {journal}{"".join(sections)}"""

@@ -87,6 +87,8 @@ EFFECTS = {
         "make_directories",
         "date",
         "write",
+        "create",
+        "set_aside",
         "remove",
         "set_permissions",
     ),
@@ -97,6 +99,7 @@ BROKER = {"broker": ("publish",)}
 RECORDS = {
     "journal": ("put",),
     "identity": ("put",),
+    "source-identity": ("put",),
     "windows": ("put",),
     "requests": ("put", "remove"),
     "paused": ("put", "remove"),

@@ -92,6 +92,8 @@ class Listing:
     combination: Combination | None = None
     """Of a directory at a target whose files were combined: `files` are then those of the source that they stand for,
     so that both sides' listings are equal."""
+    claim: str = ""
+    """The number of the claim on a directory at a target, where it was just made."""
 
     @property
     def stored(self) -> tuple[File, ...]:

@@ -101,6 +101,8 @@ class Database:
     owner_type: int | None = None
     catalog: str | None = None
     managed_location: str | None = None
+    database_type: int | None = None
+    connector: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,8 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
             (7, "owner_type", "i32"),
             (8, "catalog", "string"),
             (10, "managed_location", "string"),
+            (11, "database_type", "i32"),
+            (12, "connector", "string"),
         ),
         Resource: ((1, "type", "i32"), (2, "uri", "string")),
         Function: (
@@ -290,16 +294,45 @@ def type_of(parameters: Mapping[str, str] | None) -> str:
 
 
 def location_of(thing: Table | Partition) -> str | None:
+    """Where the rows of a table or partition lie. `core.pointers` has all other places that a definition names."""
     if thing.storage is None:
         return None
-    if type(thing) is Table and is_delta(thing):
-        path = ((thing.storage.serde.parameters if thing.storage.serde else None) or {}).get("path", "")
-        return root_of(thing.type or "", thing.storage.location or "", path) or None
+    if type(thing) is Table and (parameters := thing.parameters) and says_provider(parameters):
+        serde_parameters = (thing.storage.serde.parameters if thing.storage.serde else None) or {}
+        return root_of(thing.type or "", thing.storage.location or "", serde_parameters, parameters, thing.name) or None
     return thing.storage.location
 
 
-def root_of(table_type: str, location: str, path: str) -> str:
-    """Where a Delta table's log lies. A metastore moves a managed table's directory with its name and leaves the
-    parameter `path` behind; of other tables, and beside a placeholder, the path is what readers use."""
+def says_provider(parameters: Mapping[str, object]) -> bool:
+    """Whether a table's parameters say that Spark reads it by a data source of its own, or anybody as a Delta table:
+    its place is the SerDe's parameter `path` then (Spark's `HiveExternalCatalog.restoreDataSourceTable`)."""
+    return provider_of(parameters) not in ("", "hive") or says_delta(parameters)
+
+
+def provider_of(parameters: Mapping[str, object]) -> str:
+    """The data source that Spark reads a table by, in lower case; empty where none is said."""
+    for key, value in parameters.items():
+        if type(value) is str and key.lower() == PROVIDER:
+            return value.strip().lower()
+    return ""
+
+
+def is_path(key: str) -> bool:
+    """Whether a SerDe's parameter is the one of Spark's that names the place; Spark looks for it in any case."""
+    return key.lower() == "path"
+
+
+def root_of(
+    table_type: str, location: str, serde_parameters: Mapping[str, object], parameters: Mapping[str, object], name: str
+) -> str:
+    """Where a table lies of which `says_provider` holds. A metastore moves a managed table's directory with its name,
+    also that of one which it made external by itself, and leaves the parameter `path` behind. Of other tables, and
+    beside a placeholder, the path is what readers use."""
+    path = next((value for key, value in serde_parameters.items() if is_path(key) and type(value) is str), "")
     own_location = "" if location.endswith(PLACEHOLDER) else location
-    return own_location or path if table_type == "MANAGED_TABLE" else path or own_location
+    if says_delta(parameters):
+        return own_location or path if table_type == "MANAGED_TABLE" else path or own_location
+    translated = parameters.get("translated_to_external")
+    moves = table_type == "MANAGED_TABLE" or (type(translated) is str and translated.lower() == "true")
+    is_named = own_location.rstrip("/").rpartition("/")[2].lower() == name.lower()
+    return own_location if own_location and moves and is_named else path or own_location

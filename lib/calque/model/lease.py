@@ -23,10 +23,13 @@ class Writer:
 @dataclass(frozen=True, slots=True)
 class Generation:
     """One reign over a target. `renewals` counts up as long as the writer lives; others may take the next number when
-    nothing changed here for `seconds`, or at once where it is `released`."""
+    nothing changed here for `seconds`, or at once where it is `released`. `ledger` is the id of the writer's, which was
+    at `epoch` by the last renewal; empty where that is not known."""
 
     number: int
     writer: Writer
     seconds: float
     renewals: int = 0
     released: bool = False
+    ledger: str = ""
+    epoch: int = 0

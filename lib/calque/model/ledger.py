@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar, assert_never
 
+from calque.model.claims import AbandonedDirectory
 from calque.model.files import File
 from calque.model.names import EventId, TableName
 
@@ -142,6 +143,27 @@ class ObjectRow:
     step: int = 0
     row_digest: str = ""
     """Of the rows in files that were combined on their way, from whose names and sizes nothing can be told."""
+    claim: str = ""
+    """The number of the claim on its directory (`model.claims`); empty where the row does not tell it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRow:
+    """What a row says of an object's directory: an `ObjectRow` with its epoch, and without files and definition."""
+
+    epoch: int
+    database: str
+    table: str
+    partition: str
+    incarnation: str
+    event_id: EventId
+    change: str
+    location: str
+    claim: str
+
+    @property
+    def name(self) -> TableName:
+        return TableName(self.database, self.table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +233,8 @@ class Epoch:
     """Tables that left the windows since the epoch before, to be read again."""
     disarmed: tuple[str, ...] = ()
     """Tables of which users' changes were taken back that would have had calls reach the source's files."""
+    abandoned: tuple[AbandonedDirectory, ...] = ()
+    """Directories that were made and are not needed."""
     digest: str = ""
     previous_digest: str = ""
 

@@ -50,7 +50,9 @@ class ClientForm:
     """What a client of remote catalogs calls itself, and which settings it takes. `class_names` are names of Java
     classes that stand for it, without their packages. `addresses` names the setting that says where it connects to,
     `key_files` those that name files or places on calque's own machine, `route` the one that says through which hops. A
-    link with the setting `path` stands for the one table there: `default`, and the path's last word."""
+    link with the setting `path` stands for the one table there: `default`, and the path's last word. `schemes` are
+    those of the addresses that parameters alone may name; empty for any. `own_login`: without credentials it uses a
+    login that calque's machine has."""
 
     name: str
     class_names: frozenset[str]
@@ -60,6 +62,19 @@ class ClientForm:
     key_files: frozenset[str] = frozenset()
     route: str = ""
     path: str = ""
+    schemes: frozenset[str] = frozenset()
+    own_login: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LentLogin:
+    """What a section of credentials lends to links whose addresses stand in parameters alone: it is used at addresses
+    that `endpoints` (patterns) name, and nowhere else. `secret`: a password or a token is sent to whom it is used at.
+    `tls`: within TLS, also where the address does not say so."""
+
+    endpoints: tuple[str, ...] = ()
+    secret: bool = False
+    tls: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,11 @@ def partition_values(name: str) -> tuple[str, ...]:
     return tuple(unescape_path(part.split("=", 1)[1]) for part in name.split("/"))
 
 
+def named_values(values: Sequence[str]) -> tuple[str, ...]:
+    """`partition_values` of the name of the partition with these values: lists that it is equal for have one name."""
+    return tuple(value or DEFAULT_PARTITION for value in values)
+
+
 def escape_path(text: str) -> str:
     """`FileUtils.escapePathName`; the empty value is the default partition."""
     if not text:

@@ -139,12 +139,14 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class PrepareFlipSweep:
-    """New, changed and doomed partitions switch their rows in one call; listings are early."""
+    """New, changed and doomed partitions switch their rows in one call; listings are early. `header` comes before them,
+    where the definition has no true state on the way: of tables whose files stay at the source."""
 
     table: TableName
     added: tuple[tuple[str, Part], ...]
     changed: tuple[tuple[str, Part], ...]
     doomed: tuple[str, ...]
+    header: AlterTable | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ class Policy:
     properties: Mapping[str, str] = field(default_factory=dict)
     warehouse: str = ""
     external_base: str = ""
+    functions_root: str = ""
+    """Where resources of functions go; empty: below the warehouse."""
     locations: Mapping[str, str] = field(default_factory=dict)
     strict_locations: bool = False
     start: int | None = None

@@ -45,6 +45,9 @@ class GapRecovery:
     unpublished: tuple[EventId, EventId] | None = None
     after_epoch: int = 0
     drops: DropReview = DropReview.REPAIRED
+    went_back: bool = False
+    """Whether the log went back in one of the gaps whose drops are not all made: it may be that of an older state of
+    the source, or another one's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,50 @@ class ReadMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class LedgerIdentity:
+    """Which ledger this is, and of which deployment. `ledger` are 128 random bits, in hexadecimal, that claims on
+    directories name. A ledger that lost its newest state gets others: what it does not remember any more is not its
+    own. Ids are empty where a metastore has none. `hidden` is the random name of the record in the hidden database."""
+
+    ledger: str
+    source_id: str = ""
+    target_id: str = ""
+    hidden: str = ""
+    warehouse: str = ""
+    """The first spelling of the warehouse that the lease and that record are named after."""
+    generation: int = 0
+    """The newest generation of the target's lease that a writer of this ledger took."""
+    writer: str = ""
+    """Who took it: one writer may take several."""
+    source_event: EventId = 0
+    """The newest event id that the source was seen to have."""
+    directories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The directories that the target writes below: the random name of each, and every spelling under which it was
+    found."""
+    since: int = 0
+    """The ledger's last epoch of the time before claims."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftDirectory:
+    """A directory that `epoch` took from readers, or that was never shown, and that a sweep could not remove. `claim`
+    is the number of the claim on it, empty where none is known. `is_old`: a version before claims made it."""
+
+    place: str
+    claim: str
+    epoch: int
+    reason: str
+    is_old: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SweepProgress:
+    """What epochs up to that one took from readers was removed, or is a `LeftDirectory`."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRequest:
     """A read that operators asked for and that is not done. `requests` counts how often they did, so that a read that
     began before the last time does not count for it."""
@@ -159,6 +206,15 @@ class ReadRequest:
     mode: ReadMode
     requests: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DefectiveWork:
+    """So often in a row the work of one object met a defect of calque; `work` names both (`table sales.orders`,
+    `read of sales.orders`)."""
+
+    work: str
+    attempts: int
 
 
 Record = (
@@ -172,7 +228,11 @@ Record = (
     | ScanProgress
     | AnnouncedBridge
     | AnnouncedParts
+    | LedgerIdentity
+    | LeftDirectory
+    | SweepProgress
     | ReadRequest
+    | DefectiveWork
 )
 R = TypeVar("R", bound=Record)
 
@@ -188,7 +248,11 @@ class RecordKind(StrEnum):
     SCAN_PROGRESS = "scan_progress"
     ANNOUNCED_BRIDGE = "announced_bridge"
     ANNOUNCED_PARTS = "announced_parts"
+    LEDGER_IDENTITY = "ledger_identity"
+    LEFT_DIRECTORY = "left_directory"
+    SWEEP_PROGRESS = "sweep_progress"
     READ_REQUEST = "read_request"
+    DEFECTIVE_WORK = "defective_work"
 
 
 class RecordKey(NamedTuple):
@@ -220,14 +284,26 @@ def record_key(record: Record) -> RecordKey:
             return RecordKey(RecordKind.ANNOUNCED_BRIDGE, str(record.table))
         case AnnouncedParts():
             return RecordKey(RecordKind.ANNOUNCED_PARTS, str(record.table))
+        case LedgerIdentity():
+            return RecordKey(RecordKind.LEDGER_IDENTITY)
+        case LeftDirectory():
+            return RecordKey(RecordKind.LEFT_DIRECTORY, record.place)
+        case SweepProgress():
+            return RecordKey(RecordKind.SWEEP_PROGRESS)
         case ReadRequest():
             return request_key(record.mode, record.table)
+        case DefectiveWork():
+            return defect_key(record.work)
         case other:
             assert_never(other)
 
 
 def request_key(mode: ReadMode, table: TableName) -> RecordKey:
     return RecordKey(RecordKind.READ_REQUEST, f"{mode.value} {table}")
+
+
+def defect_key(work: str) -> RecordKey:
+    return RecordKey(RecordKind.DEFECTIVE_WORK, work)
 
 
 def all_of(records: Iterable[Record], kind: type[R]) -> list[R]:

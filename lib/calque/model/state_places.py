@@ -12,6 +12,10 @@ STATE_FORMAT = 1
 """Of the control records and their places; tables say their formats themselves."""
 
 
+PLACES_OF_PINS = ("pins", "sources/*/pins")
+"""What lies there are other names of the source's own files: their rights are not calque's to change."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourcePlaces:
     """The state of one source. A folder has one source of its own, whose places have no name in them. The places of any
@@ -66,6 +70,11 @@ class SourcePlaces:
         return self._below("notice-keys")
 
     @property
+    def identity_record(self) -> str:
+        """Which metastore the source is."""
+        return self._below("source-identity")
+
+    @property
     def gaps_record(self) -> str:
         """The gaps of the log."""
         return self._below("gaps")
@@ -115,9 +124,23 @@ class TargetPlaces:
         """The folder of the ledger's tables."""
         return f"ledgers/{self.name}"
 
-    def ledger_of_load(self, database: str) -> str:
-        """The folder of the ledger of a database's dumps, where the target follows others, too."""
+    def ledger_of_load(self, database: str, source: str) -> str:
+        """The folder of the ledger of one stream of loads: dumps of that source into a database of that name at the
+        target, which follows others, too."""
+        return f"loads/{self.name}/{database}/from/{source}"
+
+    def first_ledger_of_load(self, database: str) -> str:
+        """The folder where earlier versions had one ledger for all loads of a source's database."""
         return f"loads/{self.name}/{database}"
+
+    def external_places_record(self, database: str, source: str) -> str:
+        """Where partitions of external tables lie at the source of that stream of loads."""
+        return f"external-places/{self.name}/{database}/{source}"
+
+    @property
+    def loads(self) -> str:
+        """The folder of the ledgers of databases' dumps."""
+        return f"loads/{self.name}"
 
     @property
     def status_record(self) -> str:
@@ -133,6 +156,11 @@ class TargetPlaces:
     def sweep_record(self) -> str:
         """What the last sweep noted."""
         return f"sweep/{self.name}"
+
+    @property
+    def sweep_lock(self) -> str:
+        """Held by who sweeps the target."""
+        return f"locks/sweep.{self.name}.lock"
 
     @property
     def marks_record(self) -> str:

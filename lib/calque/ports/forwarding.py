@@ -7,7 +7,7 @@ Protocols.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from calque.model.gaps import Gap
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Entry, Event
 from calque.model.lease import Generation
-from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
+from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow
 from calque.model.marks import Mark, Trail
 from calque.model.names import EventId, Span, TableName
 from calque.model.permissions import Permissions
@@ -231,6 +231,9 @@ class ForwardingStorage:
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         return self._intercept("checksums", self._storage.checksums, paths)
 
+    def digests(self, paths: Sequence[str]) -> Mapping[str, str]:
+        return self._intercept("digests", self._storage.digests, paths)
+
     def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
         return self._intercept("tails", self._storage.tails, paths, size)
 
@@ -245,6 +248,12 @@ class ForwardingStorage:
 
     def write(self, path: str, content: bytes) -> None:
         self._intercept("write", self._storage.write, path, content)
+
+    def create(self, contents: Mapping[str, bytes]) -> frozenset[str]:
+        return self._intercept("create", self._storage.create, contents)
+
+    def set_aside(self, location: str, aside: str) -> str:
+        return self._intercept("set_aside", self._storage.set_aside, location, aside)
 
     def remove(self, locations: Sequence[str]) -> None:
         self._intercept("remove", self._storage.remove, locations)
@@ -424,6 +433,9 @@ class ForwardingLedger:
 
     def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
         return self._intercept("rows_of", self._ledger.rows_of, names, upto)
+
+    def places(self) -> Iterator[PlaceRow]:
+        return self._intercept("places", self._ledger.places)
 
     def forget(self, before_epoch: int) -> int:
         return self._intercept("forget", self._ledger.forget, before_epoch)

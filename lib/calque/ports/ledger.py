@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
+from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow
 from calque.model.names import TableName
 from calque.model.records import Record, RecordKey
 
@@ -51,6 +51,9 @@ class Ledger(Protocol):
 
     def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
         """The same of these tables and their partitions."""
+
+    def places(self) -> Iterator[PlaceRow]:
+        """What all rows that count say of places, in the order of epoch and step; those that `forget` has kept, too."""
 
     def forget(self, before_epoch: int) -> int:
         """Remove epochs below the number, and the object rows that nothing needs then: those of objects that are gone

@@ -25,7 +25,8 @@ class NoticeBroker(Protocol):
     def publish(self, messages: Sequence[Message]) -> None:
         """Send them in order, and return when the broker has all of them durably. Topics that are missing are made.
         `Unavailable` where that is not known of all: some may have arrived then, of each topic and key only first
-        ones; whoever sends all of them again loses none, and sends some twice. `Refused` names a message that the
+        ones; whoever sends all of them again loses none. Through the same object it sends none twice, as long as the
+        broker itself can tell what it took. `Refused` names a message that the
         broker will never take (its size, its topic's name). Sockets and threads do not grow with the number of
         topics."""
 

@@ -20,7 +20,7 @@ class Records(Protocol):
         """Write or replace a record; it is on the disk when this returns."""
 
     def read(self, name: str) -> Mapping[str, Json] | None:
-        """The record, or None. `Broken` when something else is there."""
+        """The record, or None. `StateUnusable` when something else is there."""
 
     def names(self, prefix: str = "") -> Sequence[str]:
         """The names that begin with `prefix`, sorted."""

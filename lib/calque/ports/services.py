@@ -41,13 +41,16 @@ class MetastoreInfo(Protocol):
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
     """What a cluster says of a topic that is there. `settings` are Kafka's, with their defaults; `denied` are
-    operations that our user may not do."""
+    operations that our user may not do. `writers` are the others who may write there by the cluster's access control;
+    with `is_open` it has none, so that everybody may."""
 
     name: str
     partitions: int
     copies: int
     settings: Mapping[str, str]
     denied: Sequence[str] = ()
+    writers: Sequence[str] = ()
+    is_open: bool = False
 
     def number(self, setting: str) -> int:
         """-1 for none, which is no limit."""
@@ -87,6 +90,24 @@ class SchemaRegistryInfo(Protocol):
 
     def accepts(self) -> bool:
         """Whether it can be registered."""
+
+
+def tells_inserts(server: MetastoreInfo) -> bool | None:
+    """Whether the metastore's configuration has engines tell of rows that they insert (`hive.metastore.dml.events`);
+    None where the server does not say. Raises `Unavailable`."""
+    value = server.setting("metastore.dml.events") or server.setting("hive.metastore.dml.events")
+    return {"true": True, "false": False}.get(value.lower())
+
+
+COLUMN_CHANGES = "metastore.disallow.incompatible.col.type.changes"
+"""The setting by which a metastore refuses columns of other types at their places."""
+
+
+def forbids_column_changes(server: MetastoreInfo) -> bool | None:
+    """Whether the metastore refuses columns of other types at their places; None where it does not say. Raises
+    `Unavailable`."""
+    value = server.setting(COLUMN_CHANGES) or server.setting(f"hive.{COLUMN_CHANGES}")
+    return {"true": True, "false": False}.get(value.lower())
 
 
 def managed_warehouse(server: MetastoreInfo) -> str:

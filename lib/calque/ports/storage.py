@@ -25,6 +25,8 @@ class CopyTask:
     ours: bool = False
     source_ns: int = 0
     permissions: bool = False
+    lent: bool = False
+    within: str = ""
 
     @property
     def expected_ns(self) -> int:
@@ -129,6 +131,9 @@ class Storage(Protocol):
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         """xxh3-128 (hexadecimal) of each file's whole content, by full path; those that are not there are left out."""
 
+    def digests(self, paths: Sequence[str]) -> Mapping[str, str]:
+        """SHA-256 (hexadecimal) of the same: of what is to have a name that nobody can make another content for."""
+
     def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
         """The last `size` bytes of each file, of a smaller one its whole content, by full path; what is not there is
         left out."""
@@ -148,6 +153,15 @@ class Storage(Protocol):
     def write(self, path: str, content: bytes) -> None:
         """Write a small file, whole or not at all, in place of one that is there; its parents are made."""
 
+    def create(self, contents: Mapping[str, bytes]) -> frozenset[str]:
+        """Make small files, by full path, each whole or not at all, and only where nothing has the name; their parents
+        are made. Which of them were made: of several callers that make one, at one time, one is told that it did;
+        in a store that knows no conditions several may be, that ask at one time."""
+
+    def set_aside(self, location: str, aside: str) -> str:
+        """Give a directory another name in one step, beside the one that it has. Where it is now: at `location` still
+        where the storage can't rename directories, or where nothing is there."""
+
     def remove(self, locations: Sequence[str]) -> None:
         """Remove directories or files with all below; missing ones are fine."""
 
@@ -155,7 +169,8 @@ class Storage(Protocol):
         """Names directly below a directory, hidden ones too; empty when it is missing."""
 
     def entries(self, location: str) -> Sequence[StorageEntry]:
-        """The same with sizes and times, by name; what vanishes meanwhile is left out."""
+        """The same with sizes and times, by name; what vanishes meanwhile is left out. A link to a directory is no
+        directory here: whoever goes down from one to the next never comes back to where it was."""
 
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
         """When something was last made, renamed or removed directly in each, in nanoseconds; 0 where the storage has

@@ -1,12 +1,15 @@
 """How files published under Maven coordinates get into the cache.
 
 The resolver is the Ivy that pyspark ships, driven through py4j, with its own default repository: no Maven is needed.
-Each artifact is resolved by itself and never with what it depends on; what is needed stands in `manifest`.
+Each artifact is resolved by itself and never with what it depends on; what is needed stands in `manifest`, what each
+file is in `checksums.txt`: a repository's own checksums say only that it sent what it has.
 """
 
-from collections.abc import Callable, Iterable
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache as cached
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,10 +19,12 @@ import pyspark
 from py4j.java_gateway import JavaGateway
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from calque.errors import Unavailable
+from calque.errors import Refused, Unavailable
 from calque.resources import TO_INSTALL
 
 _PARALLEL = 4
+CHECKSUMS = Path(__file__).with_name("checksums.txt")
+"""A line for each artifact: its SHA-256, and its coordinates. `make checksums` writes it anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +53,32 @@ class Artifact:
         return cache / "artifacts" / self.group / self.name / self.version / file_name
 
 
-def fetch(artifacts: Iterable[Artifact], cache: Path, report: Callable[[str], None]) -> int:
-    """Downloads what the cache lacks and returns the number of bytes downloaded.
+Require = Callable[[Artifact, Path], None]
+"""Raises for a file that is not the artifact's."""
 
-    Raises `Unavailable` naming the artifact that could not be had.
+
+def fetch(
+    artifacts: Iterable[Artifact], cache: Path, report: Callable[[str], None], require: Require | None = None
+) -> int:
+    """Downloads what the cache lacks and returns the number of bytes downloaded. What it has is looked at as well.
+
+    Raises `Unavailable` naming the artifact that could not be had, and `Refused` for a file that is not what its
+    checksum says.
     """
-    missing = [artifact for artifact in dict.fromkeys(artifacts) if not artifact.path(cache).exists()]
+    require = require or require_known
+    missing = []
+    for artifact in dict.fromkeys(artifacts):
+        if artifact.path(cache).exists():
+            require(artifact, artifact.path(cache))
+        else:
+            missing.append(artifact)
     if not missing:
         return 0
     cache.mkdir(parents=True, exist_ok=True)
     gateway = _ivy_gateway()
     try:
         with TemporaryDirectory(prefix="download-", dir=cache) as scratch, ThreadPoolExecutor(_PARALLEL) as pool:
-            sizes = pool.map(partial(_fetch_one, gateway, Path(scratch), cache), missing)
+            sizes = pool.map(partial(_fetch_one, gateway, Path(scratch), cache, require), missing)
             total = 0
             for artifact, size in zip(missing, sizes, strict=True):
                 report(f"{artifact} ({size / 1e6:.1f} MB)")
@@ -70,6 +88,27 @@ def fetch(artifacts: Iterable[Artifact], cache: Path, report: Callable[[str], No
         gateway.shutdown()
         gateway.java_process.stdin.close()
         gateway.java_process.wait()
+
+
+@cached
+def checksums() -> Mapping[str, str]:
+    """By coordinates."""
+    lines = (line.split() for line in CHECKSUMS.read_text(encoding="ascii").splitlines())
+    return {coordinates: checksum for checksum, coordinates in lines}
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def require_known(artifact: Artifact, path: Path) -> None:
+    """Raises `Refused` unless the file is the one that calque was tried with."""
+    expected, found = checksums().get(str(artifact)), sha256(path)
+    if found != expected:
+        why = f"Its SHA-256 is {found}, and not {expected}" if expected else f"{CHECKSUMS.name} has no line for it"
+        todo = f"Nothing of it is run: find out who sent it, then remove {path} and install again"
+        raise Refused(f"{artifact} is not what calque was tried with", why, todo)
 
 
 def installed(artifacts: Iterable[Artifact], cache: Path) -> list[Path]:
@@ -85,15 +124,16 @@ def installed(artifacts: Iterable[Artifact], cache: Path) -> list[Path]:
     return paths
 
 
-def _fetch_one(gateway: JavaGateway, scratch: Path, cache: Path, artifact: Artifact) -> int:
+def _fetch_one(gateway: JavaGateway, scratch: Path, cache: Path, require: Require, artifact: Artifact) -> int:
     attempts = Retrying(
         retry=retry_if_exception_type(Unavailable), stop=stop_after_attempt(3), wait=wait_exponential(), reraise=True
     )
     downloaded = attempts(_resolve, gateway, artifact, scratch / str(artifact).replace(":", "_"))
-    cached = artifact.path(cache)
-    cached.parent.mkdir(parents=True, exist_ok=True)
-    downloaded.replace(cached)
-    return cached.stat().st_size
+    require(artifact, downloaded)
+    kept = artifact.path(cache)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    downloaded.replace(kept)
+    return kept.stat().st_size
 
 
 def _ivy_gateway() -> JavaGateway:

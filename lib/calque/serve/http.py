@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import logging
 import socket
 import ssl
 import threading
 from dataclasses import dataclass
+from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from calque.config.checks import Endpoint
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.tls import ServerTls
+from calque.serve.connections import ACCEPTED, Listener, PunctualProtocol
 from calque.serve.guard import Guard, Tokens
 from calque.serve.pages import Pages, application
 
 LOG = logging.getLogger(__name__)
 DEFAULT = Endpoint("127.0.0.1", 9400)
 """Where it is served when the configuration does not say."""
-PATIENCE_SECONDS = 5.0
-"""In which a client that has connected must have asked for something."""
-CONNECTIONS = 64
-"""Further ones are turned away."""
 END_SECONDS = 2
 RENEWAL_SECONDS = 30
 """Between two looks whether the certificate's files were written anew."""
@@ -43,16 +39,16 @@ class Serving:
     """Answers from `begin` to `end`. `address` is where, as a URL."""
 
     def __init__(self, listener: socket.socket, pages: Guard, tls: ServerTls | None) -> None:
-        self.listener, self.tls = listener, tls
+        self.listener, self.tls = Listener(listener), tls
         self.context = tls.context() if tls is not None else None
-        host, port = listener.getsockname()[:2]
+        host, port = self.listener.getsockname()[:2]
         scheme = "http" if tls is None else "https"
         self.address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
         self.server = uvicorn.Server(
             uvicorn.Config(
                 pages,
                 loop="asyncio",
-                http=PunctualProtocol,
+                http=self.protocol,  # type: ignore[arg-type]  # what makes a protocol does
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -60,7 +56,7 @@ class Serving:
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=CONNECTIONS,
+                backlog=ACCEPTED,
                 timeout_graceful_shutdown=END_SECONDS,
                 ssl_context_factory=None if self.context is None else self.same_context,
                 callback_notify=self.renew_certificate,
@@ -68,7 +64,7 @@ class Serving:
             )
         )
         # Only the main thread has signals: the server leaves them alone on any other.
-        self.thread = threading.Thread(target=self.server.run, args=([listener],), name="http", daemon=True)
+        self.thread = threading.Thread(target=self.server.run, args=([self.listener],), name="http", daemon=True)
 
     def begin(self) -> None:
         """Who connects before the thread answers waits for it."""
@@ -80,6 +76,9 @@ class Serving:
         if self.thread.is_alive():
             self.thread.join(timeout=5)
         self.listener.close()
+
+    def protocol(self, *given: Any, **named: Any) -> PunctualProtocol:
+        return PunctualProtocol(self.listener, *given, **named)
 
     def same_context(self, *_given: object) -> ssl.SSLContext:
         assert self.context is not None
@@ -93,19 +92,6 @@ class Serving:
             self.tls.load(self.context)
         except Refused as refused:
             LOG.warning("the certificate shown before goes on: %s", refused)
-
-
-class PunctualProtocol(H11Protocol):
-    """Leaves a client that connects and asks for nothing."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        super().connection_made(transport)
-        self.loop.call_later(PATIENCE_SECONDS, self.leave_if_silent)
-
-    def leave_if_silent(self) -> None:
-        cycle: object = self.cycle
-        if cycle is None and not self.transport.is_closing():
-            self.transport.close()
 
 
 def serve(endpoint: Endpoint | None, pages: Pages, access: Access) -> Serving:

@@ -1,10 +1,12 @@
 """The pages of a running process: `/healthz`, `/readyz`, `/metrics`, `/status`, which read and take nothing, and with a
-console the page at `/`."""
+console the page at `/`. Probes get a word, and with the token the reasons; they have threads of their own."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -16,10 +18,12 @@ from starlette.routing import Route
 
 from calque.errors import CalqueError
 from calque.serve.console import PAGE, Console, routes
-from calque.serve.guard import METRICS, Guard, Tokens
+from calque.serve.guard import METRICS, Guard, Tokens, has_token
 from calque.serve.metrics import ProcessView
 
 JSON = "application/json"
+PROBES = 2
+"""Threads that look for probes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,17 @@ class Pages:
 def application(pages: Pages, tokens: Tokens) -> Guard:
     """All pages, behind their tokens. Each is answered on a thread of its own, as it may take a while."""
 
-    def healthz(_request: Request) -> Response:
-        return verdict([f"{name} does not turn" for name in pages.look().silent])
+    probes = ThreadPoolExecutor(PROBES, thread_name_prefix="probe")
 
-    def readyz(_request: Request) -> Response:
-        return verdict(hindrances(pages.look()))
+    async def probe(request: Request, problems: Callable[[ProcessView], list[str]]) -> Response:
+        found = await asyncio.get_running_loop().run_in_executor(probes, lambda: problems(pages.look()))
+        return verdict(found, has_reasons=has_token(request.headers, tokens))
+
+    async def healthz(request: Request) -> Response:
+        return await probe(request, lambda look: [f"{name} does not turn" for name in look.silent])
+
+    async def readyz(request: Request) -> Response:
+        return await probe(request, hindrances)
 
     def metrics(request: Request) -> Response:
         content, media_type = pages.metrics(request.headers.get("accept", ""))
@@ -65,9 +75,11 @@ def application(pages: Pages, tokens: Tokens) -> Guard:
     return Guard(Starlette(routes=[*of_pages, *of_console], exception_handlers={404: missing}), tokens)
 
 
-def verdict(problems: list[str]) -> Response:
+def verdict(problems: list[str], *, has_reasons: bool) -> Response:
     status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
-    return document(status, {"ok": not problems, "problems": problems})
+    if has_reasons:
+        return document(status, {"ok": not problems, "problems": problems})
+    return response(status, "text/plain", b"failing\n" if problems else b"ok\n")
 
 
 def document(status: HTTPStatus, content: object) -> Response:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from calque.errors import AccessRefused, Broken, CalqueError, StatementSyntaxError, Unavailable
+from calque.errors import AccessRefused, Broken, CalqueError, StatementSyntaxError, StateUnusable, Unavailable
 from calque.statements.execute import execute
 from calque.statements.parse import Parameter, parse
 from calque.statements.result import NO_RESULT, AnyResult, Result, Row
@@ -215,7 +215,7 @@ def error_of(error: CalqueError) -> Error:
     match error:
         case StatementSyntaxError():
             return ProgrammingError(f"{error}\n{error.excerpt}")
-        case Unavailable() | AccessRefused():
+        case Unavailable() | AccessRefused() | StateUnusable():
             return OperationalError(str(error))
         case Broken():
             return InternalError(str(error))

@@ -173,13 +173,23 @@ def alter(session: Session, local: TableName, properties: Mapping[str, str]) -> 
     via = properties.get(VIA) or before.endpoint.via
     settings = {**dict(before.endpoint.settings), **new}
     link = link_of(local, properties.get(CONNECTED_TO) or str(before.remote), via, settings, forms())
-    require_permitted(remotes, link)
-    require_other(remotes, link)
-    grant(remotes, link)
+    if names_address(link, new) or before.endpoint in remotes.registry().granted:
+        require_permitted(remotes, link)
+        require_other(remotes, link)
+        grant(remotes, link)
+    else:
+        remotes.require_permitted(link.endpoint)
     now = parameters_of(replace(link, data=before.data))
     put_parameters(remotes, local, {**dict.fromkeys(parameters_of(before), ""), **now})
     look(remotes, [local])
     return NO_RESULT
+
+
+def names_address(link: LinkDefinition, named: Mapping[str, str]) -> bool:
+    """Whether the statement says itself where the link leads: what parameters alone say is nobody's word."""
+    client = client_of(link.endpoint.via, forms())
+    settings = {client.addresses, client.route, client.path} & dict(link.endpoint.settings).keys()
+    return settings <= named.keys()
 
 
 def put_parameters(remotes: RemotesWiring, local: TableName, parameters: Mapping[str, str]) -> None:
@@ -243,7 +253,7 @@ def require_permitted(remotes: RemotesWiring, link: LinkDefinition) -> None:
     """Raises `Refused` for what no statement can allow either, and for an address that is none."""
     keys = remotes.keys
     client = client_of(link.endpoint.via, forms())
-    refused = refusal(link.endpoint, client, {link.endpoint}, keys.allow, keys.credentials, keys.metastore)
+    refused = refusal(link.endpoint, client, {link.endpoint}, keys.allow, keys.lent(), keys.metastore)
     if refused is not None:
         raise refused
     source_of(keys, link.endpoint, far_only=False)

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calque.core.dumps.options import EXTERNAL_BASE, LOAD_KEYS, ROOT, TASKS, THREADS, KnownOptions, known_options
+from calque.config.checks import source_name
+from calque.core.dumps.options import (
+    EXTERNAL_BASE,
+    FUNCTIONS_ROOT,
+    LOAD_KEYS,
+    ROOT,
+    SOURCE,
+    TASKS,
+    THREADS,
+    KnownOptions,
+    known_options,
+)
 from calque.core.layout import place
+from calque.core.load_policy import require_policy
 from calque.errors import Refused
+from calque.statements.repl_dump import scope_of_policy
 from calque.statements.repl_status import say_meaningless
 from calque.statements.result import NO_RESULT, Result
 from calque.statements.session import Session
@@ -16,6 +29,7 @@ from calque.streams.load import THREADS as MOST_THREADS
 from calque.streams.load import LoadBounds
 from calque.streams.load_target import TargetLoad
 from calque.wiring.dump import OpenedDump, open_dump_at, open_newest_dump
+from calque.wiring.target import TargetWiring
 
 
 def repl_load_directory(statement: ReplLoadDirectory, session: Session) -> Result:
@@ -27,7 +41,7 @@ def repl_load_directory(statement: ReplLoadDirectory, session: Session) -> Resul
 
 
 def repl_load(statement: ReplLoad, session: Session) -> Result:
-    """The newest whole dump of the policy's database. Raises as `repl_load_directory`."""
+    """The newest whole dump of the policy's database, if it is of the policy. Raises as `repl_load_directory`."""
     known = options_of(session, statement.options)
     root = known.values.get(ROOT, "") or session.wiring.config.repl.root
     if not root:
@@ -38,6 +52,7 @@ def repl_load(statement: ReplLoad, session: Session) -> Result:
         )
     target = session.wiring.target(session.only_target(None))
     opened = open_newest_dump(target.source, root, statement.policy.database)
+    require_policy(opened.dump.location, opened.dump.metadata.policy, scope_of_policy(statement.policy).policy)
     return load(session, opened, statement.database, known)
 
 
@@ -60,10 +75,18 @@ def load(session: Session, opened: OpenedDump, local_database: str | None, known
         session.wiring,
         target,
         opened,
-        session.wiring.config.repl.source or target.plug.source,
-        local_database or opened.dump.database,
+        source_of(session, target, known),
+        (local_database or opened.dump.database).lower(),
         known.values.get(EXTERNAL_BASE, ""),
+        known.values.get(FUNCTIONS_ROOT, ""),
         bounds,
         session.report,
+        session.note,
     ).run()
     return NO_RESULT
+
+
+def source_of(session: Session, target: TargetWiring, known: KnownOptions) -> str:
+    """The name of the source that the dump comes from. Raises `Refused` where the statement's is no name."""
+    given = known.values.get(SOURCE, "").strip()
+    return source_name(given) if given else session.wiring.config.repl.source or target.plug.source

@@ -58,7 +58,7 @@ def likes(pattern: str | None) -> Callable[[str, str], bool]:
 def describe_remote_table(statement: DescribeRemoteTable, session: Session) -> Result:
     """As the remote catalog has it now. Raises `Unavailable` where that does not answer."""
     link = link_named(session, local_name(statement.table, session))
-    table = session.wiring.remotes().remote_catalog(link.endpoint).table(link.remote)
+    table = session.wiring.remotes().permitted_catalog(link.endpoint).table(link.remote)
     if table is None:
         raise missing(link, "table")
     return Result(DESCRIBE_COLUMNS, (*of_table(table, statement.is_extended), *of_link(link)))
@@ -66,7 +66,7 @@ def describe_remote_table(statement: DescribeRemoteTable, session: Session) -> R
 
 def describe_remote_database(statement: DescribeRemoteDatabase, session: Session) -> Result:
     link = link_named(session, table_name(statement.database))
-    database = session.wiring.remotes().remote_catalog(link.endpoint).database(link.remote.database)
+    database = session.wiring.remotes().permitted_catalog(link.endpoint).database(link.remote.database)
     if database is None:
         raise missing(link, "database")
     return Result(DESCRIBE_COLUMNS, (*of_database(database, statement.is_extended), *of_link(link)))

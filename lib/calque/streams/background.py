@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable
 
+from calque.errors import CalqueError, Unavailable
 from calque.logs.fields import beside_windows
 
+LOG = logging.getLogger(__name__)
 STOP_SECONDS = 30.0
 
 
@@ -35,3 +39,24 @@ class BackgroundThread:
         self.stopping.set()
         if self.thread.is_alive():
             self.thread.join(timeout=STOP_SECONDS)
+
+
+def again_and_again(
+    look: Callable[[], object], what: str, seconds: float, share: int
+) -> Callable[[threading.Event], None]:
+    """Work that looks until it is to end: `seconds` lie between two looks at least, and they take at most one of
+    `share` seconds. `what` says for people what waits where a look fails."""
+
+    def work(stopping: threading.Event) -> None:
+        pause = 0.0
+        while not stopping.wait(pause):
+            began = time.monotonic()
+            try:
+                look()
+            except Unavailable as error:
+                LOG.info("%s wait: %s", what, error)
+            except CalqueError as error:
+                LOG.warning("%s wait: %s", what, error)
+            pause = max(seconds, (time.monotonic() - began) * (share - 1))
+
+    return work

@@ -15,6 +15,8 @@ from calque.adapters.spark.contiguous import HoleInLog as LogGap
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import rows_of
 from calque.adapters.spark.watch import announce, brisk
+from calque.control.believed_time import with_believed_clock
+from calque.control.identity import settle_source
 from calque.control.status_records import UNREAD, tell
 from calque.core.admit import Admission
 from calque.engine.capture.capture import Capture
@@ -25,6 +27,7 @@ from calque.engine.sides.journal_reads import newest
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.source.looker import Looker
 from calque.engine.source.scanner import Scanner, ScanSelection
+from calque.engine.source.unscanned_reloads import UnscannedReloads
 from calque.engine.sweep.retention import Limits, keep, retain_keys
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.names import EventId, Span, TableName
@@ -99,8 +102,15 @@ class CapturePart(Part):
         self.wiring.control.remove(self.source.places.status_record)
 
     def once(self) -> None:
-        """Capture; where the log does not continue the journal, let that begin anew, and go on."""
+        """Capture; where the log does not continue the journal, let that begin anew, and go on. Raises `Refused` where
+        the source is another metastore than before."""
         suspected = ""
+        try:
+            settle_source(self.wiring, self.source)
+        except CalqueError:
+            # Targets go on with what the journal has.
+            self.stream.looked.set()
+            raise
         while not self.stopped():
             self.close()
             try:
@@ -148,7 +158,8 @@ class CapturePart(Part):
             self.wiring.folder.touch(self.source.places.news)
 
         gatherer = self.gatherer = EvidenceGatherer(source, takes, tell_targets)
-        capture = Capture(source, after, gatherer, seam)
+        reloads = UnscannedReloads(takes, self.source.plug.keys.intervals())
+        capture = Capture(source, after, gatherer, seam, reloads.hear)
         tell_targets()
         gatherer.resume(after, capture.last())
         self.go_on("evidence", lambda _: gatherer.run())
@@ -230,7 +241,8 @@ class CapturePart(Part):
         """Let go, beside capture, of what is past its retention."""
         plug, ledgers = self.source.plug, [target.ledger() for target in self.followers()]
         retention, limits = plug.journal.retention, Limits(plug.keys.pin_bytes, plug.keys.pin_age)
-        side, records, name = fenced(source), self.wiring.control, self.source.places.notice_keys_record
+        side = with_believed_clock(self.wiring, self.stream.name, fenced(source))
+        records, name = self.wiring.control, self.source.places.notice_keys_record
 
         def before() -> None:
             retain_keys(side, records, name, self.stream.begin.first(), retention)

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from calque.config.checks import endpoint
-from calque.config.conflicts import unsupported
+from calque.config.conflicts import taking_nothing, unsupported
 from calque.config.serve_keys import Serve
 from calque.control.links import settle
 from calque.control.pause_rules import is_paused
@@ -21,13 +21,14 @@ from calque.control.status import snapshot
 from calque.core.standing import Standing, standing
 from calque.engine.failpoints import NAMES, is_known
 from calque.engine.sides.linked_catalog import put_back
-from calque.errors import AccessRefused, CalqueError, Refused, Unavailable
+from calque.errors import AccessRefused, CalqueError, Refused, StateUnusable, Unavailable
 from calque.logs.setup import log_to_stderr, report_error
 from calque.model.names import EventId
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, serve
 from calque.serve.pages import Pages
 from calque.streams.console import ConsoleOfRun
+from calque.streams.descriptors import raise_descriptor_limit
 from calque.streams.links import look_anew
 from calque.streams.reload import ConfigurationReader
 from calque.streams.run import Run
@@ -56,9 +57,11 @@ def run_job(
     SIGHUP, or when `calque reload` asks, the configuration is read again as `reread` says. Meanwhile health and metrics
     are served as `serve_settings` says."""
     log_to_stderr(wiring.config.log.format, wiring.config.log.level)
+    raise_descriptor_limit()
     require_known_failpoint()
-    for refusal in unsupported(wiring.config):
+    for refusal in (*unsupported(wiring.config), *taking_nothing(wiring.config)):
         raise refusal
+    wiring.folder.open()
     wiring.folder.require_known_format()
     with Roles(wiring.state) as held_roles:
         wiring, targets = following_links(wiring, targets, held_roles, stopping, capture, reread)
@@ -118,9 +121,9 @@ def following_links(
 
 def require_known_ledgers(wiring: Wiring, targets: Sequence[str]) -> None:
     """`Refused` where a target's ledger has a format that this calque does not take over. One that does not answer is
-    waited for later."""
+    waited for later, and one that is damaged ends its target alone."""
     for name in targets:
-        with suppress(Unavailable):
+        with suppress(Unavailable, StateUnusable):
             wiring.ledger(name).require_known_format()
 
 

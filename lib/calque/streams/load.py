@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, assert_never
 
 from calque.core.lifecycle import BEHIND, UNREAD, State
 from calque.core.load_passes import LoadPass, next_pass
@@ -19,7 +19,7 @@ from calque.engine.replica.replica import Replica
 from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import TargetSide, ending_source
 from calque.errors import Refused, Unavailable
-from calque.model.ledger import TableRow
+from calque.model.ledger import DatabaseRow, FunctionRow, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.model.scan import Scan
 from calque.ports.forwarding import ForwardingStorage
@@ -30,6 +30,7 @@ PATIENCE_SECONDS = 60.0
 """For which a metastore or a storage may not answer, or no table get anywhere."""
 PAUSE_SECONDS = 0.2
 AGAIN, WHOLE = "the dump is loaded again", "the increment has it whole"
+GONE = "it is gone at the target"
 NOT_TAKEN = "the dump's policy does not take it any more"
 TASKS, THREADS = 10_000, 8
 """Hive's defaults."""
@@ -66,8 +67,8 @@ class DumpLoad:
     """What is to be read under names that tables of the target leave in this increment, with the reason: behind the
     events by which these leave, as their new names lead on from there."""
 
-    def run(self) -> list[TableRow]:
-        """Load; the tables that are set aside in the end, and show less than the dump has. Raises `Unavailable` and
+    def run(self) -> list[StateRow]:
+        """Load; what is set aside in the end, and shows less than the dump has. Raises `Unavailable` and
         `Refused`; what the target shows by then is whole."""
         dump = self.source.dump
         replica = Replica(
@@ -87,13 +88,17 @@ class DumpLoad:
             replica.close()
 
     def take_up(self, replica: Replica) -> None:
-        """Tables that an earlier load could not have are tried again, and those are read that came into the policy."""
+        """What an earlier load could not have is tried again, and tables are read that came into the policy."""
         dump = self.source.dump
         if dump.metadata.is_bootstrap:
-            replica.reads.reread(lambda _: True, AGAIN, {State.QUARANTINED})
+            self.patiently(lambda: again(replica))
             if replica.epoch is not None and replica.cursor == dump.end:
                 for name in self.source.lacked_by(replica.tables.rows):
                     replica.reads.need(name, "the dump's policy takes it now", dump.end)
+                for name in gone_at_target(self.side, replica.tables.rows):
+                    replica.reads.need(name, GONE, dump.end)
+        else:
+            self.patiently(lambda: made_again(replica, frozenset(self.source.ids())))
         left_at = self.source.left_at()
         reasons = dict.fromkeys(filter(self.side.admission.takes, self.source.bootstrapped()), WHOLE)
         takes = dump.takes()
@@ -190,19 +195,62 @@ def on_their_way(replica: Replica) -> bool:
     )
 
 
+def again(replica: Replica) -> None:
+    """What an earlier load set aside is tried again."""
+    replica.requests.release.tables(lambda _: True, lambda _: True, AGAIN)
+
+
+def made_again(replica: Replica, events: Container[EventId]) -> None:
+    """Databases and functions that were set aside at one of these events are made as the event has them. Of what an
+    increment's other events say there is nothing to try again."""
+    rows: list[DatabaseRow | FunctionRow] = [
+        *replica.databases.quarantined_rows.values(),
+        *replica.functions.owned.values(),
+    ]
+    for row in rows:
+        is_aside = row.state is TableState.QUARANTINED
+        if is_aside and row.since_event in events and (row.since_event or 0) <= replica.cursor:
+            replica.requests.release.make(row)
+
+
+def name_of(row: StateRow) -> str:
+    """For people."""
+    match row:
+        case TableRow():
+            return str(row.name)
+        case FunctionRow():
+            return f"function {row.name}"
+        case DatabaseRow():
+            return f"database {row.database}"
+    assert_never(row)
+
+
+def gone_at_target(side: TargetSide, names: Iterable[TableName]) -> list[TableName]:
+    """Those of the tables that are not at the target."""
+    at_target = {name: side.admission.name_at_target(name) for name in names}
+    present = {
+        database: set(side.catalog.tables(database)) for database in {each.database for each in at_target.values()}
+    }
+    return [name for name, (database, table) in at_target.items() if table not in present[database]]
+
+
 def progress(replica: Replica) -> tuple[int, EventId, int]:
     """What changes as long as the load gets anywhere."""
     counts, copying = replica.tables.counts(), replica.side.copying.look()
     return counts["live"] + counts["quarantined"], replica.cursor, copying.bytes_done if copying is not None else 0
 
 
-def set_aside(replica: Replica) -> list[TableRow]:
-    """Tables that do not show the dump's end, with the reasons."""
+def set_aside(replica: Replica) -> list[StateRow]:
+    """What does not show the dump's end, with the reasons."""
     states = BEHIND | UNREAD | {State.QUARANTINED}
-    return replica.tables.recorded(replica.tables.in_state(*states))
+    others: list[StateRow] = [*replica.databases.quarantined_rows.values(), *replica.functions.owned.values()]
+    return [
+        *replica.tables.recorded(replica.tables.in_state(*states)),
+        *(row for row in others if row.state is TableState.QUARANTINED),
+    ]
 
 
 def stuck(replica: Replica) -> Unavailable:
     rows = set_aside(replica)
-    why = "; ".join(f"{row.name}: {row.reason}" for row in rows[:3]) or "No epoch was published"
+    why = "; ".join(f"{name_of(row)}: {row.reason}" for row in rows[:3]) or "No epoch was published"
     return Unavailable("The load gets no further", why, "Say the statement again: it goes on where it is")

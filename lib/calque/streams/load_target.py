@@ -7,31 +7,46 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from calque.control.identity import TargetIdentity
 from calque.control.process_locks import Roles
+from calque.core.admit import Admission
 from calque.core.dumps.layout import DumpLayout
-from calque.core.load_policy import DumpSpan, LoadPolicy, is_loaded, load_policy, require_takeable
-from calque.engine.lease.fence import Fence
+from calque.core.dumps.partition_places import PartitionPlaces
+from calque.core.image import SOURCE, source_mark
+from calque.core.load_policy import (
+    DumpSpan,
+    LoadPolicy,
+    is_loaded,
+    load_policy,
+    require_fills_gone,
+    require_takeable,
+)
+from calque.engine.identity.identity import SourceAnswer
+from calque.engine.lease.fence import Fence, NoFence
 from calque.engine.sides.sides import TargetSide
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import HIVE_POSITION
 from calque.model.ledger import StateRow, TableRow, TableState
-from calque.model.names import EventId
+from calque.model.names import EventId, TableName
 from calque.model.records import Record, ScanProgress
 from calque.ports.forwarding import ForwardingLedger
-from calque.streams.load import DumpLoad, LoadBounds
-from calque.streams.load_external import external_scans
+from calque.streams.load import DumpLoad, LoadBounds, gone_at_target, name_of
+from calque.streams.load_external import external_scans, places_at_source
 from calque.wiring.dump import DumpSource, OpenedDump
 from calque.wiring.target import TargetWiring
 from calque.wiring.wiring import Wiring
 
 LOG = logging.getLogger(__name__)
 PACE_SECONDS = 0.3
+OF_DUMP = SourceAnswer()
 
 
 @dataclass(slots=True)
 class TargetLoad:
-    """One dump into one target; `local_database` is the name there. `external_base` is where external tables go."""
+    """One dump into one target; `local_database` is the name there. `external_base` is where external tables go,
+    `functions_root` where resources of functions do."""
 
     wiring: Wiring
     target: TargetWiring
@@ -39,8 +54,11 @@ class TargetLoad:
     source_name: str
     local_database: str
     external_base: str = ""
+    functions_root: str = ""
     bounds: LoadBounds = field(default_factory=LoadBounds)
     report: Callable[[str], None] = lambda _: None
+    note: Callable[[str], None] = lambda _: None
+    """Hears what a person should know of a load that has ended."""
     stopping: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -51,28 +69,59 @@ class TargetLoad:
         """Raises `Refused`, and `Unavailable` where not all of it could be had."""
         chosen = self.choose_policy()
         self.require_external_base(chosen)
+        ledger = (
+            self.target.ledger()
+            if chosen.is_own
+            else self.target.ledger_of_stream(
+                self.local_database, self.source_name, self.database, self.is_loaded_database
+            )
+        )
+        before = self.target.side_behind(NoFence(), chosen.policy, ledger)
+        TargetIdentity(self.target, before).begin(OF_DUMP)
         with self.writing() as permit:
-            ledger = self.target.ledger() if chosen.is_own else self.target.ledger_of_load(self.database)
             ledger.take_over_format()
             side = self.target.side_behind(permit, chosen.policy, ledger)
+            self.settle_identity(side)
             if not self.is_done(side):
                 missing = self.load(side)
                 if missing:
                     raise incomplete(self.opened, missing)
             self.finish(side)
 
+    def settle_identity(self, side: TargetSide) -> None:
+        """Write down which metastore and directories the target is of. A dump has no id: its source's name stands for
+        it."""
+        lease = self.target.lease()
+        assert lease.mine is not None
+        identity = TargetIdentity(self.target, side).settle(lease.mine, lease.previous, OF_DUMP)
+        epoch = side.ledger.last_epoch()
+        lease.shown = identity.ledger, epoch.epoch if epoch is not None else 0
+
     def choose_policy(self) -> LoadPolicy:
         chosen = load_policy(
-            self.target.plug.policy(), self.source_name, self.database, self.local_database, self.external_base
+            self.target.plug.policy(),
+            self.source_name,
+            self.database,
+            self.local_database,
+            self.external_base,
+            self.functions_root,
         )
-        admission = self.target.admission()
-        if not chosen.is_own and admission.touches_database(self.database) and self.target.ledger().last_epoch():
-            raise Refused(
-                f"{self.target.plug.name} replicates other databases than {self.database}, too",
-                "They would stay behind when a dump of it alone takes the target on",
-                f'Use a target with include = ["{self.database}.*"]',
-            )
+        if not chosen.is_own and self.target.ledger().last_epoch():
+            followed = followed_under(self.target.admission(), self.local_database)
+            if followed is not None:
+                raise Refused(
+                    f"{self.target.plug.name} replicates {followed} to {self.local_database}, and other databases, too",
+                    "They would stay behind when a dump of it alone takes the target on",
+                    f'Use a target with include = ["{followed}.*"], or load into another database: INTO',
+                )
         return chosen
+
+    def is_loaded_database(self) -> bool:
+        """Whether the database at the target says that a dump of this source was loaded into it."""
+        database = self.target.side().catalog.database(self.local_database)
+        parameters = (database.parameters if database is not None else None) or {}
+        is_of_source = parameters.get(SOURCE) == source_mark(self.source_name, TableName(self.database))
+        return is_of_source and HIVE_POSITION in parameters
 
     def require_external_base(self, chosen: LoadPolicy) -> None:
         if self.opened.dump.external() and not chosen.policy.external_base:
@@ -105,11 +154,18 @@ class TargetLoad:
         epoch = side.ledger.last_epoch()
         shown = epoch.event_id if epoch is not None else None
         name = self.local_database
-        require_takeable(side.catalog.database(name), name, self.source_name, self.database, shown)
+        database = side.catalog.database(name)
+        require_takeable(database, name, self.source_name, self.database, shown)
         span = DumpSpan(dump.location, dump.begin, dump.end, dump.metadata.is_bootstrap)
+        if database is None and shown is not None:
+            require_fills_gone(span, name, shown)
+            return False
         if not is_loaded(span, shown):
             return False
-        return shown != dump.end or self.shows_its_tables(side)
+        if shown != dump.end:
+            self.note(f"{dump.location} ends at event {dump.end}, and {name} shows event {shown}: nothing is loaded")
+            return True
+        return self.shows_its_tables(side)
 
     def shows_its_tables(self, side: TargetSide) -> bool:
         """Whether the target, which is at the dump's end, has the tables that the dump's policy takes, and no others:
@@ -119,21 +175,42 @@ class TargetLoad:
             return False
         shown = {row.name for row in rows if isinstance(row, TableRow)}
         takes, source = self.opened.dump.takes(), DumpSource(self.opened, self.source_name)
+        if self.opened.dump.metadata.is_bootstrap and gone_at_target(side, shown):
+            return False
         return all(map(takes, shown)) and not any(map(side.admission.takes, source.lacked_by(shown)))
 
-    def load(self, side: TargetSide) -> list[TableRow]:
+    def load(self, side: TargetSide) -> list[StateRow]:
         source = DumpSource(self.opened, self.source_name)
         with_ledger = replace(side, ledger=WithoutScanProgress(side.ledger))
-        return DumpLoad(
+        before = self.external_places()
+        missing = DumpLoad(
             source,
             with_ledger,
             self.bounds,
-            external_scans(source, side),
+            external_scans(source, side, before),
             lambda event_id: mark(side, self.local_database, event_id),
             self.report,
             self.stopping,
             pace=PACE_SECONDS,
         ).run()
+        self.keep_external_places(places_at_source(source, before))
+        return missing
+
+    def external_places(self) -> PartitionPlaces:
+        """As earlier loads learned them."""
+        record = self.target.folder.control.read(self.external_places_record) or {}
+        tables: Any = record.get("tables", {})
+        return {TableName(self.database, table): dict(partitions) for table, partitions in tables.items()}
+
+    def keep_external_places(self, places: PartitionPlaces) -> None:
+        control = self.target.folder.control
+        if places or control.read(self.external_places_record) is not None:
+            tables = {name.table: dict(partitions) for name, partitions in places.items()}
+            control.put(self.external_places_record, {"tables": tables})
+
+    @property
+    def external_places_record(self) -> str:
+        return self.target.places.external_places_record(self.local_database, self.source_name)
 
     def finish(self, side: TargetSide) -> None:
         """Say at the target and in the dump that it is loaded."""
@@ -160,8 +237,14 @@ class WithoutScanProgress(ForwardingLedger):
             super().put_records(kept)
 
 
+def followed_under(admission: Admission, local_database: str) -> str | None:
+    """The source's database that the target's own policy shows under that name."""
+    name = admission.source_of(TableName(local_database))
+    return name.database if name is not None else None
+
+
 def is_set_aside(row: StateRow) -> bool:
-    return isinstance(row, TableRow) and row.state is not TableState.LIVE
+    return row.state is not TableState.LIVE if isinstance(row, TableRow) else row.state is TableState.QUARANTINED
 
 
 def mark(side: TargetSide, database: str, event_id: EventId) -> None:
@@ -173,11 +256,11 @@ def mark(side: TargetSide, database: str, event_id: EventId) -> None:
     side.catalog.alter_database(database, replace(target_database, parameters=parameters))
 
 
-def incomplete(opened: OpenedDump, missing: list[TableRow]) -> Unavailable:
-    shown = "; ".join(f"{row.name}: {row.reason}" for row in missing[:3])
+def incomplete(opened: OpenedDump, missing: list[StateRow]) -> Unavailable:
+    shown = "; ".join(f"{name_of(row)}: {row.reason}" for row in missing[:3])
     more = f"; and {len(missing) - 3} more" if len(missing) > 3 else ""
     return Unavailable(
-        f"{opened.dump.location} is loaded without {len(missing)} of its tables",
+        f"{opened.dump.location} is loaded without {len(missing)} of its objects",
         shown + more,
         "What the target shows is whole. Mend that, and say the statement again; or load a newer bootstrap dump",
     )

@@ -45,10 +45,11 @@ class Part:
         self.source = run.wiring.sources[stream.name]
         self.ending = threading.Event()
         self.query: Query | None = None
-        self.renewed = False
-        """Whether its checkpoint was made anew."""
+        self.has_failed_to_begin = False
         self.state = "starting"
         self.last_error: str | None = None
+        self.untold: str | None = None
+        """Why the status does not know how it is."""
         self.pulse = Heartbeat(self.ask, name)
         self.told_at = time.monotonic()
         self.log_fields = {"source": stream.name, **log_fields}
@@ -103,7 +104,7 @@ class Part:
 
     def problem(self) -> str | None:
         """What is wrong now, so that the part gets no further."""
-        return self.last_error or self.pulse.problem
+        return self.last_error or self.pulse.problem or self.untold
 
     def turns(self) -> bool:
         """Whether the part's threads do what they are there for."""
@@ -127,8 +128,11 @@ class Part:
                     self.tell_state()
                 else:
                     self.take_back()
+                self.untold = None
             except (CalqueError, OSError) as error:
-                LOG.warning("status of %s: %s", self.name, error)
+                if self.untold is None:
+                    LOG.warning("status of %s is not told, which is tried again: %s", self.name, error)
+                self.untold = str(error)
             if not is_alive:
                 return
 
@@ -181,21 +185,19 @@ class Part:
         """Give back what `once` opened."""
 
     def follow(self, stream: Stream, apply: Apply, gap: int) -> None:
-        """Run a query, behind that gap, until it ends by itself or the process stops. A checkpoint that it can't use is
-        made anew, once."""
+        """Run a query, behind that gap, until it ends by itself or the process stops. Its checkpoint is made anew: the
+        journal and the ledger say where it begins, and may be older than a checkpoint that was there, or damaged where
+        that says nothing of it."""
         checkpoint = self.wiring.folder.checkpoint(self.query_name, gap, self.run.roles.takeovers(self.role))
+        discard(self.run.spark(), checkpoint)
         try:
             self.run_query(stream, apply, checkpoint)
         except CheckpointUnusable as unbegun:
-            if self.renewed or self.stopped():
+            if self.has_failed_to_begin or self.stopped():
                 raise
-            self.renewed = True
-            discard(self.run.spark(), checkpoint)
-            raise Unavailable(
-                f"The query {self.query_name} did not begin",
-                str(unbegun),
-                f"Its checkpoint, {checkpoint}, is made anew",
-            ) from unbegun
+            self.has_failed_to_begin = True
+            what = f"The query {self.query_name} did not begin"
+            raise Unavailable(what, str(unbegun), "It is tried again, once") from unbegun
 
     def run_query(self, stream: Stream, apply: Apply, checkpoint: str) -> None:
         """Queries begin one after the other: each starts several processes, which must answer within Spark's ten

@@ -6,9 +6,10 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from calque.adapters.spark.journal_source import JournalStream
+from calque.control.identity import RunIdentity
 from calque.control.pause_rules import chosen_by, is_paused, rules_of, stamp_of
 from calque.control.requests import open_requests, remove_request
 from calque.control.status_records import HELD_BACK, copying_of, position_of, reading_of, tell
@@ -17,14 +18,17 @@ from calque.core.gap_states import dealt_with
 from calque.core.lifecycle import UNREAD, State
 from calque.core.standing import Standing, standing
 from calque.done.sets import judge_at
+from calque.engine.apply import database_looks
 from calque.engine.capture.continuity import Interrupted
 from calque.engine.capture.gap_guard import fenced
+from calque.engine.grants import follow
 from calque.engine.grants.follow import GrantsFollower
+from calque.engine.lease.keeper import Lease
 from calque.engine.marks.tell import TargetTeller
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.sides import ending_source
-from calque.errors import Broken, CalqueError, Refused, Unavailable
+from calque.errors import Broken, CalqueError, Refused, StateUnusable, Unavailable
 from calque.logs.fields import about, log_fields, window_id
 from calque.model.lease import Writer
 from calque.model.ledger import DatabaseRow, FunctionRow, TableRow, TableState
@@ -35,7 +39,7 @@ from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import TargetLook
 from calque.serve.table_lag import TableLag, lagging_of, table_lags
 from calque.streams.arrivals import Arrivals
-from calque.streams.background import BackgroundThread
+from calque.streams.background import BackgroundThread, again_and_again
 from calque.streams.batch_stay import BatchStay
 from calque.streams.part import Part
 from calque.streams.shared import RunForParts, SourceStream
@@ -55,6 +59,16 @@ AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
 """After which a target that was refused is tried again, while others go on: first, and in the end."""
 
 
+class IdentityOfPart(Protocol):
+    """Who is who, for one target of a process."""
+
+    def begin(self) -> None:
+        """Before the lease is taken. Raises `Refused` where another metastore answers than the ledger remembers."""
+
+    def settle(self, lease: Lease) -> str:
+        """Once it is taken: what answers is written down. The ledger's id."""
+
+
 class TargetPart(Part):
     """One target's replica, fed by the journal."""
 
@@ -65,8 +79,12 @@ class TargetPart(Part):
         self.replica: Replica | None = None
         self.lease = self.target.lease()
         self.writer: Writer | None = None
+        self.identity: IdentityOfPart = RunIdentity(self.target)
+        self.ledger_id = ""
+        """That of the ledger, by which claims name it; empty before the lease was taken."""
         self.telling: BackgroundThread | None = None
         self.granting: BackgroundThread | None = None
+        self.looking: BackgroundThread | None = None
         self.arrivals = Arrivals(self.source.coming_file)
         self.gap = 0
         """The newest gap that the replica knows."""
@@ -126,6 +144,7 @@ class TargetPart(Part):
     def once(self) -> None:
         """Replicate; with each gap that is found, begin anew behind it."""
         self.take_lease()
+        self.settle_identity()
         while not self.stopped():
             self.close()
             self.gap = newest(self.source.gaps())
@@ -141,12 +160,12 @@ class TargetPart(Part):
 
     def keep_up(self) -> None:
         """Nobody else writes to the target until all calls have ended. What was refused is tried again: somebody may
-        have mended it."""
+        have mended it. What is damaged in the state folder is not: it is put right while nothing runs."""
         delay = self.again
         try:
             while True:
                 super().keep_up()
-                if super().stopped() or self.failure is None or isinstance(self.failure, Broken):
+                if super().stopped() or self.failure is None or isinstance(self.failure, Broken | StateUnusable):
                     return
                 self.sleep(delay)
                 if super().stopped():
@@ -171,10 +190,12 @@ class TargetPart(Part):
             self.state, self.last_error, self.failure = state, None, None
 
     def take_lease(self) -> None:
-        """Wait until nobody else has it. Raises `LeaseHeldByOther`."""
+        """Wait until nobody else has it. Raises `LeaseHeldByOther`; `Refused` where another metastore answers than the
+        target's ledger remembers."""
         lease = self.lease
         if lease.keeper is not None:
             return
+        self.identity.begin()
         self.writer = self.writer or self.target.writer(self.run.roles.proof(self.places.role))
         while not self.stopped():
             watched = lease.attempt(self.writer)
@@ -187,6 +208,11 @@ class TargetPart(Part):
                 LOG.warning("%s: %s, after %g s without a sign of it", self.name, waiting, watched.holder.seconds)
                 self.last_error = waiting
             self.sleep(lease.pause())
+
+    def settle_identity(self) -> None:
+        """Write down, once with each lease, which metastores and directories the target is of."""
+        if not self.ledger_id and self.lease.mine is not None:
+            self.ledger_id = self.identity.settle(self.lease)
 
     def is_behind(self) -> bool:
         """Whether a gap was found that the replica does not know."""
@@ -201,6 +227,7 @@ class TargetPart(Part):
             self.wake()
         self.tell_of_marks()
         self.follow_grants()
+        self.look_at_databases()
         stream = JournalStream(
             self.source.journal_opener(),
             after if self.gap else replica.cursor,
@@ -255,11 +282,28 @@ class TargetPart(Part):
         if source.privileges is None or side.privileges is None:
             return
         follower = GrantsFollower(source, side, source.privileges, side.privileges)
-        self.granting = BackgroundThread(f"grants at {self.name}", follower.keep, self.grants_failed)
+        what = f"grants at {self.name}"
+        work = again_and_again(follower.once, what, follow.SECONDS, follow.SHARE)
+        self.granting = BackgroundThread(what, work, self.grants_failed)
         self.granting.begin()
 
     def grants_failed(self, defect: BaseException) -> None:
         LOG.error("%s follows no grants any more", self.name, exc_info=defect)
+
+    def look_at_databases(self) -> None:
+        """Beside the windows, for changes that the source's log has no event of."""
+
+        def look() -> None:
+            if (replica := self.replica) is not None and replica.opened:
+                replica.looks.once(replica.databases, replica.cursor)
+
+        what = f"databases at {self.name}"
+        work = again_and_again(look, what, database_looks.SECONDS, database_looks.SHARE)
+        self.looking = BackgroundThread(what, work, self.looks_failed)
+        self.looking.begin()
+
+    def looks_failed(self, defect: BaseException) -> None:
+        LOG.error("%s looks at no databases any more", self.name, exc_info=defect)
 
     def apply(self, span: Span, _frame: DataFrame | None, _batch: int) -> None:
         """Windows to the span's end, and to what comes soon after it; while the target does not answer they are tried
@@ -352,6 +396,7 @@ class TargetPart(Part):
         self.goes_on("running" if replica.epoch is not None else "bootstrapping")
         if window is not None and window.epoch is not None:
             self.run.bell(self.name).ring()
+            self.lease.shown = self.ledger_id, window.epoch.epoch
             LOG.info(
                 "%s: epoch %d at event %d: %d events, %d hops, %d calls, %d files",
                 self.name,
@@ -517,6 +562,10 @@ class TargetPart(Part):
             with suppress(CalqueError):
                 self.replica.rest()
         self.close_replica()
+        # A look waits for no source any more now.
+        if self.looking is not None:
+            self.looking.stop()
+            self.looking = None
 
     def close_replica(self) -> None:
         if self.replica is not None:
@@ -531,6 +580,6 @@ def nothing() -> None:
 def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
     reading = not replica.reading.finished.empty() or replica.comparing.has_news()
-    owes = replica.scanned.owes() or replica.positions.is_due()
+    owes = replica.scanned.owes() or replica.positions.is_due() or bool(replica.looks.found)
     waits = bool(replica.tables.waiting_for_files or replica.retries.later) or not replica.opened
     return waits or reading or owes

@@ -57,7 +57,8 @@ class DumpWiring:
         """Copies from the source into dumps, and writes there: by the options of the source where `[repl]` has none."""
         options = self.source.plug.keys.storage
         own = OwnLocations((root,), self.wiring.config.repl.storage or options)
-        systems = FileSystemSet(options, own=own)
+        roots = self.source.plug.roots(self.source.pins_root(), root, str(self.folder))
+        systems = FileSystemSet(options, own=own, roots=roots)
         return self.wiring.runtime.guard.storage(self.wiring.runtime.storage(systems))
 
     def change_root(self) -> str:

@@ -17,7 +17,7 @@ from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.config import Config
 from calque.config import load as load_file
-from calque.config.plugs import HiveSource, HiveTarget, LookedCatalog, Source, Target
+from calque.config.plugs import HiveSource, HiveTarget, LookedCatalog, Source, Target, guarded
 from calque.config.remote_keys import (
     NOBODY,
     Remotes,
@@ -28,7 +28,7 @@ from calque.config.remote_keys import (
     ssh_route,
 )
 from calque.core.link_definitions import COPY, CREDENTIALS, URIS, client_of, endpoint_name, parameters_of
-from calque.core.link_permission import is_far_only
+from calque.core.link_permission import is_far_only, refusal
 from calque.core.link_records import as_record, by_endpoint, of_record
 from calque.core.links import exactly, layer_name, layer_policies
 from calque.engine.sides.remote_reader import RemoteReader
@@ -83,6 +83,21 @@ class RemotesWiring:
     def registry(self) -> LinkRegistry:
         return of_record(self.folder.control.read(RECORD))
 
+    def permitted_catalog(self, endpoint: Endpoint) -> CatalogReader:
+        """The same of an endpoint that an object's parameters have. Raises `Refused` where neither a statement nor the
+        configuration permits it: parameters may be others than when somebody looked."""
+        self.require_permitted(endpoint)
+        far_only = is_far_only(endpoint, client_of(endpoint.via, forms()), self.registry().granted)
+        return self.remote_catalog(endpoint, far_only=far_only)
+
+    def require_permitted(self, endpoint: Endpoint) -> None:
+        """Raises `Refused` where nothing may be connected to."""
+        keys, client = self.keys, client_of(endpoint.via, forms())
+        granted = self.registry().granted
+        refused = refusal(endpoint, client, granted, keys.allow, keys.lent(), keys.metastore)
+        if refused is not None:
+            raise refused
+
     def put(self, registry: LinkRegistry) -> None:
         self.folder.control.put(RECORD, as_record(registry))
 
@@ -100,9 +115,9 @@ class RemotesWiring:
         with self.folder.lock(LOCK, RECORD):
             yield
 
-    def remote_catalog(self, endpoint: Endpoint) -> CatalogReader:
+    def remote_catalog(self, endpoint: Endpoint, *, far_only: bool = False) -> CatalogReader:
         """The remote one, for somebody who waits. Raises `Refused` for what can't be its address."""
-        source = source_of(self.keys, endpoint, far_only=False)
+        source = source_of(self.keys, endpoint, far_only=far_only)
         if source.catalog is not None:
             return RemoteReader(source.catalog.connect())
         client = Client(
@@ -159,7 +174,7 @@ def with_links(config: Config) -> Config:
         except Refused as refused:
             LOG.warning("links over %s: %s", endpoint_name(endpoint, client), refused)
             continue
-        sources[source.name] = source
+        sources[source.name] = guarded(source, config)
         template = Policy(target=source.name, source=source.name)
         policies = layer_policies(template, found.links, found.layers, set(registry.links))
         for number, policy in policies.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +18,18 @@ from calque.adapters.kafka.topic import Topic
 from calque.adapters.looks.log import LooksLog
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.first_seen import FirstSeen
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.adapters.metastore.privileges import HivePrivileges
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
+from calque.engine.identity.identity import SourceAnswer, ask_source
 from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.remote_reader import RemoteReader
 from calque.engine.sides.sides import SourceSide
+from calque.errors import Refused, Unavailable
 from calque.model.state_places import SourcePlaces
 from calque.ports import (
     CatalogReader,
@@ -40,6 +43,7 @@ from calque.ports import (
     Scans,
     Storage,
 )
+from calque.ports.services import tells_inserts
 from calque.wiring.journal_location import JournalAddress, JournalLocation
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
@@ -61,6 +65,8 @@ class SourceWiring:
     plug: Source
     folder: StateFolder
     runtime: Runtime
+    first_seen: FirstSeen = field(default_factory=FirstSeen)
+    """The metastore, as this process met it first."""
     _side: SourceSide | None = None
 
     @property
@@ -96,6 +102,13 @@ class SourceWiring:
         """What the metastore says of itself."""
         return MetastoreServer(self._client())
 
+    def tells_inserts(self, log: EventLog) -> bool | None:
+        """Whether engines are to tell of INSERTs, through the log's connection; None where that is not known."""
+        try:
+            return tells_inserts(MetastoreServer(log.client)) if isinstance(log, HiveLog) else None
+        except Unavailable:
+            return None
+
     def looks(self) -> LooksLog:
         """The log of our own, over a catalog that has none."""
         return LooksLog(self.folder.path / self.places.looks)
@@ -104,13 +117,24 @@ class SourceWiring:
         """The log through a connection of its own, on which an answer is waited for no longer than that."""
         if self.plug.catalog is not None:
             return self.looks()
-        return HiveLog(self._client(connect_timeout=seconds, call_timeout=seconds, connections=1))
+        client = self._client(connect_timeout=seconds, call_timeout=seconds, connections=1)
+        return HiveLog(client, max_message=self.plug.keys.max_message)
+
+    def answer(self, seconds: float) -> SourceAnswer:
+        """What the source says of itself now, within that time. A catalog without a log has no id."""
+        if self.plug.catalog is not None:
+            return SourceAnswer("")
+        client = self._client(connect_timeout=seconds, call_timeout=seconds, connections=1)
+        try:
+            return ask_source(HiveReader(client), HiveLog(client))
+        finally:
+            client.close()
 
     def open_log(self) -> Callable[[], EventLog]:
         """Makes the log, also in other processes."""
         if self.plug.catalog is not None:
             return partial(open_looks, str(self.folder.path / self.places.looks))
-        return partial(open_log, self._uris(), self.plug.access())
+        return partial(open_log, self._uris(), self.plug.access(), self.plug.keys.max_message, self.first_seen)
 
     def gaps(self) -> Gaps:
         return self.folder.gaps(self.places.gaps_record)
@@ -141,11 +165,15 @@ class SourceWiring:
             return None
         storage = self.runtime.storage(self._systems())
         links, copies = keys.pin != "copy", keys.pin != "auto"
-        return self.runtime.guard.pins(StoredPins(storage, self._pins_root(), links=links, copies=copies))
+        return self.runtime.guard.pins(StoredPins(storage, self.pins_root(), links=links, copies=copies))
+
+    def why_not_read(self) -> Callable[[str], Refused | None]:
+        """Why a location is none that is read; None where it is."""
+        return self._systems().why_misplaced
 
     def why_not_linked(self, location: str) -> str:
         """Why `pin = "auto"` can't keep the files of a directory by links; empty where it can."""
-        return why_not_linked(location, self._pins_root())
+        return why_not_linked(location, self.pins_root())
 
     def kept_by(self) -> str:
         """What `pin` comes to where the source's databases lie by default: `hardlink`, `copy` or `none`."""
@@ -162,7 +190,8 @@ class SourceWiring:
             return None
         return kept_seconds_of_some(self.server(), self.side().catalog, takes_database)
 
-    def _pins_root(self) -> str:
+    def pins_root(self) -> str:
+        """Where kept files lie."""
         return self.plug.keys.pins or f"{self.folder.section.path}/{self.places.pins}"
 
     def scans(self) -> Scans | None:
@@ -232,13 +261,14 @@ class SourceWiring:
         if self.plug.catalog is not None:
             return self.looks(), RemoteReader(self.plug.catalog.connect())
         client = self._client(connections=self.plug.keys.connections)
-        return HiveLog(client), HiveReader(client)
+        return HiveLog(client, max_message=self.plug.keys.max_message), HiveReader(client)
 
     def _client(self, **options: Any) -> Client:
-        return Client(self._uris(), self.plug.access(), **options)
+        return Client(self._uris(), self.plug.access(), first_seen=self.first_seen, **options)
 
     def _uris(self) -> str:
         return ",".join(self.plug.keys.metastore)
 
     def _systems(self) -> FileSystemSet:
-        return FileSystemSet(self.plug.keys.storage)
+        keys = self.plug.keys
+        return FileSystemSet(keys.storage, roots=self.plug.roots(self.pins_root()), most_read=keys.max_message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +10,18 @@ from typing import Any
 from uuid import uuid4
 
 from calque.adapters.control import ControlGaps, ControlStore, locked, unavailable
+from calque.adapters.delta.data_files import local_path
 from calque.adapters.files.options import delta_options
+from calque.adapters.files.storage import FileStorage
+from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.spark.watch import bump, touch
 from calque.config.keys import State
 from calque.core.state_formats import FIRST_FORMAT, require_known_format
 from calque.engine.failpoints import FailpointGuard
 from calque.model.secrets import Options
-from calque.model.state_places import STATE_FORMAT, wake_file
+from calque.model.state_places import PLACES_OF_PINS, STATE_FORMAT, wake_file
 from calque.ports import Gaps
+from calque.state_files import make_folder, reaching, require_own, require_room, restrict_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,14 @@ class StateFolder:
         """The path or URI of a table."""
         return f"{self.section.table_folder()}/{place}"
 
+    def tables_below(self, place: str) -> Sequence[str]:
+        """The names directly below the place of tables."""
+        return self.storage().children(self.table(place))
+
+    def storage(self) -> FileStorage:
+        """Where the tables lie."""
+        return FileStorage(FileSystemSet(own=OwnLocations((self.section.table_folder(),), self.section.storage)))
+
     @property
     def table_options(self) -> Options:
         """delta-rs's options for all tables."""
@@ -51,8 +63,26 @@ class StateFolder:
     @contextmanager
     def lock(self, place: str, record: str) -> Iterator[None]:
         """Held by one thread of one process at a time, to change the record. Raises `Unavailable`, naming it."""
-        with unavailable(record), locked(self.path / place):
+        with unavailable(record, self.path), locked(self.path / place):
             yield
+
+    def open(self) -> None:
+        """Before anything is written: the folder and that of checkpoints are there, this user's, and have room; what an
+        older calque let others read in them, it does not any more. Raises `Unavailable`, `StateUnusable`."""
+        for folder in (self.path, self.checkpoints()):
+            if folder is not None:
+                with reaching(f"{folder} can't be used", folder):
+                    folder.parent.mkdir(parents=True, exist_ok=True)
+                    make_folder(folder)
+                    if (folder / "control").exists():
+                        require_own(folder / "control")
+                    require_room(folder)
+        restrict_below(self.path, [self.path / place for place in PLACES_OF_PINS])
+
+    def checkpoints(self) -> Path | None:
+        """The folder of checkpoints, where it is on a disk."""
+        path = local_path(self.section.checkpoints)
+        return None if path is None else Path(path)
 
     def identity(self) -> str:
         """The folder's own name, made when it is first asked for, with the format of its records. Raises as
@@ -77,11 +107,13 @@ class StateFolder:
 
     def wake(self, query: str) -> None:
         """Let the query run a window, an empty one if there are no events."""
-        bump(self.wake_file(query))
+        with reaching(f"The query {query} can't be woken", self.path):
+            bump(self.wake_file(query))
 
     def touch(self, place: str) -> None:
         """Tell whoever watches the file that there is news."""
-        touch(self.path / place)
+        with reaching(f"Nobody can be told that {place} has news", self.path):
+            touch(self.path / place)
 
     def checkpoint(self, query: str, gap: int = 0, takeovers: int = 0) -> str:
         """Of a query behind that gap: with each the offsets begin anew, and they may go back. The JVM of a process that

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from socket import gethostname
@@ -19,6 +20,7 @@ from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.first_seen import FirstSeen
 from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.adapters.metastore.privileges import HivePrivileges
 from calque.adapters.metastore.server import MetastoreServer
@@ -26,9 +28,11 @@ from calque.config.keys import State
 from calque.config.plugs import Source, Target
 from calque.core.admit import Admission
 from calque.core.lease import renewed_after
+from calque.engine.identity.directories import first_place
 from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
+from calque.engine.sides.claim_book import ClaimBook
 from calque.engine.sides.linked_catalog import LinkedCatalog
 from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -53,6 +57,10 @@ class TargetWiring:
     folder: StateFolder
     runtime: Runtime
     leaves: int = 0
+    writer_id: str = field(default_factory=lambda: uuid4().hex)
+    """By which the lease and claims on directories know this process."""
+    first_seen: FirstSeen = field(default_factory=FirstSeen)
+    """The metastore, as this process met it first."""
     _side: TargetSide | None = None
     _lease: Lease | None = None
     _admission: Admission | None = None
@@ -102,6 +110,8 @@ class TargetWiring:
             fenced_storage,
             stopping,
             self.privileges(fence) if self.plug.keys.grants == "follow" else None,
+            ClaimBook(own_ledger, self.plug.source, self.plug.name, self.writer_id),
+            self.source.plug.keys.bounds(),
         )
 
     def privileges(self, fence: Fence) -> Privileges:
@@ -127,9 +137,33 @@ class TargetWiring:
         client = self._client(permit=self.lease().permit)
         return self.runtime.guard.partition_events(HivePartitionEvents(client))
 
-    def ledger_of_load(self, database: str) -> DeltaLedger:
-        """Of dumps of a database that the target does not follow by itself."""
-        return DeltaLedger(self.folder.table(self.places.ledger_of_load(database)), self.folder.table_options)
+    def ledger_of_load(self, database: str, source: str) -> DeltaLedger:
+        """Of dumps of the source into the database, which the target does not follow by itself."""
+        return DeltaLedger(self.folder.table(self.places.ledger_of_load(database, source)), self.folder.table_options)
+
+    def ledger_of_stream(
+        self, database: str, source: str, source_database: str, is_loaded: Callable[[], bool]
+    ) -> DeltaLedger:
+        """The one of dumps of the source into the database. What an earlier version had of all loads of the source's
+        database is that of the database which it was loaded into, as `is_loaded` says."""
+        ledger = self.ledger_of_load(database, source)
+        if ledger.last_epoch() is None and is_loaded():
+            first = self.first_ledger_of_load(source_database)
+            return first if first.last_epoch() is not None else ledger
+        return ledger
+
+    def first_ledger_of_load(self, database: str) -> DeltaLedger:
+        """What earlier versions had of the first name under which dumps of a source's database were loaded."""
+        return DeltaLedger(self.folder.table(self.places.first_ledger_of_load(database)), self.folder.table_options)
+
+    def ledgers_of_loads(self) -> dict[str, DeltaLedger]:
+        """Those of all streams of loads that the target ever had, by database and source."""
+        ledgers: dict[str, DeltaLedger] = {}
+        for database in self.folder.tables_below(self.places.loads):
+            ledgers[database] = self.first_ledger_of_load(database)
+            for source in self.folder.tables_below(f"{self.places.first_ledger_of_load(database)}/from"):
+                ledgers[f"{database}/{source}"] = self.ledger_of_load(database, source)
+        return ledgers
 
     def catalog_for_statements(self) -> Catalog:
         """For objects that are no replicas, and that anybody may write."""
@@ -150,8 +184,14 @@ class TargetWiring:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
         keys = self.plug.keys
         locations = tuple(filter(None, (keys.warehouse, keys.external_base, *keys.locations.values())))
+        keys_of_source = self.source.plug.keys
         own_locations = OwnLocations(locations, keys.storage) if self.admission().copies_some else OwnLocations()
-        return FileSystemSet(self.source.plug.keys.storage, own=own_locations)
+        return FileSystemSet(
+            keys_of_source.storage,
+            own=own_locations,
+            roots=self.source.plug.roots(self.source.pins_root(), *locations),
+            most_read=keys_of_source.max_message,
+        )
 
     def spread(self) -> SparkSpread | None:
         """Prepares large windows in Spark's tasks; None without a session, and of a subset of the source."""
@@ -170,15 +210,20 @@ class TargetWiring:
 
     def share_lease(self, other: TargetWiring) -> None:
         """Have the lease that the other has on the same target."""
-        self._lease = other.lease()
+        self._lease, self.writer_id = other.lease(), other.writer_id
 
     def deputy(self) -> CommandFence:
         """What a command needs that writes beside `run`."""
         return CommandFence(self.leases(), self.plug.name, self.folder.identity(), self.plug.keys.lease)
 
     def writer(self, proof: str) -> Writer:
-        """A new one, in this process."""
-        return Writer(uuid4().hex, gethostname(), os.getpid(), self.folder.identity(), proof)
+        """This process."""
+        return Writer(self.writer_id, gethostname(), os.getpid(), self.folder.identity(), proof)
+
+    def living_writer(self) -> str:
+        """Who may be writing at the target now, by the lease; empty where nobody is."""
+        newest = self.leases().newest()
+        return newest.writer.id if newest is not None and not newest.released else ""
 
     def leases(self) -> Leases:
         """Through a connection of its own, so that no long call holds up a renewal."""
@@ -186,7 +231,14 @@ class TargetWiring:
         seconds = renewed_after(keys.lease)
         client = self._client(connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
         catalog = HiveCatalog(client, TargetCapabilities())
-        return self.runtime.guard.leases(CatalogLeases(catalog, self.plug.source, self.plug.name, keys.warehouse))
+        leases = CatalogLeases(catalog, self.plug.source, self.plug.name, keys.warehouse, self.first_place)
+        return self.runtime.guard.leases(leases)
+
+    def first_place(self, warehouse: str) -> str:
+        """The spelling under which the warehouse was marked first."""
+        if not self.admission().copies_some:
+            return warehouse
+        return first_place(self.storage_for_statements(), warehouse)
 
     def _terms(self) -> CopyTerms:
         """On which files are copied."""
@@ -194,7 +246,7 @@ class TargetWiring:
 
     def _client(self, **options: Any) -> Client:
         keys = self.plug.keys
-        return Client(",".join(keys.metastore), keys.access(), **options)
+        return Client(",".join(keys.metastore), keys.access(), first_seen=self.first_seen, **options)
 
 
 def next_epoch(ledger: Ledger) -> int:

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from calque.adapters.kafka.topic import Topic
+    from calque.adapters.metastore.first_seen import FirstSeen
     from calque.model.access import MetastoreAccess
     from calque.model.secrets import Options
     from calque.ports import EventLog, EvidenceStore, Journal
 
 
-def open_log(uris: str, access: MetastoreAccess) -> EventLog:
-    """The notification log behind a comma-separated list of addresses."""
+def open_log(uris: str, access: MetastoreAccess, max_message: int, first_seen: FirstSeen | None = None) -> EventLog:
+    """The notification log behind a comma-separated list of addresses, with messages of at most so many bytes."""
     from calque.adapters.metastore.client import Client
     from calque.adapters.metastore.log import HiveLog
 
-    return HiveLog(Client(uris, access))
+    return HiveLog(Client(uris, access, first_seen=first_seen), max_message=max_message)
 
 
 def open_looks(path: str) -> EventLog:

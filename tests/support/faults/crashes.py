@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
 from calque.adapters.memory.privileges import MemoryPrivileges
+from calque.core.claims import claim_file
 from calque.core.layout import COPYING, STAGE, join, place
 from calque.core.lifecycle import UNREAD
 from calque.core.marks import Done
@@ -24,7 +25,7 @@ from calque.engine.marks.make import make_mark
 from calque.engine.marks.tell import TargetTeller
 from calque.engine.marks.view import target_view
 from calque.engine.sweep.retention import Limits, let_go
-from calque.engine.sweep.sweep import sweep_target
+from calque.engine.sweep.sweep import SweepTerms, sweep_target
 from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
 from calque.model.hive import (
     Column,
@@ -45,7 +46,7 @@ from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
 from support.worlds.disks import Death, DiskWorld, files_below
 from support.worlds.handmade import copy_by_hand
-from support.worlds.worlds import INPUT, OUTPUT, SERDE
+from support.worlds.worlds import INPUT, OUTPUT, SERDE, InlineExecutor
 
 Steps = Iterator[Callable[[], object]]
 PLAIN, PARTED, RENAMED = TableName("d1", "plain"), TableName("d1", "parted"), TableName("d1", "renamed")
@@ -164,7 +165,10 @@ class Play:
         self.source.alter_table(name, replace(self.source.the_table(name).table, name=new.table))
 
     def describe(self, name: str, text: str) -> None:
-        self.source.alter_database(name, replace(self.source.the_database(name), description=text))
+        """With a parameter: Hive 4 logs no event of a description alone, and nobody looks at databases here."""
+        before = self.source.the_database(name)
+        parameters = {**(before.parameters or {}), "described": text}
+        self.source.alter_database(name, replace(before, description=text, parameters=parameters))
 
     def write_version(self, name: TableName, value: int, *, checkpoint: bool = False) -> None:
         """Of a Delta table: a commit, and no event."""
@@ -194,7 +198,10 @@ class Play:
         """One without grace, long after."""
 
         def once() -> None:
-            found = sweep_target(self.world.side, self.world.journal, self.world.clock.now + 2 * HOUR_NS, self.noted)
+            terms = SweepTerms(
+                noted=self.noted, living_writer=self.world.side.claims.writer, pool=lambda *_: InlineExecutor()
+            )
+            found = sweep_target(self.world.side, self.world.journal, self.world.clock.now + 2 * HOUR_NS, terms)
             self.noted = dict(found.noted)
 
         self.world.clock.now += HOUR_NS
@@ -412,15 +419,22 @@ def played(name: str, root: Path, death: Death) -> Play:
 
 
 def litter(world: DiskWorld) -> list[str]:
-    """Files below the warehouse that belong to no table or partition there, and those that nobody has published."""
-    leaves = []
+    """Files below the warehouse that belong to no table or partition there, and those that nobody has published. Claims
+    on roots of partitioned tables belong to these."""
+    leaves, claims = [], set[str]()
     for database in world.target_store.databases():
         for name in world.target_store.tables(database):
             stored = world.target_store.the_table(TableName(database, name))
             things = [*stored.partitions.values()] if is_partitioned(stored.table) else [stored.table]
+            root = place(location_of(stored.table) or "/").path
+            claims |= {claim_file(root, generation) for generation in range(1, 10)}
             leaves += [f"{place(location_of(thing) or '').path}/" for thing in things if not is_view(stored.table)]
     found = files_below(f"{world.root}/target")
-    return [path for path in found if COPYING in path or STAGE in path or not path.startswith(tuple(leaves))]
+    return [
+        path
+        for path in found
+        if path not in claims and (COPYING in path or STAGE in path or not path.startswith(tuple(leaves)))
+    ]
 
 
 def hidden(world: DiskWorld) -> list[str]:

@@ -20,9 +20,11 @@ from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.config import load
 from calque.control.requests import leave_request
+from calque.core.claims import claim_file
 from calque.core.layout import COPYING, STAGE, place
 from calque.demo.source import Source
 from calque.done.sets import RETENTION
+from calque.engine.identity.directories import MARK as DIRECTORY_MARK
 from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
 from calque.model.hive import Column, SerDe, Storage, Table, location_of
 from calque.model.names import OURS, TableName
@@ -240,17 +242,20 @@ class Site:
 
     def stray(self) -> list[str]:
         """Files below the warehouse that are nobody's data."""
-        catalog, leaves = self.deployment.targets[0].catalog, list[str]()
+        catalog, leaves, claims = self.deployment.targets[0].catalog, list[str](), set[str]()
         for database in catalog.databases():
             for name in (TableName(database, table) for table in catalog.tables(database) if database != OURS):
                 table = catalog.table(name)
                 assert table is not None
+                root = place(location_of(table) or "/").path
+                claims |= {claim_file(root, generation) for generation in range(1, 10)}
                 parts = catalog.partitions(name, catalog.partition_names(name)).values()
                 things = parts if table.partition_keys else [table]
                 leaves += [f"{place(location).path}/" for thing in things if (location := location_of(thing))]
         warehouse = Path(place(self.deployment.targets[0].policy.warehouse).path)
-        files = [str(path) for path in warehouse.rglob("*") if path.is_file()]
-        return [path for path in files if COPYING in path or STAGE in path or not path.startswith(tuple(leaves))]
+        files = [str(path) for path in warehouse.rglob("*") if path.is_file() and path.parent.name != DIRECTORY_MARK]
+        data = [path for path in files if path not in claims]
+        return [path for path in data if COPYING in path or STAGE in path or not path.startswith(tuple(leaves))]
 
 
 def key_of(name: TableName) -> str:
@@ -273,6 +278,7 @@ def insert(site: Site) -> object:
 REACHES: Mapping[str, Reach] = {
     # These come first: a state folder has its identity and its journal's beginning once.
     "record.identity.put": Reach(Site.lose_state),
+    "record.source-identity.put": Reach(Site.lose_state),
     "record.journal.put": Reach(Site.lose_state),
     "catalog.create_database": Reach(lambda s: s.source.create_database(f"{s.database}n{next(s.numbers)}")),
     "catalog.alter_database": Reach(lambda s: s.source.alter_database(s.database, {"k": str(next(s.numbers))})),
@@ -301,14 +307,16 @@ REACHES: Mapping[str, Reach] = {
     "ledger.remove_records": Reach(lambda s: leave_request(s.wiring, "dr", Action.REPAIR, [str(s.plain)])),
     "storage.copy": Reach(insert),
     "storage.publish": Reach(insert),
-    "storage.make_directories": Reach(table),
+    "storage.create": Reach(table),
     "storage.date": Reach(Site.lose_times),
     "storage.write": Reach(Site.write_version),
     "pins.keep": Reach(insert, RUN),
     "pins.release": Reach(insert, RUN),
     "scans.append": Reach(Site.change_without_event, RUN),
     "scans.remember": Reach(Site.change_without_event, RUN),
+    "storage.set_aside": Reach(Site.leave_waste, SWEEP),
     "storage.remove": Reach(Site.leave_waste, SWEEP),
+    "record.sweep.put": Reach(Site.leave_waste, SWEEP),
     "scans.forget": Reach(Site.leave_waste, SWEEP),
     "ledger.forget": Reach(Site.leave_waste, SWEEP),
     "journal.forget": Reach(Site.leave_waste, SWEEP),
@@ -348,7 +356,7 @@ NOT_REACHED: Mapping[str, str] = {
         ("privileges.grant", "privileges.revoke", "privileges.create_role"),
         "only where grants are followed: `tests/whole/test_crashes.py` has it",
     ),
-    "record.sweep.put": "only beside a target that changes",
+    "storage.make_directories": "only where rows change before listings: `tests/whole/test_crashes.py` has it",
     **dict.fromkeys(
         ("broker.publish", "record.notices.put"),
         "only with channels of notices: property/test_notices and integration/test_notices have deaths at these",

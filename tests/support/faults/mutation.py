@@ -45,11 +45,15 @@ RENAMES = ("unit/test_moves.py", "whole/test_renames.py")
 PLAN = (*CORE, "whole/test_renames.py")
 BY_HAND = ("whole/test_adopt.py", "whole/test_start.py")
 KEPT = ("unit/test_kept_files.py", "whole/test_kept.py")
+SWEEPS = ("property/test_sweep.py", "property/test_removals.py")
 NEARER = {
+    "engine/files/claims.py": SWEEPS,
+    "engine/sweep/remove.py": SWEEPS,
     "core/kept_files.py": KEPT,
     "core/links.py": ("unit/test_links.py",),
     "core/link_definitions.py": ("unit/test_link_definitions.py",),
     "core/link_permission.py": ("unit/test_link_definitions.py",),
+    "core/roots.py": ("unit/test_roots.py",),
     "core/pattern_set.py": ("unit/test_pattern_set.py",),
     "engine/files/kept_files.py": KEPT,
     "engine/window/kept_contents.py": KEPT,

@@ -23,11 +23,13 @@ def seed(environment: Mapping[str, str] = os.environ) -> int:
     return int(environment[SEED])
 
 
-def history_seeds(number: int, most: int | None = None, environment: Mapping[str, str] = os.environ) -> range:
-    """Seeds of so many histories, or of as many as `CALQUE_HISTORIES` says, but for no more than `most`.
+def history_seeds(
+    number: int, most: int | None = None, environment: Mapping[str, str] = os.environ, times: int = 1
+) -> range:
+    """Seeds of so many histories, or of `times` as many as `CALQUE_HISTORIES` says, but for no more than `most`.
 
     With `CALQUE_SEED=7`, `history_seeds(40)` is 7000 to 7039.
     """
-    wished = int(environment.get(HISTORIES, str(number)))
+    wished = int(environment[HISTORIES]) * times if HISTORIES in environment else number
     first = seed(environment) * APART
     return range(first, first + (wished if most is None else min(wished, most)))

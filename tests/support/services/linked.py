@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import replace
+from getpass import getuser
 from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,7 +50,9 @@ class Catalog:
         self.files = RealFiles()
 
     def database(self, name: str, **parameters: str) -> None:
-        self.client.create_database(Database(name, location=f"file:{self.root}/{name}.db", parameters=parameters))
+        """Its owner is the one that engines of this user give it."""
+        location, user = f"file:{self.root}/{name}.db", getuser()
+        self.client.create_database(Database(name, location=location, parameters=parameters, owner=user))
 
     def owner(self, name: str) -> str | None:
         database = self.client.catalog.database(name)
@@ -108,14 +111,14 @@ class Catalog:
             )
         )
 
-    def bare(self, name: str, parameters: dict[str, str], owner: str = "") -> None:
-        """An external one where nothing lies, as an engine makes it."""
+    def bare(self, name: str, parameters: dict[str, str], owner: str | None = None) -> None:
+        """An external one where nothing lies, as an engine makes it; the database's owner has it where none is said."""
         table = named(name)
         self.client.create_table(
             Table(
                 table.table,
                 table.database,
-                owner=owner or self.owner(table.database),
+                owner=self.owner(table.database) if owner is None else owner,
                 storage=self.storage(self.place(table)),
                 parameters={"EXTERNAL": "TRUE", **parameters},
                 type="EXTERNAL_TABLE",

@@ -18,9 +18,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from calque.adapters.kafka.cluster import KafkaCluster
 from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.notice_topics import MissingTopics
 from calque.adapters.kafka.notices import KafkaNoticeBroker
+from calque.adapters.kafka.topic import Topic
 from calque.adapters.memory.notices import MemoryNoticeBroker
 from calque.adapters.stomp.address import StompAddress
 from calque.adapters.stomp.notices import StompNoticeBroker
@@ -95,6 +97,11 @@ class KafkaService:
         connection = Connection(self.server.address, self.server.options, "[notices.bus]")
         return KafkaNoticeBroker(connection, MissingTopics(partitions))
 
+    def connect_impatient(self, silence: float) -> NoticeBroker:
+        """One that gives a broker up which does not answer for that long, in seconds."""
+        connection = Connection(self.server.address, self.server.options, "[notices.bus]")
+        return KafkaNoticeBroker(connection, MissingTopics(3), silence)
+
     def connect_refused(self) -> NoticeBroker:
         options = self.server.options | {"sasl.password": f"wrong {uuid4().hex}"}
         return KafkaNoticeBroker(Connection(self.server.address, options, "[notices.bus]"))
@@ -107,6 +114,20 @@ class KafkaService:
             future.result(60)
         options = self.server.options | {"sasl.username": GUEST}
         return KafkaNoticeBroker(Connection(self.server.address, options, "[notices.bus]"))
+
+    def others_who_write(self, topic: str) -> Sequence[str]:
+        """To a topic that is there, as `check` is told."""
+        found = KafkaCluster(Topic(self.server.address, topic, self.server.options)).topic(topic)
+        assert found is not None
+        assert not found.is_open
+        return found.writers
+
+    def let_write(self, user: str, topics: str) -> None:
+        """By a rule for all topics that begin so."""
+        admin = AdminClient({"bootstrap.servers": self.server.address, **self.server.options})
+        rule = (topics, ResourcePatternType.PREFIXED, f"User:{user}", "*", AclOperation.WRITE)
+        for future in admin.create_acls([AclBinding(ResourceType.TOPIC, *rule, AclPermissionType.ALLOW)]).values():
+            future.result(60)
 
     def stop(self) -> None:
         self.server.stop()

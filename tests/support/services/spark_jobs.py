@@ -61,7 +61,7 @@ class ClusterJob:
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
-                env=spark_environment() | python,
+                env=spark_environment(self.cluster.settings) | python,
                 start_new_session=True,
             )
 

@@ -293,7 +293,11 @@ class Target:
                 self.take(table, names)
             case Publish(table, partition, data):
                 self.publish(table, partition, self.source.contents[data])
-            case PrepareFlipSweep(table, added, changed, doomed):
+            case PrepareFlipSweep(table, added, changed, doomed, header):
+                if header is not None:
+                    old = self.tables.pop(header.was)
+                    self.tables[table] = self.altered(old, header.head, header.switch, header.cascade)
+                    self.look(self.tables)
                 self.put(table, self.changed(table, changed, frozenset(dict(changed))) | partitions_of(self, added))
                 self.take(table, doomed)
             case CommitTable(table, None, head, partitions):

@@ -14,11 +14,11 @@ from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetast
 from calque.core.layout import join
 from calque.engine.sides.sides import SystemClock, TargetSide
 from calque.model.hive import Table, location_of
-from calque.model.ledger import TableRow
+from calque.model.ledger import StateRow
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.scan import Scan
-from calque.ports import Clock
+from calque.ports import Catalog, Clock
 from calque.streams.load import DumpLoad, LoadBounds
 from calque.wiring.dump import DumpSource, OpenedDump
 from support.sources.recorded_dumps import recorded_files
@@ -49,7 +49,7 @@ class LoadWorld:
     target: MemoryMetastore = field(init=False)
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
     storage: FileStorage = field(default_factory=FileStorage)
-    catalog: MemoryCatalog = field(init=False)
+    catalog: Catalog = field(init=False)
     clock: Clock = field(default_factory=SystemClock)
     """The source's."""
 
@@ -61,8 +61,8 @@ class LoadWorld:
     def side(self) -> TargetSide:
         return TargetSide.of(self.policy, self.catalog, self.ledger, self.storage)
 
-    def load(self, location: str, bounds: LoadBounds | None = None, external: Sequence[Scan] = ()) -> list[TableRow]:
-        """The tables that are set aside."""
+    def load(self, location: str, bounds: LoadBounds | None = None, external: Sequence[Scan] = ()) -> list[StateRow]:
+        """What is set aside."""
         source = DumpSource(OpenedDump(open_dump(self.storage, location), self.storage), "hq")
         source.side = replace(source.side, clock=self.clock)
         load = DumpLoad(source, self.side(), bounds or LoadBounds(), external, patience=20.0)

@@ -12,7 +12,7 @@ from calque.core.dumps.scope import Scope, scope_of
 from calque.engine.dump.dump import DumpPlace, dump
 from calque.engine.dump.request import DumpRequest, FinishedDump
 from calque.model.hive import Storage, Table
-from calque.model.ledger import TableRow
+from calque.model.ledger import StateRow
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
 from calque.streams.load import DumpLoad, LoadBounds
@@ -90,8 +90,8 @@ class DumpWorld(World):
         place = DumpPlace(self.storage, "file:/dumps", self.folder, 0, 1e9)
         return dump(self.source_side, place, replace(request, **asked))  # type: ignore[arg-type]
 
-    def load(self, finished: FinishedDump, bounds: LoadBounds | None = None) -> list[TableRow]:
-        """As often as it takes where it dies; the tables that are set aside in the end."""
+    def load(self, finished: FinishedDump, bounds: LoadBounds | None = None) -> list[StateRow]:
+        """As often as it takes where it dies; what is set aside in the end."""
         while True:
             self.mortal = True
             try:
@@ -101,7 +101,7 @@ class DumpWorld(World):
             finally:
                 self.mortal = False
 
-    def load_once(self, finished: FinishedDump, bounds: LoadBounds) -> list[TableRow]:
+    def load_once(self, finished: FinishedDump, bounds: LoadBounds) -> list[StateRow]:
         opened = opened_dump(self.storage, finished.directory.directory)
         source = DumpSource(opened, "hq")
         loading = DumpLoad(

@@ -13,6 +13,7 @@ from support.worlds.histories import Player, Story, Write
 RESTORES = (
     *("copy_ledger", "restore_ledger", "copy_journal", "restore_journal"),
     *("copy_state", "restore_state", "lose_state"),
+    *("copy_folder", "restore_folder"),
 )
 
 
@@ -53,6 +54,12 @@ class Restorer(Player):
                 world.evidence.__dict__.update(copied(self.journal[1]).__dict__)
                 world.restart()
                 self.restored += 1
+            case "copy_folder":
+                # The journal is elsewhere, on Kafka.
+                self.put_back("copy_state")
+            case "restore_folder" if self.ledger is not None and self.journal is not None:
+                world.evidence.__dict__.update(copied(self.journal[1]).__dict__)
+                self.put_back("restore_ledger")
             case "lose_state":
                 world.ledger = MemoryLedger(world.recorded)
                 world.journal.__dict__.update(MemoryJournal().__dict__)

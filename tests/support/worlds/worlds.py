@@ -60,6 +60,7 @@ from calque.engine.apply.context import EARLY
 from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica.replica import Replica
+from calque.engine.sides.claim_book import ClaimBook
 from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.evidence import EvidenceGatherer
@@ -71,7 +72,7 @@ from calque.errors import Unavailable
 from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
 from calque.model.journal import EventKind
-from calque.model.names import EventId, Span, TableName, partition_name
+from calque.model.names import OURS, EventId, Span, TableName, partition_name
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
 from calque.ports import Catalog, Scans
@@ -357,7 +358,8 @@ class World:
         self.policy = policy or Policy("dr", "hq", include=("d*.*",), rename={"d2": "d2_dr"}, warehouse="file:/target")
         file_format = TEXT if self.policy.format == "plain" else PARQUET
         noting = Noting(self.source, self.note)
-        self.writer = Writer(noting, self.storage, self.rng, placed=self.note, file_format=file_format)
+        outside = f"{root}/outside"
+        self.writer = Writer(noting, self.storage, self.rng, outside=outside, placed=self.note, file_format=file_format)
         self.history = History()
         self.journal, self.evidence = MemoryJournal(), MemoryEvidence()
         self.ledger = MemoryLedger(self.recorded)
@@ -438,10 +440,13 @@ class World:
         return self.clock.now / 1e9
 
     def new_replica(self) -> Replica:
+        """As a new process has it: of claims it knows what they say themselves."""
+
         def pool(_: int, name: str) -> Executor:
             return self.background if name.startswith(("read", "copy")) else InlineExecutor()
 
         patience, batch = self.patience, self.batch
+        self.side = replace(self.side, claims=ClaimBook(self.side.ledger, self.policy.source, self.policy.target))
         source = narrowed_source(self.source_side, self.side.admission.subset)
         replica = Replica(source, self.side, self.beginning, lambda: None, pool, patience=patience, batch=batch)
         replica.reading.stopping = Unwaited()
@@ -673,13 +678,14 @@ class World:
         return found
 
     def marks_ahead(self) -> list[str]:
-        """Objects of ours at the target whose marks name events that the source has not had."""
+        """Objects that the target shows and whose marks name events that the source has not had; hidden builds that a
+        death left show nothing."""
         newest = self.source.current()
         return [
             f"{name} {key}: {thing.parameters}"
             for name, stored in self.stored_at_target()
             for key, thing in {(): stored.table, **stored.partitions}.items()
-            if is_ahead(thing.parameters, newest)
+            if name.database != OURS and is_ahead(thing.parameters, newest)
         ]
 
     def stored_at_target(self) -> list[tuple[TableName, StoredTable]]:

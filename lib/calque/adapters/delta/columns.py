@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, assert_never
 
 import pyarrow as pa
 
 from calque.core.continuity import carries_files
 from calque.errors import Broken
+from calque.model.claims import AbandonedDirectory
 from calque.model.files import File
 from calque.model.ledger import (
     Bridge,
@@ -19,6 +20,7 @@ from calque.model.ledger import (
     NotLiveReason,
     ObjectRow,
     Parts,
+    PlaceRow,
     Reread,
     RereadCause,
     StateKey,
@@ -39,6 +41,7 @@ def struct_list(**fields: pa.DataType) -> pa.DataType:
 TEXTS = pa.list_(pa.string())
 FILES = struct_list(path=pa.string(), size=pa.int64(), modified_ns=pa.int64(), checksum=pa.string())
 BRIDGES = pa.list_(pa.struct([("table", pa.string()), ("from", pa.int64()), ("to", pa.int64())]))
+ABANDONED = struct_list(place=pa.string(), claim=pa.string())
 REREADS = struct_list(table=pa.string(), event_id=pa.int64(), cause=pa.string(), reason=pa.string())
 
 EPOCHS = pa.schema(
@@ -65,6 +68,7 @@ EPOCHS = pa.schema(
         pa.field("parts", BRIDGES),
         pa.field("rereads", REREADS),
         pa.field("disarmed", TEXTS),
+        pa.field("abandoned", ABANDONED),
     ]
 )
 OBJECTS = pa.schema(
@@ -84,6 +88,7 @@ OBJECTS = pa.schema(
         pa.field("definition", pa.string()),
         pa.field("step", pa.int64()),
         pa.field("row_digest", pa.string()),
+        pa.field("claim", pa.string()),
     ]
 )
 TABLES = pa.schema(
@@ -128,11 +133,15 @@ def files_of(rows: Iterable[Row] | None) -> tuple[File, ...]:
 def epoch_record(epoch: Epoch) -> Row:
     plain = {name: getattr(epoch, name) for name in EPOCHS.names}
     spans = {
-        name: [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in told]
-        for name, told in (("bridges", epoch.bridges), ("parts", epoch.parts))
+        name: [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in rows]
+        for name, rows in (("bridges", epoch.bridges), ("parts", epoch.parts))
     }
     gap = {"from": epoch.gap[0], "to": epoch.gap[1]} if epoch.gap is not None else None
-    return {**plain, **spans, "rereads": [asdict(each) for each in epoch.rereads], "gap": gap}
+    told = {
+        "rereads": [asdict(each) for each in epoch.rereads],
+        "abandoned": [asdict(each) for each in epoch.abandoned],
+    }
+    return {**plain, **spans, **told, "gap": gap}
 
 
 def epoch_of(row: Row) -> Epoch:
@@ -142,7 +151,8 @@ def epoch_of(row: Row) -> Epoch:
     parts = tuple(Parts(each["table"], each["from"], each["to"]) for each in row.get("parts") or ())
     rereads = tuple(Reread(**{**each, "cause": RereadCause(each["cause"])}) for each in row.get("rereads") or ())
     gap = row.get("gap")
-    told = {"bridges": bridges, "parts": parts, "rereads": rereads}
+    abandoned = tuple(AbandonedDirectory(**each) for each in row.get("abandoned") or ())
+    told = {"bridges": bridges, "parts": parts, "rereads": rereads, "abandoned": abandoned}
     return Epoch(**{**row, **lists, **told, "gap": (gap["from"], gap["to"]) if gap is not None else None})
 
 
@@ -163,6 +173,7 @@ def object_record(row: ObjectRow, epoch: int) -> Row:
         "definition": row.definition,
         "step": row.step,
         "row_digest": row.row_digest,
+        "claim": row.claim,
     }
 
 
@@ -181,7 +192,15 @@ def object_of(row: Row) -> ObjectRow:
         row["definition"] or "",
         row["step"] or 0,
         row.get("row_digest") or "",
+        row.get("claim") or "",
     )
+
+
+PLACE_COLUMNS = tuple(field.name for field in fields(PlaceRow))
+
+
+def place_of(row: Row) -> PlaceRow:
+    return PlaceRow(**{**row, "claim": row["claim"] or ""})
 
 
 STATE_KINDS = frozenset({"table", "database", "function"})

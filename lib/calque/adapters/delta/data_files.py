@@ -19,9 +19,15 @@ from deltalake.fs import DeltaStorageHandler
 
 from calque.adapters.delta.held_reads import HeldReads
 from calque.adapters.delta.parquet import groups_holding, key_range, row_groups, with_keys
+from calque.adapters.delta.seal import require_sealed, sealed_writer
 from calque.adapters.delta.snapshot import DataFile, Keys
+from calque.core.state_damage import damaged
 from calque.model.secrets import Options, outdated, revealed, versions
+from calque.state_files import make_folder, restrict
 
+CHUNK = 1 << 20
+UNREADABLE = (OSError, pa.ArrowException, ValueError, TypeError)
+"""What Arrow raises for a file that is not what it was, and of a file system that does not give it."""
 SMALL_BYTES = 1 << 20
 """Below it a file is read faster by one thread."""
 
@@ -29,7 +35,8 @@ SMALL_BYTES = 1 << 20
 class DataFiles:
     """Those at `location`, a path or URI, of rows with `schema`, whose first column is the key. A reader gets all its
     columns: those that an older file lacks are null. What is read by keys is held, up to `held_bytes` of it, for who
-    reads of the same files next. Every method but `uri` may raise OSError."""
+    reads of the same files next. Every method but `uri` may raise OSError; what reads files, `StateUnusable`, where one
+    has bytes and they are not what was written."""
 
     def __init__(self, location: str, schema: pa.Schema, storage_options: Options, held_bytes: int = 0) -> None:
         self.schema, self.options = schema, storage_options
@@ -38,6 +45,8 @@ class DataFiles:
         self.is_local = path is not None
         self.uri = path or location
         self._held = HeldReads(held_bytes)
+        self._sealed: set[str] = set()
+        """Files that were found to be as they were written."""
         self._lock = threading.Lock()
         self._file_system: pafs.FileSystem | None = None
         self._options_version: tuple[object, ...] = ()
@@ -108,7 +117,7 @@ class DataFiles:
             return None
         try:
             with self.file_system().open_input_stream(path) as source:
-                return bytes(source.read()).decode()
+                return bytes(source.read()).decode(errors="replace")
         except FileNotFoundError:
             return None
 
@@ -125,25 +134,63 @@ class DataFiles:
 
     @contextmanager
     def _opened(self, file: DataFile) -> Iterator[pq.ParquetFile]:
-        with self.file_system().open_input_file(file.path) as source, pq.ParquetFile(source) as parquet:
-            yield parquet
+        try:
+            with self.file_system().open_input_file(file.path) as source:
+                if self.is_local and file.path not in self._sealed:
+                    require_sealed(source)
+                    self._sealed.add(file.path)
+                with pq.ParquetFile(source) as parquet:
+                    require_as_written(file, parquet.metadata)
+                    yield parquet
+        except UNREADABLE as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            self.require_bytes(file.path)
+            raise damaged(self.uri, f"{file.path}: {error}") from error
+
+    def require_bytes(self, path: str) -> None:
+        """Raises `OSError` where the file's bytes can't be had, which says nothing of what they are."""
+        with self.file_system().open_input_stream(path) as source:
+            while source.read(CHUNK):
+                pass
+
+    def log_files(self) -> Sequence[str]:
+        """The paths of what the table's log has."""
+        found = self.file_system().get_file_info(pafs.FileSelector("_delta_log", allow_not_found=True))
+        return sorted(info.path for info in found if info.type is pafs.FileType.File)
 
     def _written(self, groups: Iterable[pa.Table]) -> DataFile:
         if self.is_local:
-            Path(self.uri).mkdir(parents=True, exist_ok=True)
+            make_folder(Path(self.uri))
         path = f"{uuid.uuid4().hex}.parquet"
         ranges: list[tuple[int, int]] = []
         count = 0
-        with self.file_system().open_output_stream(path) as sink:
-            with pq.ParquetWriter(
-                sink, self.schema, compression="zstd", write_statistics=[self.key], store_schema=False
-            ) as writer:
+        with self.file_system().open_output_stream(path) as stream:
+            options = {"compression": "zstd", "write_statistics": [self.key], "store_schema": False}
+            # A store has checksums of its own.
+            opened = sealed_writer if self.is_local else pq.ParquetWriter
+            with opened(stream, self.schema, **options) as writer:
                 for group in groups:
                     writer.write_table(group.cast(self.schema))
                     ranges.append(key_range(group, self.key))
                     count += group.num_rows
-            size = sink.tell()
+            size = stream.tell()
+        if self.is_local:
+            restrict(Path(self.uri, path))
         return DataFile(path, size, count, min(low for low, _ in ranges), max(high for _, high in ranges))
+
+
+def require_as_written(file: DataFile, metadata: pq.FileMetaData) -> None:
+    """Raises `ValueError` where the file's end says something else than the table's log does of it."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    if not rows == metadata.num_rows == file.rows:
+        raise ValueError(f"It has {rows} rows, not {file.rows}")
+    statistics = [group.column(0).statistics for group in groups]
+    if all(each is not None and each.has_min_max for each in statistics):
+        low, high = min(each.min for each in statistics), max(each.max for each in statistics)
+        if (low, high) != (file.low, file.high):
+            raise ValueError(f"It has keys from {low} to {high}, not from {file.low} to {file.high}")
 
 
 def filled(rows: pa.Table, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:

@@ -30,6 +30,7 @@ from calque.adapters.delta.columns import (
     INTERNAL,
     LEDGER_FORMAT,
     OBJECTS,
+    PLACE_COLUMNS,
     STATE_KINDS,
     TABLES,
     epoch_of,
@@ -37,6 +38,7 @@ from calque.adapters.delta.columns import (
     key_of_state_row,
     object_of,
     object_record,
+    place_of,
     removed_state_row,
     state_row,
 )
@@ -51,7 +53,7 @@ from calque.core.continuity import carries_files, next_epoch
 from calque.core.digest import in_order
 from calque.core.state_formats import FIRST_FORMAT
 from calque.errors import Broken
-from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow
+from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow
 from calque.model.names import TableName
 from calque.model.records import Record, RecordKey
 from calque.model.secrets import Options
@@ -268,6 +270,12 @@ class DeltaLedger:
             lambda snapshot: self._objects.files.matching(snapshot.holding(epochs), epochs, columns, match)
         )
         return [object_of(row) for row in matches.sort_by([(EPOCH, "ascending"), ("step", "ascending")]).to_pylist()]
+
+    def places(self) -> Iterator[PlaceRow]:
+        last = self._epochs.snapshot().marks.get(EPOCH, 0)
+        rows = self._objects.read(range(last + 1), (*PLACE_COLUMNS, "step"))
+        for batch in rows.sort_by([(EPOCH, "ascending"), ("step", "ascending")]).select(PLACE_COLUMNS).to_batches():
+            yield from map(place_of, batch.to_pylist())
 
     def forget(self, before_epoch: int) -> int:
         last = self.last_epoch()

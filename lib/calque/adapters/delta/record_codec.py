@@ -18,8 +18,11 @@ from calque.model.records import (
     AnnouncedBridge,
     AnnouncedParts,
     BootstrapBeginning,
+    DefectiveWork,
     ForgottenSpan,
     GapRecovery,
+    LedgerIdentity,
+    LeftDirectory,
     OriginNames,
     ReadRequest,
     Record,
@@ -27,6 +30,7 @@ from calque.model.records import (
     RecordKind,
     RetainedReplica,
     ScanProgress,
+    SweepProgress,
     TargetPolicies,
     record_key,
 )
@@ -42,7 +46,11 @@ TYPES: Mapping[RecordKind, type[Record]] = {
     RecordKind.SCAN_PROGRESS: ScanProgress,
     RecordKind.ANNOUNCED_BRIDGE: AnnouncedBridge,
     RecordKind.ANNOUNCED_PARTS: AnnouncedParts,
+    RecordKind.LEDGER_IDENTITY: LedgerIdentity,
+    RecordKind.LEFT_DIRECTORY: LeftDirectory,
+    RecordKind.SWEEP_PROGRESS: SweepProgress,
     RecordKind.READ_REQUEST: ReadRequest,
+    RecordKind.DEFECTIVE_WORK: DefectiveWork,
 }
 
 

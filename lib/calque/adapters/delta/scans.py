@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calque.adapters.delta.columns import FILES, TEXTS, file_record, files_of
+from calque.adapters.delta.seal import require_sealed, sealed_writer
 from calque.adapters.delta.snapshot import Change, Snapshot
 from calque.adapters.delta.table import RangedTable
-from calque.errors import Unavailable
 from calque.model.files import Listing
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import TableName
 from calque.model.scan import Memory, Scan, ScannedDirectory
+from calque.state_files import make_folder, restrict, state_error
 
 NUMBER = "number"
 SCHEMA = pa.schema(
@@ -99,7 +100,9 @@ class DeltaScans:
 
     def remembered(self) -> Memory:
         try:
-            rows = pq.read_table(self._memory)
+            with pa.OSFile(str(self._memory)) as source:
+                require_sealed(source)
+                rows = pq.read_table(source)
             said = rows.schema.metadata or {}
             watched = {key_of(row): watched_of(row) for row in rows.to_pylist()}
             return Memory(int(said[SEEN]), watched, int(said.get(TAKEN_UP, 0)))
@@ -112,12 +115,14 @@ class DeltaScans:
         rows = rows.replace_schema_metadata(said)
         draft = self._memory.with_name(f".{token_hex(8)}")
         try:
-            self._memory.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(rows, draft)
+            make_folder(self._memory.parent)
+            with pa.OSFile(str(draft), "wb") as stream, sealed_writer(stream, rows.schema) as writer:
+                writer.write_table(rows)
+            restrict(draft)
             draft.replace(self._memory)
         except OSError as error:
             draft.unlink(missing_ok=True)
-            raise Unavailable(f"{self._memory} can't be written", str(error), "It is tried again") from error
+            raise state_error(f"{self._memory} can't be written", self._memory.parent, str(error), error) from error
 
 
 def records(number: int, scan: Scan) -> Iterable[dict[str, Any]]:

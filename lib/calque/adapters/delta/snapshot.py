@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import unquote
+from zlib import crc32
 
-from calque.errors import Refused
+from calque.core.state_damage import damaged
+from calque.errors import StateUnusable
 
 MANY = 100
 """So many small files are merged into one; fewer, when they fill one."""
@@ -47,6 +50,8 @@ class Snapshot:
 
 
 NOT_THERE = Snapshot(-1)
+STATE = "calque.state"
+"""What a commit says of the version that it makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,41 @@ class Change:
     remove: tuple[DataFile, ...] = ()
     marks: Mapping[str, int] = field(default_factory=dict)
     rearranges: bool = False
+
+
+def after(base: Snapshot, change: Change, marks: Mapping[str, int]) -> Snapshot:
+    """The version that the change makes of `base`."""
+    files = (set(base.files) - set(change.remove)) | set(change.add)
+    return Snapshot(base.version + 1, in_order(files), {**base.marks, **marks})
+
+
+def summary(snapshot: Snapshot, names: Iterable[str]) -> str:
+    """Of the version's files, and of the marks of these names. A text that means something else needs another name than
+    `STATE`."""
+    lines = (f"{file.path} {file.size} {file.rows} {file.low} {file.high}" for file in snapshot.files)
+    marks = (f"{name}={snapshot.marks[name]}" for name in names if name in snapshot.marks)
+    return ";".join((f"{crc32(chr(10).join(lines).encode()):08x}", *marks))
+
+
+def agrees_in_marks(marks: Mapping[str, int], said: str, names: Collection[str]) -> bool:
+    """Whether a version with these marks is one of which a commit said that `summary`; only marks of these names are
+    known here."""
+    wanted = dict(mark.partition("=")[::2] for mark in said.split(";")[1:])
+    return all(str(marks.get(name)) == number for name, number in wanted.items() if name in names)
+
+
+def agrees_in_files(snapshot: Snapshot, said: str) -> bool:
+    return summary(snapshot, ()) == said.split(";")[0]
+
+
+def said_of_state(commit: str) -> str | None:
+    """The `summary` in the text of a commit; empty where it changes nothing and says none, None where it is unknown."""
+    actions: list[dict[str, Any]] = [json.loads(line) for line in commit.splitlines()]
+    for action in actions:
+        match action:
+            case {"commitInfo": {"calque.state": str(said)}}:
+                return said
+    return None if any(action.keys() & {"add", "remove", "txn"} for action in actions) else ""
 
 
 def advanced(snapshot: Snapshot, commit: str, key: str, location: str) -> Snapshot:
@@ -86,12 +126,10 @@ def added_file(path: str, size: int, statistics: str | None, key: str, location:
     raise without_statistics(path, key, location)
 
 
-def without_statistics(path: str, key: str, location: str) -> Refused:
-    return Refused(
-        f"The file {path} of {location} can't be used",
-        f"The table's log does not say which {key} it holds",
-        "Write to this table only with statistics of its first column (delta.dataSkippingStatsColumns)",
-    )
+def without_statistics(path: str, key: str, location: str) -> StateUnusable:
+    """The table's log does not say what the file holds. Whoever writes to such a table beside calque does so with
+    statistics of its first column (`delta.dataSkippingStatsColumns`)."""
+    return damaged(location, f"Its log does not say which {key} the file {path} holds")
 
 
 def in_order(files: Iterable[DataFile]) -> tuple[DataFile, ...]:

@@ -18,12 +18,14 @@ handle that fell behind the clean-up, and a data file that was merged away, are 
 from __future__ import annotations
 
 import json
+import logging
 import re
 import threading
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
 
@@ -37,18 +39,29 @@ from calque.adapters.delta.data_files import DataFiles
 from calque.adapters.delta.snapshot import (
     NOT_THERE,
     NOTHING,
+    STATE,
     Change,
     DataFile,
     Keys,
     Snapshot,
     advanced,
+    after,
+    agrees_in_files,
+    agrees_in_marks,
     in_order,
+    said_of_state,
     small_run,
+    summary,
     without_statistics,
 )
+from calque.core.state_damage import damaged
 from calque.core.state_formats import FIRST_FORMAT, require_known_format
-from calque.errors import Unavailable
+from calque.errors import CalqueError, StateUnusable, Unavailable
 from calque.model.secrets import Options, outdated, revealed, versions
+from calque.ports.steady_clock import STEADY
+from calque.state_files import make_folder, require_there, restrict_below, state_error
+
+LOG = logging.getLogger(__name__)
 
 PROPERTIES = {
     "delta.checkpointInterval": "20",
@@ -57,6 +70,7 @@ PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
 FORMAT = "format"
+HOUR_NS = 3600 * 10**9
 LINGER_SECONDS = 600
 """So long a file that was merged away stays for readers who have not noticed."""
 ATTEMPTS = 30
@@ -76,8 +90,9 @@ class RangedTable:
     one that is written; `held_bytes` as in `DataFiles`. Opened at the first use, created at the first commit, and
     closed when pickled. Safe from several threads.
 
-    Every method may raise `Unavailable`, after which it is unknown of a commit whether it was made, and `Refused` where
-    a newer calque has written the table, or one that is older by two formats."""
+    Every method may raise `Unavailable`, after which it is unknown of a commit whether it was made; `StateUnusable`
+    where the table is damaged, or may not be read or written; and `Refused` where a newer calque has written it, or one
+    that is older by two formats."""
 
     def __init__(
         self,
@@ -203,14 +218,11 @@ class RangedTable:
             try:
                 return read(self.snapshot())
             except FileNotFoundError:
+                self._require_folder()
                 self._reopen()
             except OSError as error:
                 raise self._unavailable("read", error) from error
-        raise Unavailable(
-            f"The table {self.location} could not be read",
-            "Data files that its log names were missing three times in a row",
-            "Look for something that deletes files below this folder, then try again",
-        )
+        raise damaged(self.location, "Data files that its log names are missing")
 
     def compact(self, below: int | None = None) -> int:
         """Merge small files when there are many, so that the number of files stays small however many commits there
@@ -284,23 +296,42 @@ class RangedTable:
         return removed_rows
 
     def vacuum(self) -> None:
-        """Delete data files that were removed, or written and never committed, more than an hour ago."""
+        """Delete data files that were removed, or written and never committed, more than an hour ago, as far as the
+        machine's clock is to be believed: others may have written some just now."""
         with self._lock:
             version = self.snapshot().version
             if version < 0:
                 return
             try:
-                self._handle_at(version).vacuum(retention_hours=1, dry_run=False, full=True)
+                hours = 1 + self._hours_ahead(version)
+                self._handle_at(version).vacuum(retention_hours=hours, dry_run=False, full=True)
             except (CommitConflict, DeltaError, OSError):
                 self._handle = None
+
+    def _hours_ahead(self, version: int) -> int:
+        """How far the machine's clock is ahead of what it was in this process, and of the storage's at the newest
+        commit. A store refuses requests of a machine whose clock is wrong."""
+        now = time.time_ns()
+        ahead = now - STEADY.now_ns()
+        if (folder := local_path(self.location)) is not None:
+            try:
+                ahead = max(ahead, now - (folder / commit_path(version)).stat().st_mtime_ns)
+            except OSError:
+                LOG.debug("the newest commit of %s can't be looked at", self.location)
+        return -(-max(ahead, 0) // HOUR_NS)
 
     def _catch_up(self) -> None:
         if self._snapshot is NOT_THERE:
             self._open()
             return
         snapshot = self._snapshot
-        while (text := self.files.text(commit_path(snapshot.version + 1))) is not None:
-            snapshot = advanced(snapshot, text, self.key, self.location)
+        try:
+            while (text := self.files.text(commit_path(snapshot.version + 1))) is not None:
+                snapshot = advanced(snapshot, text, self.key, self.location)
+        except (ValueError, TypeError, StateUnusable):
+            # It is damaged, or half written: that is told when the table is opened anew.
+            self._reopen()
+            return
         self._snapshot = snapshot
         # No next commit is no news only while this version's own commit is there: the clean-up removes the oldest.
         if not self.files.exists(commit_path(snapshot.version)):
@@ -328,11 +359,48 @@ class RangedTable:
                 time.sleep(0.005 * attempt)
             else:
                 known_marks = {name: number for name, number in marks.items() if number is not None}
+                said = self._said_of_state(handle.version())
+                if said and not agrees_in_marks(known_marks, said, self._marks):
+                    raise self._unlike_its_log()
                 self._require_known_format(Snapshot(handle.version(), (), known_marks))
-                files = in_order(self._known(row) for row in adds)
-                self._snapshot, self._handle = Snapshot(handle.version(), files, known_marks), handle
+                snapshot = Snapshot(handle.version(), in_order(self._known(row) for row in adds), known_marks)
+                if said and not agrees_in_files(snapshot, said):
+                    raise self._unlike_its_log()
+                self._snapshot, self._handle = snapshot, handle
                 return
+        self._require_readable_log(problem)
         raise self._unavailable("opened", problem) from problem
+
+    def _said_of_state(self, version: int) -> str | None:
+        """What the commit of that version says of all that it made; or the one before, where it changed nothing, as one
+        that a machine left when it lost its power. None where none says anything: an older calque made it."""
+        for number in range(version, -1, -1):
+            text = self.files.text(commit_path(number))
+            try:
+                said = None if text is None else said_of_state(text)
+            except ValueError:
+                return None
+            if said or said is None:
+                return said
+        return None
+
+    def _unlike_its_log(self) -> StateUnusable:
+        return damaged(self.location, "Its log does not give what its newest commit says of it")
+
+    def _require_readable_log(self, problem: Exception | None) -> None:
+        """Raises where the bytes of the table's log can be had, though nothing can be made of them."""
+        if isinstance(problem, OSError):
+            return
+        try:
+            for path in self.files.log_files():
+                self.files.require_bytes(path)
+        except OSError:
+            return
+        raise damaged(self.location, plain(problem)) from problem
+
+    def _require_folder(self) -> None:
+        if self.files.is_local and not self.files.exists(""):
+            require_there(Path(self.files.uri))
 
     def _known(self, add: Mapping[str, object]) -> DataFile:
         path = unquote(str(add["path"]))
@@ -348,8 +416,10 @@ class RangedTable:
         handle = self._handle_at(base.version) if base.version >= 0 else self._created()
         token = uuid.uuid4().hex
         marks = {**change.marks, **({FORMAT: self._format} if base.marks.get(FORMAT) != self._format else {})}
+        known_marks = {name: number for name, number in base.marks.items() if name in self._marks}
+        state = summary(after(Snapshot(base.version, base.files, known_marks), change, marks), self._marks)
         properties = CommitProperties(
-            custom_metadata={"calque": token},
+            custom_metadata={"calque": token, STATE: state},
             max_commit_retries=0,
             app_transactions=[Transaction(name, number) for name, number in marks.items()],
         )
@@ -364,6 +434,8 @@ class RangedTable:
                 if self.snapshot().version > base.version:
                     raise CommitConflict from error
                 raise self._unavailable("written", error) from error
+        if self.files.is_local:
+            restrict_below(Path(self.files.uri, "_delta_log"), ())
         self._bury(change.remove)
 
     def _actions(self, change: Change) -> list[AddAction | RemoveAction]:
@@ -402,6 +474,8 @@ class RangedTable:
         there then."""
         configuration = {**PROPERTIES, "delta.dataSkippingStatsColumns": self.key}
         try:
+            if self.files.is_local:
+                make_folder(Path(self.files.uri, "_delta_log"))
             DeltaTable.create(
                 self.files.uri,
                 self._delta_schema,
@@ -412,6 +486,8 @@ class RangedTable:
         except (DeltaError, OSError) as error:
             if self.snapshot() is NOT_THERE:
                 raise self._unavailable("created", error) from error
+        if self.files.is_local:
+            restrict_below(Path(self.files.uri), ())
         raise CommitConflict
 
     def _bury(self, removed: Iterable[DataFile]) -> None:
@@ -426,17 +502,25 @@ class RangedTable:
         except OSError as error:
             raise self._unavailable("tidied", error) from error
 
-    def _unavailable(self, verb: str, error: Exception | None) -> Unavailable:
-        return Unavailable(
-            f"The table {self.location} could not be {verb}",
-            COLOURS.sub("", str(error)),
-            "Check that the folder can be reached and written, then try again",
-        )
+    def _unavailable(self, verb: str, error: Exception | None) -> CalqueError:
+        return state_error(f"The table {self.location} could not be {verb}", self.location, plain(error), error)
+
+
+def plain(error: Exception | None) -> str:
+    """Its text without what is for a terminal, and without lines that repeat what was read."""
+    return next(iter(COLOURS.sub("", str(error)).splitlines()), "")
 
 
 def format_of(snapshot: Snapshot) -> int:
     """The format of the table's rows; the first one where it is not said."""
     return snapshot.marks.get(FORMAT, FIRST_FORMAT)
+
+
+def local_path(location: str) -> Path | None:
+    """None where it is no directory of this machine's file systems."""
+    if "://" in location and not location.startswith("file://"):
+        return None
+    return Path(location.removeprefix("file://") if location.startswith("file://") else location.removeprefix("file:"))
 
 
 def commit_path(version: int) -> str:

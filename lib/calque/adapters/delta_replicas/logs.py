@@ -6,7 +6,6 @@ A commit is one new file, which is there whole or not at all. Of two writers tha
 from __future__ import annotations
 
 import json
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from calque.core.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
 from calque.core.layout import COPYING, join
 from calque.errors import Refused
 from calque.ports import Conflict, Storage
+from calque.ports.steady_clock import STEADY
 
 CHECKPOINT_EVERY = 20
 KEPT = 64
@@ -43,7 +43,7 @@ class ReplicaLogs:
         self,
         storage: Storage,
         grace: float,
-        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        now_ms: Callable[[], int] = lambda: STEADY.now_ns() // 10**6,
         checkpoint_every: int = CHECKPOINT_EVERY,
     ) -> None:
         self.storage, self.grace, self.now_ms, self.checkpoint_every = storage, grace, now_ms, checkpoint_every
@@ -151,7 +151,11 @@ class ReplicaLogs:
     def _checkpoint(self, logged: LoggedTable) -> LoggedTable:
         """A checkpoint of the version, then away with what is older than the grace and stands in it. The version
         without what was removed before."""
-        cutoff_ms = self.now_ms() - int(self.grace * 1000)
+        directory = join(logged.root, LOG)
+        entries = self.storage.entries(directory)
+        # Not ahead of the storage's clock when the newest commit was written, just now.
+        newest_ms = max((entry.modified_ns for entry in entries), default=0) // 10**6
+        cutoff_ms = min(self.now_ms(), newest_ms or self.now_ms()) - int(self.grace * 1000)
         tombstones = logged.removed.items()
         recent = {path: row for path, row in tombstones if row.get("deletionTimestamp", 0) >= cutoff_ms}
         logged = replace(logged, removed=recent)
@@ -160,10 +164,9 @@ class ReplicaLogs:
         self.storage.write(join(logged.root, f"{LOG}/{name}"), content)
         pointer = json.dumps({"version": logged.version, "size": size})
         self.storage.write(join(logged.root, LAST_CHECKPOINT), pointer.encode())
-        directory = join(logged.root, LOG)
         old = [
             join(directory, entry.name)
-            for entry in self.storage.entries(directory)
+            for entry in entries
             if entry.name[:20].isdigit()
             and int(entry.name[:20]) < logged.version
             and 0 < entry.modified_ns < cutoff_ms * 10**6

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from calque.adapters.dumps.directory import AGAIN, Dump, text_of, unreadable
-from calque.core.decode import Undecodable, thrift_object
+from calque.core.decode import Undecodable, thrift_object, weight_of
 from calque.core.dumps.dump_metadata import DumpMetadata, read_dump_metadata
 from calque.core.dumps.event_types import UNKNOWN
 from calque.core.dumps.layout import EVENTS_BATCH, DumpLayout, EventDirectory, event_of
@@ -161,7 +161,7 @@ class DumpJournal:
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
         events = (event for event_id in sorted(set(ids)) if (event := self._events.event(event_id)) is not None)
-        return {event.event_id: event for event in first_ones(events, lambda event: len(event.message), most)}
+        return {event.event_id: event for event in first_ones(events, weight_of, most)}
 
     def forget(self, upto: EventId) -> int:  # noqa: ARG002
         raise read_only()

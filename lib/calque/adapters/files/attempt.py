@@ -78,6 +78,8 @@ class Attempts:
     def _once(self, task: CopyTask, systems: FileSystemSet) -> CopiedFile:
         running = Running(task, self._terms.limit(task.size), time.monotonic())
         self._running[get_ident()] = running
+        if (refused := systems.why_not_read(task.source)) is not None:
+            return CopiedFile(task, problem=str(refused))
         source: ReadableSystem
         source, path = systems.at(task.source)
         if self._bucket is not None or task.size > AT_ONCE:

@@ -17,7 +17,7 @@ from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.bucket import Bucket
-from calque.adapters.files.copy import give_permissions, read_listed
+from calque.adapters.files.copy import give_permissions, narrow, read_listed
 from calque.adapters.files.metered import Metered, Running
 from calque.adapters.files.slots import CopySlots
 from calque.adapters.files.system import FileSystemSet, ReadableSystem, trouble
@@ -114,6 +114,7 @@ class Combining:
         if other := why_other_rows(task, written, digest):
             self._target.remove([task.target])
             return CombinedRows(task, unfit=other)
+        self._narrow(task)
         made = File(task.target, file.size, file.modified_ns, xxh3_128_hexdigest(written))
         return CombinedRows(task, made, digest, unpermitted=self._given_permissions(task))
 
@@ -125,6 +126,15 @@ class Combining:
             return give_permissions(*self._systems.at(first.source), *self._systems.at(task.target))
         except OSError as error:
             raise trouble("set the permissions of", task.target, error) from error
+
+    def _narrow(self, task: CombineTask) -> None:
+        """What links led to among the sources gets no further rights."""
+        system, path = self._systems.at(task.target)
+        for source in task.sources:
+            try:
+                narrow(source, *self._systems.at(source.source), system, path)
+            except OSError as error:
+                raise trouble("set the permissions of", task.target, error) from error
 
     def _contents(self, task: CombineTask) -> Iterator[bytes]:
         if self._readers == 1:
@@ -140,6 +150,8 @@ class Combining:
             return self._content_at_once(task)
 
     def _content_at_once(self, task: CopyTask) -> bytes:
+        if (refused := self._systems.why_not_read(task.source)) is not None:
+            raise SourceLost(task, str(refused))
         source: ReadableSystem
         source, path = self._systems.at(task.source)
         running = Running(task, self._terms.limit(task.size), monotonic())

@@ -9,11 +9,14 @@ Where the file system can, a copy gets its source's time: a listing then tells i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
 from secrets import token_hex
 
 from xxhash import xxh3_128, xxh3_128_hexdigest
 
-from calque.adapters.files.local import LocalSystem
+from calque.adapters.files.local import ANYBODY, LocalSystem
 from calque.adapters.files.metered import bare
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.system import (
@@ -28,6 +31,7 @@ from calque.core.layout import COPYING
 from calque.errors import Broken, CalqueError
 from calque.ports import CopiedFile, CopyTask
 
+OWNERS = 0o700
 WHOLE = 256 << 10
 """Local files up to this size are copied in one piece, in bytes."""
 
@@ -90,7 +94,7 @@ def _copied(task: CopyTask, source: ReadableSystem, path: str, target: System, t
         return _kept(task, source, path, source_facts, target, target_path, existing)
     temporary = _temporary(target_path)
     try:
-        checksum = _written(task, source, path, target, temporary)
+        checksum = _written(task, source, path, target, temporary, _most_rights(task, source, path))
         _require_unchanged(task, source, path, source_facts)
         if _read_back(task, target, temporary) != checksum:
             raise _faulty(task)
@@ -153,7 +157,8 @@ def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, 
     _require_unchanged(task, source, path, source_facts)
     temporary = _temporary(target_path)
     try:
-        if target.write_whole(temporary, content, task.modified_ns) != content:
+        rights = _most_rights(task, source, path)
+        if target.write_whole(temporary, content, task.modified_ns, rights) != content:
             raise _faulty(task)
         unpermitted = _given_permissions(task, source, path, target, temporary)
         target.rename(temporary, target_path)
@@ -174,6 +179,35 @@ def give_permissions(source: ReadableSystem, path: str, target: System, target_p
         return ""
     permissions = source.permissions(path)
     return "" if permissions is None else target.set_permissions(target_path, permissions)
+
+
+def narrow(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> None:
+    """Take from group and others what `_most_rights` does not leave them. Raises `OSError`."""
+    rights = _most_rights(task, source, path)
+    if rights == ANYBODY or not isinstance(target, PermissionSystem):
+        return
+    current = target.permissions(target_path)
+    if current is not None and current.mode & ~(OWNERS | rights):
+        target.set_permissions(target_path, replace(current, mode=current.mode & (OWNERS | rights)))
+
+
+def _most_rights(task: CopyTask, source: ReadableSystem, path: str) -> int:
+    """What the copy's rights may be at most, whoever it belongs to. Raises `_FileUncopied`."""
+    source = bare(source)
+    if task.permissions or not isinstance(source, LocalSystem) or not (task.lent or _is_linked(task, path)):
+        return ANYBODY
+    try:
+        return OWNERS & ANYBODY | source.rights(path) & ANYBODY
+    except OSError as error:
+        raise _of_source(task, error) from error
+
+
+def _is_linked(task: CopyTask, path: str) -> bool:
+    """Whether a link leads to the file, below the table's directory."""
+    is_below = task.within and task.source.startswith(task.within)
+    depth = task.source.removeprefix(task.within).strip("/").count("/") if is_below else 0
+    file = Path(path)
+    return file.is_symlink() or any(directory.is_symlink() for directory in islice(file.parents, depth))
 
 
 def _given_permissions(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> str:
@@ -284,7 +318,7 @@ def _target_facts(task: CopyTask, target: System, path: str) -> FileFacts | None
         raise _of_target(task, error) from error
 
 
-def _written(task: CopyTask, source: ReadableSystem, path: str, target: System, temporary: str) -> str:
+def _written(task: CopyTask, source: ReadableSystem, path: str, target: System, temporary: str, rights: int) -> str:
     digest = xxh3_128()
 
     def hashed() -> Iterator[memoryview]:
@@ -293,7 +327,11 @@ def _written(task: CopyTask, source: ReadableSystem, path: str, target: System, 
             yield chunk
 
     try:
-        target.create(temporary, hashed())
+        if isinstance(target, LocalSystem):
+            target.create(temporary, hashed(), rights)
+        else:
+            target.create(temporary, hashed())
+            narrow(task, source, path, target, temporary)
     except OSError as error:
         raise _of_target(task, error) from error
     return digest.hexdigest()

@@ -167,6 +167,22 @@ class HdfsSystem:
                 self._answer(client, path, writer.write(content), self._silent + len(content) / SLOWEST)
             self._answer(client, path, writer.close(), self._silent + CLOSING_SECONDS)
 
+    def create_new(self, path: str, content: bytes) -> bool:
+        """Nothing is written before the NameNode has the new name. A death on the way leaves it with less content, or
+        none."""
+        try:
+            self.create(path, [memoryview(content)])
+        except FileExistsError:
+            return False
+        return True
+
+    def set_aside(self, path: str, target: str) -> bool:
+        try:
+            self._ask(path, lambda client: client.rename(path, target, overwrite=False))
+        except FileNotFoundError:
+            return False
+        return True
+
     def date(self, path: str, modified_ns: int) -> None:
         time, finer = divmod(modified_ns, MS)
         access = FAR_MS + finer if finer else UNCHANGED

@@ -4,7 +4,7 @@ fsspec's local file system gives times as floating-point seconds, too coarse for
 much for each file; pathlib costs twice as much as `os`.
 """
 
-# ruff: noqa: PTH103, PTH105, PTH108, PTH112, PTH114, PTH116, PTH120, PTH208
+# ruff: noqa: PTH103, PTH104, PTH105, PTH108, PTH112, PTH114, PTH116, PTH120, PTH208
 
 from __future__ import annotations
 
@@ -13,24 +13,34 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from secrets import token_hex
 from types import TracebackType
 
 from calque.adapters.files import posix_permissions
+from calque.adapters.files.admitted import AdmittedPlaces
 from calque.adapters.files.system import Durability, FileFacts, entry
+from calque.core.layout import COPYING
 from calque.model.files import DELTA_LOG, File
 from calque.model.permissions import Permissions
 from calque.ports import StorageEntry
 
 CHUNK = 1 << 20
+ANYBODY = 0o666
+"""What a new file's rights are at most; the process's umask takes from them."""
 READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """A pipe that lies in the place of a file would be waited for otherwise; files know no blocking."""
 
 
-class LocalSystem:
-    """`System` over `os`."""
+NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
-    def __init__(self, durability: Durability = Durability.VERIFIED) -> None:
-        self._durability = durability
+
+class LocalSystem:
+    """`System` over `os`. With `admitted` what these do not have is neither listed nor read."""
+
+    def __init__(self, durability: Durability = Durability.VERIFIED, admitted: AdmittedPlaces | None = None) -> None:
+        self._durability, self._admitted = durability, admitted
 
     def facts(self, path: str) -> FileFacts | None:
         try:
@@ -41,20 +51,22 @@ class LocalSystem:
 
     def below(self, path: str) -> Sequence[File] | None:
         files: list[File] = []
+        self._require(path)
         try:
-            pending = _scan(path, "", files, ())
+            pending = _scan(path, "", files, (), self._admitted)
         except FileNotFoundError:
             return None
         except NotADirectoryError:
             if os.path.lexists(path):
                 raise
             return None
-        return _all_below(pending, files)
+        return _all_below(pending, files, self._admitted)
 
     def below_plain(self, path: str) -> Sequence[File] | None:
         """`below` of a directory in which nothing has the name of a Delta table's log; None where something has, and
         where `below` gives or raises something else than files."""
         files: list[File] = []
+        self._require(path)
         try:
             with os.scandir(path) as scanned:
                 entries = list(scanned)
@@ -62,9 +74,10 @@ class LocalSystem:
             return None
         if any(each.name == DELTA_LOG for each in entries):
             return None
-        return _all_below(_sorted_out(entries, path, "", files, ()), files)
+        return _all_below(_sorted_out(entries, path, "", files, (), self._admitted), files, self._admitted)
 
     def children(self, path: str) -> Sequence[str]:
+        self._require(path)
         try:
             return sorted(os.listdir(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -72,12 +85,12 @@ class LocalSystem:
 
     def entries(self, path: str) -> Sequence[StorageEntry]:
         facts_by_name = ((name, self.facts(f"{path}/{name}")) for name in self.children(path))
-        return [entry(name, facts) for name, facts in facts_by_name if facts is not None]
+        return [entry(name, _unfollowed(f"{path}/{name}", facts)) for name, facts in facts_by_name if facts is not None]
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         # One byte more than expected, so that a file that grew shows it, and a small one takes a small buffer.
         buffer = memoryview(bytearray(min(CHUNK, size + 1)))
-        descriptor = os.open(path, READING)
+        descriptor = self._opened_to_read(path)
         try:
             while count := os.readv(descriptor, (buffer,)):
                 yield buffer[:count]
@@ -89,25 +102,25 @@ class LocalSystem:
 
     def read_whole(self, path: str, size: int) -> tuple[FileFacts, bytes]:
         """A small file, expected to be `size` bytes, from one opening. More than that shows in its length."""
-        descriptor = os.open(path, READING)
+        descriptor = self._opened_to_read(path)
         try:
             status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "No regular file", path)
+            _require_regular(status, path)
             return _facts(status), os.read(descriptor, size + 1)
         finally:
             os.close(descriptor)
 
     def tail(self, path: str, size: int) -> bytes:
-        descriptor = os.open(path, READING)
+        descriptor = self._opened_to_read(path)
         try:
             return os.pread(descriptor, size, max(0, os.fstat(descriptor).st_size - size))
         finally:
             os.close(descriptor)
 
-    def write_whole(self, path: str, content: bytes, modified_ns: int) -> bytes:
-        """Write a new small file with this time; what is read back. A part may be left by an exception."""
-        descriptor = self._opened(path)
+    def write_whole(self, path: str, content: bytes, modified_ns: int, mode: int = ANYBODY) -> bytes:
+        """Write a new small file with this time, and at most these rights; what is read back. A part may be left by an
+        exception."""
+        descriptor = self._opened(path, mode)
         try:
             written_bytes = os.write(descriptor, content)
             while written_bytes < len(content):
@@ -120,8 +133,9 @@ class LocalSystem:
         finally:
             os.close(descriptor)
 
-    def create(self, path: str, chunks: Iterable[memoryview]) -> None:
-        descriptor = self._opened(path)
+    def create(self, path: str, chunks: Iterable[memoryview], mode: int = ANYBODY) -> None:
+        """With at most these rights."""
+        descriptor = self._opened(path, mode)
         try:
             for chunk in chunks:
                 written_bytes = os.write(descriptor, chunk)
@@ -131,6 +145,38 @@ class LocalSystem:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def create_new(self, path: str, content: bytes) -> bool:
+        """A draft is written and linked, so that nobody ever reads a part; where there are no hard links a death on the
+        way leaves one."""
+        draft = f"{os.path.dirname(path)}/{COPYING}{token_hex(8)}"
+        try:
+            self.create(draft, [memoryview(content)])
+            os.link(draft, path)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            return self._create_directly(path, content)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(draft)
+        return True
+
+    def _create_directly(self, path: str, content: bytes) -> bool:
+        try:
+            self.create(path, [memoryview(content)])
+        except FileExistsError:
+            return False
+        return True
+
+    def set_aside(self, path: str, target: str) -> bool:
+        try:
+            os.rename(path, target)
+        except FileNotFoundError:
+            return False
+        return True
 
     def date(self, path: str, modified_ns: int) -> None:
         os.utime(path, ns=(modified_ns, modified_ns))
@@ -165,13 +211,48 @@ class LocalSystem:
     def set_permissions(self, path: str, permissions: Permissions) -> str:
         return posix_permissions.write(path, permissions)
 
-    def _opened(self, path: str) -> int:
+    def rights(self, path: str) -> int:
+        """Bits of the mode that say who may do what; links are followed."""
+        return os.stat(path).st_mode & 0o777
+
+    def _require(self, path: str) -> None:
+        if self._admitted is not None:
+            self._admitted.require(path)
+
+    def _opened_to_read(self, path: str) -> int:
+        """A regular file. It is looked at before it is opened, since opening a device may do something, and after that,
+        since it may be another by then."""
+        _require_regular(os.stat(path), path)
+        descriptor = os.open(path, READING)
+        try:
+            _require_regular(os.fstat(descriptor), path)
+            if self._admitted is not None:
+                self._admitted.require_open(path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def _opened(self, path: str, mode: int) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            return os.open(path, flags, 0o666)
+            return os.open(path, flags, mode)
         except FileNotFoundError:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            return os.open(path, flags, 0o666)
+            return os.open(path, flags, mode)
+
+
+def _unfollowed(path: str, facts: FileFacts) -> FileFacts:
+    """A link to a directory is no directory to go into: it may lead to one above itself, and what lies behind it has a
+    place of its own."""
+    return replace(facts, size=0, directory=False) if facts.directory and os.path.islink(path) else facts
+
+
+def _require_regular(status: os.stat_result, path: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "No regular file", path)
 
 
 def _facts(status: os.stat_result) -> FileFacts:
@@ -183,21 +264,27 @@ def _facts(status: os.stat_result) -> FileFacts:
 _Pending = tuple[str, str, tuple[tuple[int, int], ...]]
 
 
-def _all_below(pending: list[_Pending], files: list[File]) -> Sequence[File]:
+def _all_below(pending: list[_Pending], files: list[File], admitted: AdmittedPlaces | None) -> Sequence[File]:
     """`files`, and those in the pending directories and below, sorted."""
     while pending:
         directory, relative, above = pending.pop()
         try:
-            pending += _scan(directory, relative, files, above)
+            pending += _scan(directory, relative, files, above, admitted)
         except (FileNotFoundError, NotADirectoryError):
             continue
     files.sort(key=lambda file: file.path)
     return files
 
 
-def _scan(directory: str, relative: str, files: list[File], above: tuple[tuple[int, int], ...]) -> list[_Pending]:
+def _scan(
+    directory: str,
+    relative: str,
+    files: list[File],
+    above: tuple[tuple[int, int], ...],
+    admitted: AdmittedPlaces | None,
+) -> list[_Pending]:
     with os.scandir(directory) as entries:
-        return _sorted_out(entries, directory, relative, files, above)
+        return _sorted_out(entries, directory, relative, files, above, admitted)
 
 
 def _sorted_out(
@@ -206,9 +293,10 @@ def _sorted_out(
     relative: str,
     files: list[File],
     above: tuple[tuple[int, int], ...],
+    admitted: AdmittedPlaces | None,
 ) -> list[_Pending]:
     """Add the data files among the entries of `directory` to `files`; give its directories, each with the linked
-    directories above it, by which a circle is known."""
+    directories above it, by which a circle is known. Links are data where they lead to an admitted place."""
     pending: list[_Pending] = []
     for each in entries:
         name = each.name
@@ -217,6 +305,8 @@ def _sorted_out(
         if not name.isascii() and not _is_text(name):
             raise OSError(errno.EILSEQ, f"A name that is not UTF-8, {os.fsencode(name)!r}", directory)
         try:
+            if admitted is not None and each.is_symlink():
+                admitted.require(each.path)
             if each.is_dir():
                 linked = _linked(each, above) if each.is_symlink() else above
                 pending.append((each.path, f"{relative}{name}/", linked))

@@ -109,7 +109,7 @@ def listed_together(
         locations_by_path: dict[tuple[int, str], list[str]] = {}
         opened: dict[int, BulkListing] = {}
         for location in group:
-            system, path = systems.at(location)
+            system, path = systems.to_read(location)
             if isinstance(system, BulkListing):
                 opened[id(system)] = system
                 locations_by_path.setdefault((id(system), path), []).append(location)

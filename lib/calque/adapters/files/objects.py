@@ -78,6 +78,16 @@ class ObjectSystem:
         content = b"".join(bytes(chunk) for chunk in chunks)
         self.store.put(path, [memoryview(content)], len(content), new=False)
 
+    def create_new(self, path: str, content: bytes) -> bool:
+        try:
+            self.store.put(path, [memoryview(content)], len(content), new=True)
+        except FileExistsError:
+            return False
+        return True
+
+    def set_aside(self, path: str, target: str) -> bool:  # noqa: ARG002 - a store has no directories
+        return False
+
     def create_whole(self, path: str, chunks: Iterable[memoryview], size: int) -> bool:
         """Write a new file of `size` bytes; an exception that `chunks` raises leaves nothing. `FileExistsError` when
         there is one. True where the store proved that it has what `chunks` gave; else it is to be read back."""

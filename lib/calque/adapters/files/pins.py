@@ -14,6 +14,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,6 +35,8 @@ class StoredPins:
         pin = self._pin(event_id, location)
         if self._storage.exists(pin):
             self._storage.remove([pin])
+        if any(is_led_to(listing.location, file) for file in listing.files):
+            return False
         is_kept = False
         try:
             unlinked_files = [
@@ -89,6 +92,16 @@ def why_not_linked(location: str, root: str) -> str:
     return ""
 
 
+def is_led_to(location: str, file: File) -> bool:
+    """Whether a symbolic link below the directory leads to the file. Such a file is not kept: from the kept one nobody
+    could tell any more that copies give others no right which the file at the link's end does not give."""
+    directory = place(location)
+    if directory.scheme != "file":
+        return False
+    path = Path(directory.path, file.path)
+    return any(each.is_symlink() for each in (path, *islice(path.parents, file.path.count("/"))))
+
+
 def linked(location: str, pin: str, file: File) -> bool:
     """Whether a link in `pin` names the listed file; False where none can be made, or another file was linked."""
     source, target = place(join(location, file.path)), place(join(pin, file.path))
@@ -98,7 +111,7 @@ def linked(location: str, pin: str, file: File) -> bool:
         os.makedirs(os.path.dirname(target.path), exist_ok=True)
         with suppress(FileNotFoundError):
             os.remove(target.path)
-        os.link(os.path.realpath(source.path), target.path)
+        os.link(source.path, target.path)
         status = os.stat(target.path)
     except OSError:
         return False

@@ -99,6 +99,24 @@ class RemoteSystem:
             for chunk in chunks:
                 file.write(chunk)
 
+    def create_new(self, path: str, content: bytes) -> bool:
+        """As exclusive as the server's own opening of new files is."""
+        self.make_directory(path.rsplit("/", 1)[0])
+        with as_os_errors():
+            try:
+                with self._files.open(path, "xb") as file:
+                    file.write(content)
+            except FileExistsError:
+                return False
+        return True
+
+    def set_aside(self, path: str, target: str) -> bool:
+        with as_os_errors():
+            if not self._files.exists(path):
+                return False
+            self._files.mv(path, target, recursive=True)
+        return True
+
     def date(self, path: str, modified_ns: int) -> None:
         """No file system behind fsspec but the local one takes times."""
 

@@ -37,7 +37,7 @@ LOOK_SECONDS = 0.5
 ALONE = Pace(threads=1, files=32)
 """Of local files in an executor, where other tasks keep the other cores busy."""
 
-Row = tuple[str, str, int, int, bool, int, bool]
+Row = tuple[str, str, int, int, bool, int, bool, bool, str]
 """A task as it travels: objects take ten times as long to write and read, half as long as a small file takes."""
 Said = tuple[str, str, int, str]
 """A copy's checksum, problem, bytes moved, and which permissions it lacks."""
@@ -149,6 +149,9 @@ class SparkStorage:
         checksums = self._run("checksum", self._bins(list(dict.fromkeys(paths)), _same_weight), _checksum_bin, _silent)
         return {path: checksum for path, checksum in checksums.items() if checksum}
 
+    def digests(self, paths: Sequence[str]) -> Mapping[str, str]:
+        return self._files.digests(paths)
+
     def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
         return self._files.tails(paths, size)
 
@@ -163,6 +166,12 @@ class SparkStorage:
 
     def write(self, path: str, content: bytes) -> None:
         self._files.write(path, content)
+
+    def create(self, contents: Mapping[str, bytes]) -> frozenset[str]:
+        return self._files.create(contents)
+
+    def set_aside(self, location: str, aside: str) -> str:
+        return self._files.set_aside(location, aside)
 
     def remove(self, locations: Sequence[str]) -> None:
         self._files.remove(locations)
@@ -285,7 +294,8 @@ def _silent(_item: object, _result: object) -> None:
 
 
 def _row(task: CopyTask) -> Row:
-    return (task.source, task.target, task.size, task.modified_ns, task.ours, task.source_ns, task.permissions)
+    expected = (task.source, task.target, task.size, task.modified_ns, task.ours, task.source_ns)
+    return (*expected, task.permissions, task.lent, task.within)
 
 
 def _copy_weight(row: Row) -> int:

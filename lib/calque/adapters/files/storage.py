@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from secrets import token_hex
 
-from xxhash import xxh3_128_hexdigest
+from xxhash import xxh3_128, xxh3_128_hexdigest
 
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.combine import THREADS, Combining, digest_at
-from calque.adapters.files.copy import _checksum as checksum
 from calque.adapters.files.copy import discard, same_content
 from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.many import Pace, copy_all
@@ -136,7 +138,7 @@ class FileStorage:
                 raise trouble("make", location, error) from error
 
     def exists(self, location: str) -> bool:
-        system, path = self.systems.at(location)
+        system, path = self.systems.to_read(location)
         try:
             return system.facts(path) is not None
         except OSError as error:
@@ -149,6 +151,10 @@ class FileStorage:
         with ThreadPoolExecutor(threads, thread_name_prefix="checksum") as pool:
             checksums = dict(zip(unique_paths, pool.map(self._checksum, unique_paths), strict=True))
         return {path: checksum for path, checksum in checksums.items() if checksum}
+
+    def digests(self, paths: Sequence[str]) -> Mapping[str, str]:
+        digests = {path: self._digest(path) for path in dict.fromkeys(paths)}
+        return {path: digest for path, digest in digests.items() if digest}
 
     def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
         unique_paths = list(dict.fromkeys(paths))
@@ -177,10 +183,14 @@ class FileStorage:
                 raise trouble("date", path, error) from error
 
     def read(self, path: str) -> bytes | None:
-        system, system_path = self.systems.at(path)
+        system, system_path = self.systems.to_read(path)
         try:
             facts = system.facts(system_path)
-            return None if facts is None else b"".join(bytes(chunk) for chunk in system.chunks(system_path, facts.size))
+            if facts is None:
+                return None
+            most = self.systems.most_read
+            chunks = in_time(system.chunks(system_path, facts.size), self.terms.limit(facts.size))
+            return b"".join(map(bytes, of_at_most(chunks, facts.size, most, path)))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -200,6 +210,29 @@ class FileStorage:
             discard(system, temporary)
             raise trouble("write", path, error) from error
 
+    def create(self, contents: Mapping[str, bytes]) -> frozenset[str]:
+        self.systems.require_inside(contents)
+        if len(contents) < 2 or _local(list(contents)):
+            return frozenset(path for path, content in contents.items() if self._create(path, content))
+        with ThreadPoolExecutor(min(REMOTE.threads, len(contents)), thread_name_prefix="create") as pool:
+            created = pool.map(self._create, contents.keys(), contents.values())
+            return frozenset(path for path, is_new in zip(contents, created, strict=True) if is_new)
+
+    def _create(self, path: str, content: bytes) -> bool:
+        system, system_path = self.systems.at(path)
+        try:
+            return system.create_new(system_path, content)
+        except OSError as error:
+            raise trouble("write", path, error) from error
+
+    def set_aside(self, location: str, aside: str) -> str:
+        self.systems.require_inside([location, aside])
+        (system, path), (_, target) = self.systems.at(location), self.systems.at(aside)
+        try:
+            return aside if system.set_aside(path, target) else location
+        except OSError as error:
+            raise trouble("rename", location, error) from error
+
     def remove(self, locations: Sequence[str]) -> None:
         """Links are removed, what they lead to is not. A whole file system or bucket is refused."""
         self.systems.require_inside(locations)
@@ -215,14 +248,14 @@ class FileStorage:
                 raise trouble("remove", location, error) from error
 
     def children(self, location: str) -> Sequence[str]:
-        system, path = self.systems.at(location)
+        system, path = self.systems.to_read(location)
         try:
             return system.children(path)
         except OSError as error:
             raise trouble("list", location, error) from error
 
     def entries(self, location: str) -> Sequence[StorageEntry]:
-        system, path = self.systems.at(location)
+        system, path = self.systems.to_read(location)
         try:
             return system.entries(path)
         except OSError as error:
@@ -262,7 +295,7 @@ class FileStorage:
         return {location: problem for location, problem in zip(permissions, problems, strict=True) if problem}
 
     def _permissions(self, location: str) -> Permissions | None:
-        system, path = self.systems.at(location)
+        system, path = self.systems.to_read(location)
         if not isinstance(system, PermissionSystem):
             return None
         try:
@@ -282,7 +315,7 @@ class FileStorage:
             raise trouble("set the permissions of", location, error) from error
 
     def _modified(self, directory: str) -> int | None:
-        system, path = self.systems.at(directory)
+        system, path = self.systems.to_read(directory)
         try:
             facts = system.facts(path)
         except OSError as error:
@@ -290,7 +323,7 @@ class FileStorage:
         return facts.modified_ns if facts is not None and facts.directory else None
 
     def _file(self, location: str) -> File | None:
-        system, path = self.systems.at(location)
+        system, path = self.systems.to_read(location)
         try:
             facts = system.facts(path)
         except OSError as error:
@@ -310,7 +343,7 @@ class FileStorage:
         return File(commit_path(version), len(content), file.modified_ns, xxh3_128_hexdigest(content))
 
     def _listing(self, location: str) -> Listing:
-        system, path = self.systems.at(location)
+        system, path = self.systems.to_read(location)
         try:
             if isinstance(system, LocalSystem) and (plain_files := system.below_plain(path)) is not None:
                 return Listing(location, tuple(plain_files))
@@ -324,18 +357,39 @@ class FileStorage:
 
     def _checksum(self, location: str) -> str:
         """Empty when there is no such file."""
-        system, path = self.systems.at(location)
+        system, path = self.systems.to_read(location)
         try:
             facts = system.facts(path)
-            return "" if facts is None or facts.directory else checksum(system, path, facts.size)
+            if facts is None or facts.directory:
+                return ""
+            digest = xxh3_128()
+            for chunk in in_time(system.chunks(path, facts.size), self.terms.limit(facts.size)):
+                digest.update(chunk)
+            return digest.hexdigest()
         except FileNotFoundError:
             return ""
         except OSError as error:
             raise trouble("read", location, error) from error
 
+    def _digest(self, location: str) -> str:
+        """Empty when there is no such file."""
+        system, path = self.systems.to_read(location)
+        digest = sha256()
+        try:
+            facts = system.facts(path)
+            if facts is None or facts.directory:
+                return ""
+            for chunk in system.chunks(path, facts.size):
+                digest.update(chunk)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise trouble("read", location, error) from error
+        return digest.hexdigest()
+
     def _tail(self, location: str, size: int) -> bytes | None:
         """None when there is no such file."""
-        system, path = self.systems.at(location)
+        system, path = self.systems.to_read(location)
         if not isinstance(system, TailSystem):
             content = self.read(location)
             return None if content is None else content[-size:]
@@ -348,7 +402,7 @@ class FileStorage:
 
     def _system_checksum(self, location: str) -> str:
         """Empty where there is none."""
-        system, path = self.systems.at(location)
+        system, path = self.systems.to_read(location)
         if not isinstance(system, ChecksumSystem):
             return ""
         try:
@@ -393,6 +447,35 @@ class FileStorage:
             if staged_facts.size != size or not same_content((system, staged), (system, target), size):
                 raise FileExistsError(target)
             system.remove(staged)
+
+
+def in_time(chunks: Iterator[memoryview], seconds: float) -> Iterator[memoryview]:
+    """The content. Raises `TimeoutError` when all of it takes longer."""
+    deadline = time.monotonic() + seconds
+    for chunk in chunks:
+        yield chunk
+        if time.monotonic() > deadline:
+            raise TimeoutError(errno.ETIMEDOUT, f"It takes longer than {seconds:.0f} s")
+
+
+def of_at_most(chunks: Iterator[memoryview], size: int, most: int, location: str) -> Iterator[memoryview]:
+    """The content of a file that seems to have `size` bytes. `Refused` where it has more than `most`."""
+    length = 0
+    if size > most:
+        raise too_large(location, size, most)
+    for chunk in chunks:
+        length += len(chunk)
+        if length > most:
+            raise too_large(location, length, most)
+        yield chunk
+
+
+def too_large(location: str, size: int, most: int) -> Refused:
+    return Refused(
+        f"{location} has {size} bytes, and is to be read whole",
+        f"[source] max_message takes {most} at most",
+        "Raise that, or leave the table out",
+    )
 
 
 def _local(locations: Sequence[str]) -> bool:

@@ -10,8 +10,11 @@ from enum import Enum
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from calque.adapters.files.admitted import AdmittedPlaces, Misplaced
 from calque.core.layout import OBJECT_STORES, Place, place
+from calque.core.roots import Roots
 from calque.errors import CalqueError, Refused, Unavailable
+from calque.model.bounds import MESSAGE
 from calque.model.files import File
 from calque.model.permissions import Permissions
 from calque.model.secrets import Options, outdated, versions
@@ -67,10 +70,16 @@ class System(ReadableSystem, Protocol):
         """Names directly below a directory, sorted; empty when it is missing."""
 
     def entries(self, path: str) -> Sequence[StorageEntry]:
-        """The same with sizes and times; what vanishes meanwhile is left out."""
+        """The same with sizes and times; what vanishes meanwhile is left out. A link to a directory is none."""
 
     def create(self, path: str, chunks: Iterable[memoryview]) -> None:
         """Write a new file, its parents too. An exception that `chunks` raises comes through; a part may be left."""
+
+    def create_new(self, path: str, content: bytes) -> bool:
+        """Write a small new file whole, its parents too; False where something has the name."""
+
+    def set_aside(self, path: str, target: str) -> bool:
+        """Rename a directory, in one step; False where there is none, or directories can't be renamed."""
 
     def date(self, path: str, modified_ns: int) -> None:
         """Give a file the time of another, where the system can; elsewhere nothing happens."""
@@ -160,15 +169,42 @@ class FileSystemSet:
         options: Options | None = None,
         durability: Durability = Durability.VERIFIED,
         own: OwnLocations | None = None,
+        roots: Roots | None = None,
+        most_read: int = MESSAGE,
     ) -> None:
-        """`options` are those of the configuration, for all that is not local and not below `own`."""
+        """`options` are those of the configuration, for all that is not local and not below `own`. With `roots` nothing
+        is read that they do not admit. `most_read` are the bytes of a file that is read whole into memory."""
+        self.most_read = most_read
         self._options, self._durability, self._own = dict(options or {}), durability, own or OwnLocations()
+        self._roots = roots
         self._places = tuple(place(location) for location in self._own.locations)
         self._lock = Lock()
         self._open: dict[tuple[str, str, bool], OpenSystem] = {}
 
-    def __reduce__(self) -> tuple[type[FileSystemSet], tuple[Options, Durability, OwnLocations]]:
-        return FileSystemSet, (self._options, self._durability, self._own)
+    def __reduce__(self) -> tuple[type[FileSystemSet], tuple[Options, Durability, OwnLocations, Roots | None, int]]:
+        return FileSystemSet, (self._options, self._durability, self._own, self._roots, self.most_read)
+
+    def why_not_read(self, location: str) -> Refused | None:
+        """None where the location may be read, as far as its name says."""
+        if self._roots is None or not (why := self._roots.why_not(place(location))):
+            return None
+        return misplaced(Misplaced(location, location, why))
+
+    def why_misplaced(self, location: str) -> Refused | None:
+        """The same of where links lead from there now."""
+        refused = self.why_not_read(location)
+        if refused is None and self._roots is not None and (where := place(location)).scheme == "file":
+            try:
+                AdmittedPlaces.of(self._roots).require(where.path)
+            except Misplaced as error:
+                return misplaced(error)
+        return refused
+
+    def to_read(self, location: str) -> tuple[System, str]:
+        """`at`, for who reads. Raises `Refused` for a place that is not admitted."""
+        if (refused := self.why_not_read(location)) is not None:
+            raise refused
+        return self.at(location)
 
     def at(self, location: str) -> tuple[System, str]:
         """The file system of a location, and the location's path there. It is opened anew after a file of a secret
@@ -228,7 +264,8 @@ class FileSystemSet:
                     "Local files are read by path only",
                     "Mount it, and name it by its path here",
                 )
-            return OpenSystem(LocalSystem(self._durability), lambda _, path: path)
+            admitted = AdmittedPlaces.of(self._roots) if self._roots is not None else None
+            return OpenSystem(LocalSystem(self._durability, admitted), lambda _, path: path)
         require_read_scheme(scheme, is_own)
         from calque.adapters.files.remote import open_remote
 
@@ -257,9 +294,16 @@ OF_THE_NAME = {errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EILSEQ, er
 """Errors that concern one name and would be the same at the next attempt."""
 
 
+def misplaced(error: Misplaced) -> Refused:
+    todo = "Move it, exclude what names it, or name its place in roots of [source]"
+    return Refused(f"Nothing is read at {error.filename}", error.strerror or "", todo)
+
+
 def trouble(action: str, location: str, error: OSError) -> CalqueError:
     """What to raise for an error of a file system; `action` is an infinitive phrase ("list", "write to")."""
     why = f"{type(error).__name__}: {error.strerror or error}"
+    if isinstance(error, Misplaced):
+        return misplaced(error)
     if isinstance(error, PermissionError) or error.errno in _REFUSED:
         return Refused(f"Not permitted to {action} {location}", why, "Give the user that runs calque the right to it")
     if error.errno == errno.ENXIO:

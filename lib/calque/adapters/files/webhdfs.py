@@ -21,6 +21,8 @@ from urllib.request import ProxyHandler, build_opener
 LOG = logging.getLogger(__name__)
 OPENER = build_opener(ProxyHandler({}))
 """Nodes are asked without a proxy, as Hadoop's own clients do."""
+LONGEST = 1 << 16
+"""Bytes of an answer."""
 PAUSE_SECONDS = 60.0
 """Whoever did not answer is not asked for so long: each file would be waited for."""
 
@@ -41,7 +43,7 @@ class WebHdfs:
         for address in self._addresses:
             try:
                 with OPENER.open(f"{address}/webhdfs/v1{quote(path)}?{query}", timeout=self._silent) as answer:
-                    checksum = json.load(answer)["FileChecksum"]
+                    checksum = json.loads(answer.read(LONGEST))["FileChecksum"]
                     # What follows is the rest of a buffer.
                     return str(checksum["bytes"])[: 2 * int(checksum["length"])].lower()
             except HTTPError as error:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from confluent_kafka import TopicCollection
-from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, ResourceType
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ClusterMetadata,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from calque.adapters.kafka.admin import connected
 from calque.adapters.kafka.faults import PATIENCE, as_calque_errors
@@ -14,6 +23,8 @@ from calque.adapters.kafka.making import names_of
 from calque.adapters.kafka.topic import Topic
 from calque.ports.services import TOPIC_OPERATIONS, RequiredTopic
 from calque.ports.services import TopicInfo as Found
+
+WRITING = frozenset({AclOperation.ALL, AclOperation.WRITE})
 
 
 class KafkaCluster:
@@ -30,7 +41,9 @@ class KafkaCluster:
         if metadata is None:
             return None
         copies = min((len(partition.replicas) for partition in metadata.partitions.values()), default=0)
-        return Found(name, len(metadata.partitions), copies, self._settings(name), self._denied(name))
+        writers, is_open = self._writers(name)
+        settings, denied = self._settings(name), self._denied(name)
+        return Found(name, len(metadata.partitions), copies, settings, denied, writers, is_open)
 
     @cached_property
     def _connected(self) -> tuple[AdminClient, ClusterMetadata]:
@@ -59,6 +72,26 @@ class KafkaCluster:
             allowed_operations = futures[name].result().authorized_operations
         names = {operation.name for operation in allowed_operations or ()}
         return [operation for operation in TOPIC_OPERATIONS if names and operation not in names]
+
+    def _writers(self, name: str) -> tuple[Sequence[str], bool]:
+        """Others whom rules let write, and whether there is no access control; neither where our user may not see the
+        rules."""
+        allowed = AclBindingFilter(
+            ResourceType.TOPIC,
+            name,
+            ResourcePatternType.MATCH,
+            None,  # type: ignore[arg-type]
+            None,  # type: ignore[arg-type]
+            AclOperation.ANY,
+            AclPermissionType.ALLOW,
+        )
+        try:
+            rules = self._admin.describe_acls(allowed, request_timeout=PATIENCE).result()
+        except KafkaException as error:
+            return (), error.args[0].code() == KafkaError.SECURITY_DISABLED
+        own = f"User:{self._topic.connection.options.get('sasl.username', '')}"
+        writing = {rule.principal for rule in rules if rule.operation in WRITING}
+        return sorted(writing - {own}), False
 
 
 def wanted_topics(topic: Topic) -> Sequence[RequiredTopic]:

@@ -24,6 +24,7 @@ from calque.adapters.kafka.registry import NAME, registry_of
 from calque.adapters.kafka.tail import TopicTail, Value
 from calque.adapters.kafka.topic import Topic
 from calque.core.continuity import check_continues, check_there, first_and_last
+from calque.core.decode import weight_of_message
 from calque.core.rows import ENTRY_COLUMNS, SCHEMA, entries_of, events_of
 from calque.core.weight import first_ones
 from calque.errors import Unavailable
@@ -231,7 +232,7 @@ def table_of(rows: Iterable[CountedValue], columns: Sequence[str], most: int | N
 
 
 def weight_of(row: Mapping[str, Any]) -> int:
-    return len(row["message"])
+    return weight_of_message(row["message_format"], row["message"])
 
 
 def storable(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Record
@@ -25,6 +26,8 @@ SILENCE = 10.0
 """Seconds without any answer after which a broker is given up. Another one becomes the leader in less."""
 AWAY = 3.0
 """The same where no broker takes connections."""
+CLOSING = 3.0
+"""Seconds in which the end of a connection waits for what is being sent."""
 LOOK = 0.2
 """Seconds between two looks at what was delivered."""
 TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE, KafkaError.INVALID_RECORD})
@@ -47,6 +50,8 @@ SETTINGS = {
     "queue.buffering.max.kbytes": 32 << 10,
     "request.timeout.ms": 5_000,
     "topic.metadata.propagation.max.ms": 5_000,
+    # Who sends decides for how long: a message that was given up may have arrived.
+    "message.timeout.ms": 0,
 }
 
 
@@ -62,17 +67,29 @@ class KafkaNoticeBroker:
         self._producer: ClientSlot[Producer] = ClientSlot(connection.options)
         self._errors: deque[KafkaError] = deque(maxlen=100)
         self._sending, self._closed = threading.Lock(), False
+        self._delivered: dict[bytes, bool] = {}
+        """Of messages that the producer has taken, by their digests, and of which the sender was not told that they
+        arrived: whether they did."""
+        self._last, self._given_up = 0.0, threading.Event()
+        """When the newest message arrived; whether the connection's end waits no longer."""
+        self._failed: list[tuple[str, KafkaError]] = []
+        """Topics of messages that did not arrive: the producer has given up."""
 
     def publish(self, messages: Sequence[Message]) -> None:
+        """What the producer still has of an earlier call that was not answered in time is waited for, not sent again:
+        only the producer that sent it can tell the brokers that they have it."""
         with self._sending:
             try:
                 self._topics.require([message.topic for message in messages])
                 for message in messages:
                     self._topics.require_room(message)
                 self._send(messages)
-            except CalqueError:
+            except CalqueError as error:
                 self._topics.forget()
-                self._drop()
+                if self._closed or self._failed or not isinstance(error, Unavailable):
+                    if self._producer.held is not None:
+                        self._hear(self._producer.held)
+                    self._drop()
                 raise
 
     def subscribe(self, topics: Sequence[str]) -> KafkaSubscription:
@@ -85,9 +102,14 @@ class KafkaNoticeBroker:
         self._closed = True
         held = self._producer.held
         if held is not None:
-            # A `publish` of another thread hears that its messages were given up, and drops the producer.
-            held.purge()
-            if self._sending.acquire(timeout=SILENCE):
+            # A `publish` of another thread has a moment to hear that its messages arrived. After that it hears that
+            # they were given up, and drops the producer.
+            is_free = self._sending.acquire(timeout=CLOSING)
+            if not is_free:
+                self._given_up.set()
+                held.purge()
+                is_free = self._sending.acquire(timeout=SILENCE)
+            if is_free:
                 self._drop()
                 self._sending.release()
 
@@ -97,38 +119,60 @@ class KafkaNoticeBroker:
             raise self._unavailable("The connection was closed")
         producer = self._producer.client(self._new)
         self._errors.clear()
-        delivered, last, errors = 0, time.monotonic(), list[tuple[str, KafkaError]]()
-
-        def on_delivery(error: KafkaError | None, record: Record) -> None:
-            nonlocal delivered, last
-            if error is not None:
-                errors.append((record.topic() or "", error))
-            else:
-                delivered, last = delivered + 1, time.monotonic()
-                self._errors.clear()
+        self._last = time.monotonic()
 
         def look() -> None:
-            if self._closed:
+            if self._given_up.is_set():
                 raise self._unavailable("The connection was closed")
-            if errors:
-                raise self._fault(*errors[0])
+            if self._failed:
+                raise self._fault(*self._failed[0])
             denied = next((error for error in list(self._errors) if error.code() in DENIED), None)
             if denied is not None:
                 raise self._fault("", denied)
             away = any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in list(self._errors))
-            if time.monotonic() - last > (AWAY if away else self._silence):
+            if time.monotonic() - self._last > (AWAY if away else self._silence):
                 why = next(iter(self._errors), KafkaError(KafkaError._TIMED_OUT))
                 raise self._unavailable(f"Nothing was answered for some seconds ({why.str()})")
 
-        for message in messages:
-            while not self._produced(producer, message, on_delivery):
+        digests = [message.digest() for message in messages]
+        for message, digest in zip(messages, digests, strict=True):
+            if digest in self._delivered:
+                continue
+            while not self._produced(producer, message, partial(self._arrived, digest)):
                 producer.poll(LOOK)
                 look()
+            self._delivered.setdefault(digest, False)
             producer.poll(0)
-            if errors:
+            if self._failed:
                 look()
-        while producer.flush(LOOK) or delivered < len(messages):
+        while not self._flushed(producer) or not all(self._delivered[digest] for digest in digests):
             look()
+        for digest in digests:
+            self._delivered.pop(digest, None)
+
+    def _flushed(self, producer: Producer) -> bool:
+        """Whether it has nothing under way. One that has given up says so here; what became of each message it says
+        afterwards."""
+        try:
+            return not producer.flush(LOOK)
+        except KafkaException as error:
+            self._hear(producer)
+            self._failed.append(("", error.args[0]))
+            return False
+
+    def _hear(self, producer: Producer) -> None:
+        """What became of the messages that are under way, as far as it is known soon."""
+        deadline = time.monotonic() + CLOSING
+        while len(producer) and time.monotonic() < deadline and not self._given_up.is_set():
+            producer.poll(LOOK)
+
+    def _arrived(self, digest: bytes, error: KafkaError | None, record: Record) -> None:
+        """Heard of each message, in this thread."""
+        if error is not None:
+            self._failed.append((record.topic() or "", error))
+        else:
+            self._delivered[digest], self._last = True, time.monotonic()
+            self._errors.clear()
 
     def _produced(self, producer: Producer, message: Message, on_delivery: object) -> bool:
         """False where the producer holds as much as it may."""
@@ -155,6 +199,9 @@ class KafkaNoticeBroker:
         if self._producer.held is not None:
             self._producer.held.purge()
         self._producer.drop()
+        # What is known to have arrived is not sent again by the next producer.
+        self._delivered = {digest: True for digest, has_arrived in self._delivered.items() if has_arrived}
+        self._failed.clear()
 
     def _fault(self, topic: str, error: KafkaError) -> CalqueError:
         brokers = self._connection.brokers

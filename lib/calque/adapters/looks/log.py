@@ -5,6 +5,7 @@ One process looks; any number of processes read. What the journal has is let go 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -14,13 +15,17 @@ from calque.core.decode import thrift_object
 from calque.core.encode import tjson
 from calque.core.log_messages import LogMessage, logged
 from calque.core.looks import KnownTable
+from calque.core.state_damage import damaged
 from calque.errors import Unavailable
 from calque.model.hive import Database, Table
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName
 from calque.ports.remotes import LookedDatabase, LookedTable
+from calque.state_files import open_private, state_error
 
 WAIT_SECONDS = 10.0
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+UNREACHED = "What is known of a remote catalog can't be read or written in {}"
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS head (event_id INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
@@ -107,17 +112,20 @@ class LooksLog:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """A connection, and a transaction on it. Raises `Unavailable`."""
+        """A connection, and a transaction on it. Raises `Unavailable`, `StateUnusable`."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(open_private(self.path, os.O_RDWR))
             with closing(sqlite3.connect(self.path, timeout=WAIT_SECONDS)) as connection:
                 if connection.execute("PRAGMA user_version").fetchone() == (0,):
                     make(connection)
                 with connection:
                     yield connection
-        except (sqlite3.Error, OSError) as error:
-            what = f"What is known of a remote catalog can't be read or written in {self.path}"
-            raise Unavailable(what, str(error), "Look whether the disk is full, and whose file it is") from error
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) in DAMAGED:
+                raise damaged(str(self.path), str(error)) from error
+            raise Unavailable(UNREACHED.format(self.path), str(error), "Look whether the disk is full") from error
+        except OSError as error:
+            raise state_error(UNREACHED.format(self.path), self.path, str(error), error) from error
 
 
 def make(connection: sqlite3.Connection) -> None:

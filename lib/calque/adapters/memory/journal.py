@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from calque.core.continuity import check_continues, check_there, first_and_last
+from calque.core.decode import weight_of
 from calque.core.rows import entries_of, events_of
 from calque.core.weight import first_ones
 from calque.model.journal import Entry, Event
@@ -43,7 +44,7 @@ class MemoryJournal:
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
         events = (event for _, event in self._found(sorted(set(ids))))
-        return {event.event_id: event for event in first_ones(events, lambda event: len(event.message), most)}
+        return {event.event_id: event for event in first_ones(events, weight_of, most)}
 
     def forget(self, upto: EventId) -> int:
         with self._lock:

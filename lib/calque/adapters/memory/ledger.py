@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from calque.core.contents import line_of, needed
 from calque.core.continuity import carries_files, next_epoch
 from calque.core.digest import in_order
-from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow, state_key
+from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow, state_key
 from calque.model.names import TableName
 from calque.model.records import Record, RecordKey, record_key
 
@@ -30,8 +30,8 @@ class MemoryLedger:
         self._tables: dict[StateKey, StateRow] = {}
         self._records: dict[RecordKey, Record] = {}
         self._latest: dict[Key, ObjectRow] = {}
-        self._kept_rows: list[ObjectRow] = []
-        """Rows of epochs that are forgotten."""
+        self._kept_rows: list[tuple[int, ObjectRow]] = []
+        """Rows of epochs that are forgotten, with their numbers."""
 
     def copy(self) -> MemoryLedger:
         """Another ledger with the same content."""
@@ -103,19 +103,33 @@ class MemoryLedger:
     def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
         return [row for row in self._rows(upto) if TableName(row.database, row.table) in names]
 
-    def _rows(self, upto: int) -> list[ObjectRow]:
+    def places(self) -> Iterator[PlaceRow]:
         with self._lock:
-            rows_by_epoch = (self._objects[number] for number in sorted(self._epochs) if number <= upto)
+            numbered = self._numbered_rows(max(self._epochs, default=0))
+        for number, row in numbered:
+            key = (row.database, row.table, row.partition, row.incarnation, row.event_id, row.change)
+            yield PlaceRow(number, *key, row.location, row.claim)
+
+    def _rows(self, upto: int) -> list[ObjectRow]:
+        return [row for _, row in self._numbered_rows(upto)]
+
+    def _numbered_rows(self, upto: int) -> list[tuple[int, ObjectRow]]:
+        with self._lock:
             return [
                 *self._kept_rows,
-                *(row for rows in rows_by_epoch for row in sorted(rows, key=lambda row: row.step)),
+                *(
+                    (number, row)
+                    for number in sorted(self._epochs)
+                    if number <= upto
+                    for row in sorted(self._objects[number], key=lambda row: row.step)
+                ),
             ]
 
     def forget(self, before_epoch: int) -> int:
         with self._lock:
             forgotten_epochs = [number for number in sorted(self._epochs)[:-1] if number < before_epoch]
-            rows = self._rows(forgotten_epochs[-1]) if forgotten_epochs else []
-            keep = needed(line_of(index, row) for index, row in enumerate(rows))
+            rows = self._numbered_rows(forgotten_epochs[-1]) if forgotten_epochs else []
+            keep = needed(line_of(index, row) for index, (_, row) in enumerate(rows))
             if forgotten_epochs:
                 self._kept_rows = [row for index, row in enumerate(rows) if index in keep]
             for number in forgotten_epochs:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from re import fullmatch
 
 from calque.errors import AccessRefused, Refused, Unavailable
-from calque.model.notices import Message
+from calque.model.notices import Message, TakenMessages
 
 NAME = "[A-Za-z0-9._-]{1,249}"
 """A topic's name, as Kafka has it."""
@@ -41,6 +41,8 @@ class MemoryNoticeBroker:
         self.faults = BrokerFaults()
         self.published = threading.Condition()
         self._largest, self._closed = largest, False
+        self._taken = TakenMessages()
+        """Of a `publish` that failed."""
 
     def publish(self, messages: Sequence[Message]) -> None:
         with self.published:
@@ -52,11 +54,13 @@ class MemoryNoticeBroker:
                         f"It takes {self._largest} bytes at most",
                         "Raise its limit",
                     )
-            for message in messages:
+            for message in self._taken.without(messages):
                 self._take(message)
+                self._taken.add([message])
             self.published.notify_all()
             if self.faults.silent:
                 raise away("It does not answer")
+            self._taken.forget(messages)
 
     def subscribe(self, topics: Sequence[str]) -> MemorySubscription:
         with self.published:

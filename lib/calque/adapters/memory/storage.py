@@ -37,7 +37,8 @@ class MemoryStorage:
     `before` is called with a call's name and what it is about before each call that a real storage would make on its
     own: ("list", location), ("copy", source), ("combine", target), ("publish", target), ("make", location), ("exists",
     location), ("checksum", path), ("system checksum", path), ("files", path), ("date", path), ("remove", location),
-    ("children", location), ("entries", location), ("permissions", location), ("set permissions", location). It may
+    ("children", location), ("entries", location), ("create", path), ("set aside", location), ("permissions", location),
+    ("set permissions", location). It may
     raise what the port allows, and may change files.
     """
 
@@ -129,6 +130,14 @@ class MemoryStorage:
                     checksums[path] = xxh3_128_hexdigest(stored.content)
         return checksums
 
+    def digests(self, paths: Sequence[str]) -> Mapping[str, str]:
+        digests = {}
+        for path in paths:
+            self.before("checksum", path)
+            if (content := self.read(path)) is not None:
+                digests[path] = hashlib.sha256(content).hexdigest()
+        return digests
+
     def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
         return {path: content[-size:] for path in paths if (content := self.read(path)) is not None}
 
@@ -146,6 +155,24 @@ class MemoryStorage:
             with self._lock:
                 if (stored := self._files.get(_key(path))) is not None:
                     self._files[_key(path)] = StoredFile(stored.content, modified_ns)
+
+    def create(self, contents: Mapping[str, bytes]) -> frozenset[str]:
+        created = set()
+        for path, content in contents.items():
+            self.before("create", path)
+            with self._lock:
+                if _key(path) not in self._files and _key(path) not in self._directories:
+                    self._put(_key(path), content)
+                    created.add(path)
+        return frozenset(created)
+
+    def set_aside(self, location: str, aside: str) -> str:
+        self.before("set aside", location)
+        with self._lock:
+            if _key(location) not in self._directories:
+                return location
+            self.move(location, aside)
+        return aside
 
     def remove(self, locations: Sequence[str]) -> None:
         for location in locations:

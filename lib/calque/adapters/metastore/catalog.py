@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from calque.adapters.metastore import messages
 from calque.adapters.metastore.client import Client, ConnectionLost
-from calque.adapters.metastore.faults import settled
+from calque.adapters.metastore.faults import INCOMPATIBLE, settled
 from calque.adapters.metastore.messages import (
     AddPartitionsRequest,
     AllConstraintsResult,
@@ -28,6 +28,7 @@ from calque.adapters.metastore.messages import (
     DropPartitionsRequest,
     Fault,
     ForeignKeysRequest,
+    FunctionsResult,
     PartitionsByName,
     PartitionsStatisticsRequest,
     PartitionsStatisticsResult,
@@ -40,7 +41,7 @@ from calque.adapters.metastore.messages import (
     TableStatisticsResult,
 )
 from calque.core.limits import ListOperation, check_commit, check_list, lowered
-from calque.errors import CallFailed, Refused, Unavailable
+from calque.errors import AlterationRefused, CallFailed, Refused, Unavailable
 from calque.model.facets import (
     CONSTRAINTS,
     ENGINE,
@@ -54,9 +55,10 @@ from calque.model.facets import (
     Statistics,
 )
 from calque.model.hive import Database, Function, Partition, Table
-from calque.model.names import TableName, partition_name, partition_values
+from calque.model.names import TableName, named_values, partition_name, partition_values, table_name
 from calque.model.policy import TargetCapabilities
 from calque.ports import Conflict, TableCommit, TooLarge
+from calque.ports.services import COLUMN_CHANGES
 
 T = TypeVar("T")
 ALL = -1
@@ -108,7 +110,8 @@ class HiveReader:
         return self._found(messages.GET_ALL_TABLES, database) or ()
 
     def functions(self, database: str) -> Sequence[str]:
-        return self._found(messages.GET_FUNCTIONS, database, "*") or ()
+        """Under the names by which they are known: 3.1 lists them as they were written (`core.kept_names`)."""
+        return tuple(name.lower() for name in self._found(messages.GET_FUNCTIONS, database, "*") or ())
 
     def database(self, name: str) -> Database | None:
         database: Database | None = self._found(messages.GET_DATABASE, name)
@@ -126,6 +129,9 @@ class HiveReader:
 
     def function(self, name: TableName) -> Function | None:
         function: Function | None = self._found(messages.GET_FUNCTION, *name)
+        if function is None and any(map(spelled, self._found(messages.GET_FUNCTIONS, *name) or ())):
+            every: FunctionsResult = self._call(messages.GET_ALL_FUNCTIONS)
+            return next((one for one in every.functions or () if table_name(one.database, one.name) == name), None)
         return function
 
     def partition_names(self, name: TableName) -> Sequence[str]:
@@ -146,10 +152,10 @@ class HiveReader:
     def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
         by_values = {partition_values(one): one for one in names}
         return {
-            by_values[partition.values]: partition
+            by_values[values]: partition
             for partitions in self._found_many(names, messages.GET_PARTITIONS_BY_NAMES, lambda batch: (*name, batch))
             for partition in partitions or ()
-            if partition.values in by_values
+            if (values := named_values(partition.values)) in by_values
         }
 
     def constraints(self, name: TableName) -> Sequence[Constraint]:
@@ -233,9 +239,15 @@ class HiveReader:
         except Conflict:
             return None
 
-    def _call(self, call: Call, *arguments: Any, seconds: float | None = None) -> Any:
+    def _call(
+        self,
+        call: Call,
+        *arguments: Any,
+        seconds: float | None = None,
+        setting: tuple[str, str] | None = None,
+    ) -> Any:
         try:
-            return self.client.call(call, *arguments, seconds=seconds)
+            return self.client.call(call, *arguments, seconds=seconds, setting=setting)
         except Fault as fault:
             raise settled(fault, call) from fault
 
@@ -298,11 +310,14 @@ class HiveCatalog(HiveReader):
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
         context = Context(alter_properties(cascade, expected_event))
         renames = not cascade and (table.database, table.name) != name
-        self._newest(
-            (messages.ALTER_TABLE_REQUEST, AlterTableRequest(*name, table, context)),
-            (messages.ALTER_TABLE, *name, table, context),
-            self._rename_seconds if renames else None,
-        )
+        newer = (messages.ALTER_TABLE_REQUEST, AlterTableRequest(*name, table, context))
+        older = (messages.ALTER_TABLE, *name, table, context)
+        try:
+            self._newest(newer, older, self._rename_seconds if renames else None)
+        except AlterationRefused as refusal:
+            if not INCOMPATIBLE.search(refusal.why):
+                raise
+            self._change_columns(newer, older, refusal)
 
     def drop_table(self, name: TableName) -> None:
         self._call(messages.DROP_TABLE, *name, False, Context())
@@ -386,6 +401,16 @@ class HiveCatalog(HiveReader):
             self._set_statistics(objects[:half])
             self._set_statistics(objects[half:])
 
+    def _change_columns(self, newer: tuple[Any, ...], older: tuple[Any, ...], refusal: AlterationRefused) -> None:
+        """The alteration, on a connection whose own setting permits it. 3.1 and 4.x let connections have it."""
+        call = older if newer[0] in self._lacking else newer
+        try:
+            self._call(*call, setting=(COLUMN_CHANGES, "false"))
+        except (CallUnknown, CallFailed) as error:
+            if isinstance(error, ConnectionLost):
+                raise
+            raise refusal from error
+
     def _call_list(self, operation: ListOperation, count: int, call: Call, *arguments: Any) -> None:
         """A call with a list of `count` partitions. Raises `Refused`, `TooLarge`."""
         check_list(operation, count, getattr(self._abilities.limits, operation))
@@ -415,6 +440,11 @@ def alter_properties(cascade: bool, expected_event: str) -> dict[str, str]:
         properties["expected_parameter_key"] = EVENT_PARAMETER
         properties["expected_parameter_value"] = expected_event
     return properties
+
+
+def spelled(name: str) -> bool:
+    """Whether a name is kept with capitals: 3.1 then finds the function under no name."""
+    return name != name.lower()
 
 
 def by_column(rows: Sequence[ColumnStatistics]) -> Statistics:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -16,9 +17,10 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-from calque.adapters.metastore.addresses import addresses
+from calque.adapters.metastore.addresses import Address, addresses
 from calque.adapters.metastore.channel import Channel, ServerProblem, open_channel, refused_client
-from calque.adapters.metastore.messages import SET_USER, Call, CallUnknown, Fault
+from calque.adapters.metastore.first_seen import FirstSeen
+from calque.adapters.metastore.messages import GET_ID, SET_META_CONF, SET_USER, Call, CallUnknown, Fault
 from calque.adapters.metastore.wire import decoded_result, encoded_arguments
 from calque.errors import CallFailed, Unavailable
 from calque.model.access import MetastoreAccess
@@ -47,7 +49,8 @@ class Client:
     in order), as `access` says. A server that refuses that is not passed over for the next: it answers.
 
     Safe from several threads: at most `connections` calls are under way, further ones wait. Times are seconds.
-    `permit` is asked ahead of each call that changes something, when all but sending it is done, and may raise.
+    `permit` is asked ahead of each call that changes something, when all but sending it is done, and may raise. With
+    `first_seen` each connection's server is asked for its id before the first call: `AccessRefused` for another one.
     """
 
     def __init__(
@@ -59,8 +62,9 @@ class Client:
         call_timeout: float = 600.0,
         connections: int = 8,
         permit: Callable[[], None] = anytime,
+        first_seen: FirstSeen | None = None,
     ) -> None:
-        self.uris, self.access = uris, access
+        self.uris, self.access, self.first_seen = uris, access, first_seen
         self.connect_timeout = connect_timeout
         self.call_timeout = call_timeout
         self.connections = connections
@@ -68,20 +72,33 @@ class Client:
         self.addresses = addresses(uris)
         self._clear()
 
-    def call(self, call: Call, *arguments: Any, seconds: float | None = None, max_bytes: int | None = None) -> Any:
+    def call(
+        self,
+        call: Call,
+        *arguments: Any,
+        seconds: float | None = None,
+        max_bytes: int | None = None,
+        setting: tuple[str, str] | None = None,
+    ) -> Any:
         """Send the call and return its result, within `seconds` where they are fewer than `call_timeout`. An answer of
-        more than `max_bytes` bytes is not read to its end: `weighed.AnswerTooLarge`.
+        more than `max_bytes` bytes is not read to its end: `weighed.AnswerTooLarge`. The connection is given `setting`
+        (a name and a value) ahead of the call, and has it as long as it lives; a server that does not know it says so.
 
         Raises `Fault` (an exception that the service declares), `CallUnknown` (the server does not know the call),
-        `CallFailed`, and `Unavailable` where nobody answers. A call that only reads is sent once more when its
-        connection breaks, but not when its time is over.
+        `CallFailed`, and `Unavailable` where nobody answers. A call that only reads, and one that was not sent yet, is
+        repeated when its connection breaks: once, and at the next address where the server had never answered on it
+        (what stands before a server that is down may take connections). Not when its time is over.
         """
         request, wait = encoded_arguments(call, arguments), min(seconds or self.call_timeout, self.call_timeout)
-        for attempt in (1, 2):
-            with self._connection() as connection:
+        silent: set[Address] = set()
+        for attempt in count(1):
+            with self._connection(silent) as connection:
                 if not call.reads:
                     self.permit()
                 try:
+                    if setting is not None:
+                        to_set = encoded_arguments(SET_META_CONF, setting)
+                        connection.exchange(SET_META_CONF, to_set, wait, max_bytes)
                     return connection.exchange(call, request, wait, max_bytes)
                 except (Fault, CallUnknown, ServerProblem) as answer:
                     if isinstance(answer, ServerProblem):
@@ -92,7 +109,11 @@ class Client:
                     connection.broken = True
                     if refusal := refused_client(connection.address, lost):
                         raise refusal from lost
-                    if attempt == 2 or not call.reads or is_timeout(lost):
+                    if not connection.answered:
+                        silent.add(connection.address)
+                    others = not connection.answered and not silent.issuperset(self.addresses)
+                    may_repeat = call.reads or not connection.sent
+                    if is_timeout(lost) or not may_repeat or (attempt > 1 and not others):
                         kind = CallFailed if is_timeout(lost) else ConnectionLost
                         raise self._failing(
                             call, f"{str(lost) or 'the connection broke'}{connection.unanswered()}", kind
@@ -120,10 +141,10 @@ class Client:
         self._idle: list[Connection] = []
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
-        """A connection of one's own; it goes back to the pool unless it broke."""
+    def _connection(self, silent: Set[Address] = frozenset()) -> Iterator[Connection]:
+        """A connection of one's own; it goes back to the pool unless it broke. `silent`: see `_new_connection`."""
         with self._places:
-            connection = self._idle_connection() or self._new_connection()
+            connection = self._idle_connection() or self._new_connection(silent)
             try:
                 yield connection
             finally:
@@ -144,16 +165,17 @@ class Client:
                 return connection
             connection.close()
 
-    def _new_connection(self) -> Connection:
+    def _new_connection(self, silent: Set[Address]) -> Connection:
+        """To the first address that takes one; those in `silent` only where there are no others."""
         problems = []
-        for address in self.addresses:
+        for address in [one for one in self.addresses if one not in silent] or self.addresses:
             try:
                 channel = open_channel(address, self.access, self.connect_timeout)
             except OSError as problem:
                 logger.debug("no connection to %s: %s", address, problem)
                 problems.append(f"{address.host}:{address.port}: {problem}")
                 continue
-            return Connection(channel)
+            return Connection(channel, self.first_seen)
         raise Unavailable(
             f"No metastore answers at {self.uris}",
             "; ".join(problems),
@@ -175,13 +197,16 @@ def is_timeout(error: Exception) -> bool:
 
 
 class Connection:
-    """One connection, used by one thread at a time. `broken`: its stream is not at the beginning of an answer."""
+    """One connection, used by one thread at a time. `broken`: its stream is not at the beginning of an answer.
+    `answered`: the server has answered anything on it; `sent`: the newest call, not only what goes ahead of it."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, first_seen: FirstSeen | None = None) -> None:
         self.broken = False
+        self._unmet = first_seen
+        """To be told who the server is."""
         self._unknown_user = channel.user
         """Whom the server is still to be told of."""
-        self._answered = False
+        self.answered = self.sent = False
         self.address, self._channel = channel.address, channel
         self._transport = TBufferedTransport(channel.transport, READ_BUFFER)
         self._protocol = TBinaryProtocol(
@@ -192,10 +217,16 @@ class Connection:
         )
 
     def exchange(self, call: Call, request: bytes, seconds: float, max_bytes: int | None) -> Any:
+        self.sent = False
         if self._unknown_user:
             self._channel.begin(seconds, None)
             self._set_user()
+        if self._unmet is not None:
+            self._channel.begin(seconds, None)
+            self._unmet.meet(self._identity(), f"{self.address.host}:{self.address.port}")
+            self._unmet = None
         self._channel.begin(seconds, max_bytes)
+        self.sent = True
         return self._exchange(call, request)
 
     def is_open(self) -> bool:
@@ -206,7 +237,15 @@ class Connection:
 
     def unanswered(self) -> str:
         """What may have been wrong from the beginning."""
-        return "" if self._answered else "; a server that wants TLS, a password, Kerberos or HTTP breaks off like this"
+        return "" if self.answered else "; a server that wants TLS, a password, Kerberos or HTTP breaks off like this"
+
+    def _identity(self) -> str:
+        """The server's id; empty where it has none."""
+        try:
+            return str(self._exchange(GET_ID, encoded_arguments(GET_ID, ())) or "")
+        except (CallUnknown, Fault) as answer:
+            logger.debug("the metastore has no id: %s", answer)
+            return ""
 
     def _set_user(self) -> None:
         """The server takes all calls of the connection for the user's. One that does not know users serves everybody
@@ -226,7 +265,7 @@ class Connection:
         self._transport.write(request)
         self._transport.flush()
         _, kind, _ = self._protocol.readMessageBegin()
-        self._answered = True
+        self.answered = True
         if kind == TMessageType.EXCEPTION:
             raise self._problem()
         return decoded_result(call, self._protocol)

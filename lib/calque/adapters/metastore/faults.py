@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from calque.adapters.metastore.messages import Call, Fault
-from calque.errors import CallFailed, Refused
+from calque.errors import AlterationRefused, CallFailed, Refused
 from calque.ports import Conflict
+from calque.ports.services import COLUMN_CHANGES
 
 CONFLICTS = frozenset({"AlreadyExists", "NoSuchObject", "UnknownDB", "UnknownTable"})
 CONFLICT_TEXT = re.compile(
@@ -21,6 +22,16 @@ CONFLICT_TEXT = re.compile(
 REFUSALS = frozenset({"InvalidObject", "InvalidOperation", "InvalidInput"})
 
 
+INCOMPATIBLE = re.compile(r"types incompatible with the existing columns", re.IGNORECASE)
+"""What servers say of a column change that `COLUMN_CHANGES` forbids."""
+
+
+def todo_of(refusal: str) -> str:
+    if INCOMPATIBLE.search(refusal):
+        return f"Set {COLUMN_CHANGES} = false at this metastore, as the source has it"
+    return "Correct the object, or leave it out"
+
+
 def settled(fault: Fault, call: Call) -> Conflict | Refused | CallFailed:
     """The error of ours that `fault`, answered to `call`, stands for.
 
@@ -29,6 +40,8 @@ def settled(fault: Fault, call: Call) -> Conflict | Refused | CallFailed:
     """
     if fault.kind in CONFLICTS or CONFLICT_TEXT.search(fault.text):
         return Conflict(f"{call.name}: {fault.text or fault.kind}")
+    if fault.kind in REFUSALS and call.name.startswith("alter_table"):
+        return AlterationRefused(f"The metastore refused {call.name}", fault.text, todo_of(fault.text))
     if fault.kind in REFUSALS:
         return Refused(f"The metastore refused {call.name}", fault.text, "Correct the object, or leave it out")
     return CallFailed(

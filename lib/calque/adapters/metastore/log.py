@@ -19,7 +19,9 @@ from calque.adapters.metastore.messages import (
     Fault,
 )
 from calque.adapters.metastore.weighed import AnswerTooLarge
+from calque.core.decode import bounded
 from calque.errors import CallFailed
+from calque.model.bounds import MESSAGE
 from calque.model.journal import Event
 from calque.model.names import EventId
 
@@ -44,12 +46,14 @@ class HiveLog:
     event of more than `page_bytes` comes alone, whatever its weight, and so does one that the server can't give with
     others; only then another one of its id would be missed.
 
+    A message that comes to more than `max_message` bytes when it is unpacked says so in its format (`decode.bounded`).
+
     2.3 takes every row behind `after` into its memory whatever the limit, and may give two events one id (facts of
     HIVE-16886): never read it from far behind.
     """
 
-    def __init__(self, client: Client, page_bytes: int = PAGE_BYTES) -> None:
-        self.client, self.page_bytes = client, page_bytes
+    def __init__(self, client: Client, page_bytes: int = PAGE_BYTES, max_message: int = MESSAGE) -> None:
+        self.client, self.page_bytes, self.max_message = client, page_bytes, max_message
         self.page = FIRST
         """Events that the next answer may have."""
         self.heavy: EventId = 0
@@ -92,7 +96,7 @@ class HiveLog:
     def _page(self, after: EventId, count: int) -> Sequence[Event]:
         max_bytes = 2 * self.page_bytes if count > 1 else None
         answer: Events = self._call(GET_NEXT_NOTIFICATION, EventRequest(after, count), max_bytes=max_bytes)
-        return answer.events
+        return [bounded(event, self.max_message) for event in answer.events]
 
     def _fewer(self, count: int) -> int:
         self.page = max(count // STEP, 2) if count > 2 else 1

@@ -294,6 +294,11 @@ class AllConstraintsResult:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionsResult:
+    functions: tuple[Function, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableStatisticsRequest:
     database: str
     table: str
@@ -475,6 +480,7 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
             (5, "default_values", ListOf(DefaultValue)),
             (6, "checks", ListOf(Check)),
         ),
+        FunctionsResult: ((1, "functions", ListOf(Function)),),
         AllConstraintsResult: ((1, "constraints", AllConstraints),),
         TableStatisticsRequest: (
             (1, "database", "string"),
@@ -565,6 +571,7 @@ GET_PARTITIONS_BY_NAMES = Call(
     "get_partitions_by_names", ("string", "string", TEXTS), ListOf(Partition), ("Meta", "NoSuchObject"), reads=True
 )
 GET_FUNCTIONS = Call("get_functions", ("string", "string"), TEXTS, ("Meta",), reads=True)
+GET_ALL_FUNCTIONS = Call("get_all_functions", (), FunctionsResult, ("Meta",), reads=True)
 GET_FUNCTION = Call("get_function", ("string", "string"), Function, ("Meta", "NoSuchObject"), reads=True)
 
 CREATE_DATABASE = Call("create_database", (Database,), None, ("AlreadyExists", "InvalidObject", "Meta"))
@@ -684,6 +691,8 @@ GET_CURRENT_EVENT_ID = Call("get_current_notificationEventId", (), CurrentEventI
 FIRE_LISTENER_EVENT = Call("fire_listener_event", (FireRequest,), Fired)
 
 GET_CONFIG_VALUE = Call("get_config_value", ("string", "string"), "string", ("ConfigValSecurity",), reads=True)
+SET_META_CONF = Call("setMetaConf", ("string", "string"), None, ("Meta",), reads=True)
+"""A setting of this connection alone."""
 GET_ID = Call("get_metastore_db_uuid", (), "string", ("Meta",), reads=True)
 GET_VERSION = Call("getVersion", (), "string", reads=True)
 SET_USER = Call("set_ugi", ("string", TEXTS), TEXTS, ("Meta",), reads=True)

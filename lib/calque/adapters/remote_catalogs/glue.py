@@ -14,10 +14,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from calque.adapters.remote_catalogs.glue_definitions import database_of, partition_of, table_of
-from calque.adapters.remote_catalogs.near import require_far
+from calque.adapters.remote_catalogs.near import aws_session, require_far
 from calque.core.link_definitions import CREDENTIALS
 from calque.core.log_messages import key_names
-from calque.errors import AccessRefused, Refused, Unavailable
+from calque.errors import AccessRefused, CalqueError, Refused, Unavailable
 from calque.model.hive import Database, Partition, Table
 from calque.model.links import ClientForm
 from calque.model.names import TableName, partition_name
@@ -30,6 +30,7 @@ FORM = ClientForm(
     frozenset({ENDPOINT, REGION, CATALOG_ID, CREDENTIALS}),
     frozenset(),
     ENDPOINT,
+    own_login=True,
 )
 CONNECT_SECONDS, READ_SECONDS, TRIES = 5, 30, 3
 MISSING = "EntityNotFoundException"
@@ -133,14 +134,17 @@ class GlueCatalog:
         """The SDK's client, which several threads may use."""
         from botocore.config import Config
         from botocore.session import Session
+        from botocore.utils import get_environ_proxies
 
+        timeouts = (CONNECT_SECONDS, READ_SECONDS)
         with self._lock:
             if self._client is None:
                 access = self.access
                 endpoint, user = self.settings.get(ENDPOINT), access.user or None
                 if endpoint and access.far_only:
                     require_far(endpoint)
-                self._client = Session().create_client(
+                session = Session()
+                self._client = session.create_client(
                     "glue",
                     region_name=self.settings.get(REGION),
                     endpoint_url=endpoint,
@@ -153,6 +157,14 @@ class GlueCatalog:
                         retries={"total_max_attempts": TRIES, "mode": "standard"},
                     ),
                 )
+                sender = aws_session(
+                    far_only=access.far_only,
+                    verify=session.get_config_variable("ca_bundle") or True,
+                    timeout=timeouts,
+                    # What is far is asked through no proxy, which could lead near.
+                    proxies={} if access.far_only else get_environ_proxies(self._client.meta.endpoint_url),
+                )
+                self._client.meta.events.register("before-send.glue", lambda request, **_: sender.send(request))
             return self._client
 
     @contextmanager
@@ -179,7 +191,11 @@ class GlueCatalog:
                 raise Unavailable(f"{where} does not answer", f"{code}: {words}", "It is tried again") from error
             raise Refused(f"{where} refused what was asked", f"{code}: {words}", "See the message") from error
         except BotoCoreError as error:
+            if isinstance(refused := error.kwargs.get("error"), CalqueError):
+                raise refused from error
             raise Unavailable(f"{where} does not answer", str(error), "It is tried again") from error
+        except (ValueError, RecursionError) as error:
+            raise Refused(f"{where} can't be read", str(error), "Look what answers there") from error
 
 
 def version_of(table: Mapping[str, Any]) -> str:

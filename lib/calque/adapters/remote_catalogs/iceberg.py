@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
@@ -37,6 +38,7 @@ FORM = ClientForm(
     URI,
     key_files=frozenset({PATH}),
     path=PATH,
+    schemes=frozenset({"http", "https"}),
 )
 REST, SQL = "rest", "sql"
 ONE = "default"
@@ -153,19 +155,25 @@ class IcebergCatalog:
     def _connected(self) -> Any:
         with self._lock:
             if self._catalog is None:
-                load_catalog = pyiceberg_catalogs()
-                uri, access = self.settings[URI], self.access
-                if access.far_only:
-                    require_far(uri)
-                login = {}
-                if access.token is not None:
-                    login["token"] = access.token.read()
-                if access.password is not None:
-                    login["credential"] = f"{access.user}:{access.password.read()}"
-                place = {"warehouse": self.settings[WAREHOUSE]} if self.settings.get(WAREHOUSE) else {}
-                name = self.settings.get(CATALOG, ONE)
-                self._catalog = load_catalog(name, type=kind_of(self.settings), uri=uri, **place, **login)
+                self._catalog = self._opened()
             return self._catalog
+
+    def _opened(self) -> Any:
+        catalogs = pyiceberg_catalogs()
+        uri, access = self.settings[URI], self.access
+        if access.far_only:
+            require_far(uri)
+        login = {}
+        if access.token is not None:
+            login["token"] = access.token.read()
+        if access.password is not None:
+            login["credential"] = f"{access.user}:{access.password.read()}"
+            login["oauth2-server-uri"] = f"{uri.rstrip('/')}/v1/oauth/tokens"
+        place = {"warehouse": self.settings[WAREHOUSE]} if self.settings.get(WAREHOUSE) else {}
+        name = self.settings.get(CATALOG, ONE)
+        if kind_of(self.settings) == SQL:
+            return catalogs.OwnFilesSqlCatalog(name, uri=uri, **place, **login)
+        return catalogs.FarRestCatalog(name, far_only=access.far_only, uri=uri, **place, **login)
 
 
 def by_hive_name(identifiers: Iterable[Identifier]) -> Mapping[str, Identifier]:
@@ -205,11 +213,9 @@ class TableAtPath:
         location = self._newest()
         if location is None:
             return None
-        pyiceberg_catalogs()
-        from pyiceberg.table import StaticTable
-
+        catalogs = pyiceberg_catalogs()
         with own_errors(self.path):
-            return table_of(name, StaticTable.from_metadata(location).metadata, location)
+            return table_of(name, catalogs.metadata_at(location), location)
 
     def partitions(self, table: Table) -> Mapping[str, Partition]:  # noqa: ARG002
         return {}
@@ -242,14 +248,14 @@ def number_of(name: str) -> tuple[int, str]:
     return (int(digits) if digits.isdecimal() else -1), name
 
 
-def pyiceberg_catalogs() -> Callable[..., Any]:
-    """pyiceberg's `load_catalog`. Raises `Refused` where it is not installed."""
+def pyiceberg_catalogs() -> ModuleType:
+    """`iceberg_catalogs`. Raises `Refused` where pyiceberg is not installed."""
     try:
-        from pyiceberg.catalog import load_catalog
+        from calque.adapters.remote_catalogs import iceberg_catalogs
     except ImportError as error:
         why = f"It is read with pyiceberg: {error}"
         raise Refused("Iceberg's catalogs can't be read", why, "Say pip install 'calque[iceberg]'") from error
-    return load_catalog
+    return iceberg_catalogs
 
 
 @contextmanager

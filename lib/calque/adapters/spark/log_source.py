@@ -23,6 +23,7 @@ from calque.adapters.spark.contiguous import checked, missing, repeated, went_ba
 from calque.adapters.spark.packed import OPTION, pack, unpack
 from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, announce, brisk, count, offset
 from calque.core import rows
+from calque.core.decode import weight_of
 from calque.model.names import EventId, Span
 from calque.ports import EventLog
 
@@ -148,5 +149,5 @@ def pages(log: EventLog, span: Span, page: int, share: int) -> Iterator[pa.Recor
         last = checked((event.event_id for event in events), last)
         if next_events and next_events[0].event_id == last:
             raise repeated(last, last)
-        weight += sum(len(event.message) for event in events)
+        weight += sum(map(weight_of, events))
         yield from rows.rows_of_events(events).combine_chunks().to_batches()

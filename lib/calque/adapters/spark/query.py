@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from calque.adapters.spark.contiguous import ascending
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.names import Span
+from calque.state_files import FULL_TEXTS
 
 Apply = Callable[[Span, DataFrame | None, int], None]
 """`(span, frame, batch id)`. The frame is there for spans larger than the stream's `small`. An empty span means that
@@ -201,6 +202,9 @@ def explained(problem: Exception, default_class: type[Broken]) -> CalqueError:
     if own_error := rebuilt(text_of_problem):
         return own_error
     cause = str(getattr(problem, "_cause", None))
+    if full := next((text for text in FULL_TEXTS if text in text_of_problem or text in cause), None):
+        todo = "Free or add space there; it is tried again"
+        return Unavailable("The disk of Spark's checkpoints, or of its scratch files, is full", full, todo)
     signs = [text for text in WORKER_TROUBLE if text in text_of_problem]
     signs += [text for text in SOURCE_TROUBLE if text in cause]
     if signs:

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from calque.errors import Refused
 
+LOG = logging.getLogger(__name__)
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """In the environment when spark-submit started this process: the JVM runs already."""
 
@@ -40,6 +41,8 @@ STREAMING = {
     # What died in its first batch may have left a part of a file, which would keep the query from ever starting again.
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # Of checkpoints: what Spark itself writes is nobody else's.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.numRecentProgressUpdates": "5",
@@ -52,8 +55,12 @@ STREAMING = {
     "spark.ui.retainedTasks": "100",
     "spark.sql.ui.retainedExecutions": "10",
 }
+AUTHENTICATED = "spark.authenticate"
+"""Whoever calls Spark's own ports must know a secret. On one machine Spark makes it, anew for each process, and says it
+to nobody; on a cluster all of its processes have to be told (docs/deployment.md)."""
 LOCAL = {
     "spark.master": "local[2]",
+    AUTHENTICATED: "true",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
@@ -66,6 +73,9 @@ DELTA = {
 NO_LOOK_UP = {"PYSPARK_DRIVER_PYTHON": "none-of-calque"}
 """Spark looks in its Python for packages that bring data sources, in two processes, before a query meets the first data
 source; it does not where it finds no such program. Ours are registered, and run by `PYSPARK_PYTHON`."""
+TELL_THE_CLUSTER = (
+    "set spark.authenticate and spark.authenticate.secret for the cluster and for spark-submit, in spark-defaults.conf"
+)
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 STARTING = threading.Lock()
 JVM = (*QUICK_START, "-Xss4m", "-Djava.net.preferIPv4Stack=true")
@@ -158,10 +168,19 @@ def submitted(app_name: str, settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName(app_name)
     SparkContext._ensure_initialized()
     submitted_settings = SparkConf()
+    if is_local(submitted_settings.get("spark.master") or "local"):
+        settings = {**settings, AUTHENTICATED: "true"}
+    elif submitted_settings.get(AUTHENTICATED) != "true":
+        LOG.warning("Spark's ports answer whoever reaches them: %s", TELL_THE_CLUSTER)
     for key, value in settings.items():
         if not submitted_settings.contains(key):
             builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def is_local(master: str) -> bool:
+    """Whether all of Spark is this process."""
+    return master == "local" or master.startswith("local[")
 
 
 def launched(app_name: str, settings: Mapping[str, str], local_dir: Path) -> SparkSession:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from calque.errors import Unavailable
 from calque.model.names import EventId
+from calque.state_files import draft_of, make_folder, open_private
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +42,7 @@ def bump(counter: Path) -> None:
 
     The count is the file's length, so that one appended byte counts whatever others append at the same time.
     """
-    counter.parent.mkdir(parents=True, exist_ok=True)
-    with counter.open("ab", buffering=0) as file:
+    with os.fdopen(open_private(counter, os.O_WRONLY | os.O_APPEND), "ab", buffering=0) as file:
         file.write(b".")
     stamp_now(counter.parent)
 
@@ -57,8 +57,7 @@ def count(counter: Path) -> int:
 
 def touch(news: Path) -> None:
     """Tell whoever watches the file that there is news."""
-    news.parent.mkdir(parents=True, exist_ok=True)
-    news.touch()
+    os.close(open_private(news, os.O_WRONLY))
     stamp_now(news)
     stamp_now(news.parent)
 
@@ -91,19 +90,19 @@ def announce(coming: Path, event_id: EventId) -> None:
     """Say that events up to that one will be in the journal in a moment. Where it can't be written, as on a full disk,
     nobody waits for them."""
     with suppress(OSError):
-        coming.parent.mkdir(parents=True, exist_ok=True)
-        draft = coming.with_name(f".{coming.name}.{os.getpid()}")
-        draft.write_text(str(event_id))
-        draft.replace(coming)
+        make_folder(coming.parent)
+        with draft_of(coming, str(event_id).encode(), is_synced=False) as draft:
+            draft.replace(coming)
         stamp_now(coming.parent)
 
 
 def announced(coming: Path) -> EventId:
-    """The newest event that was announced; 0 for none."""
+    """The newest event that was announced; 0 for none, and where the file can't be read."""
     try:
-        return int(coming.read_text())
+        text = coming.read_text(errors="replace")
     except FileNotFoundError:
         return 0
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 class Watch:

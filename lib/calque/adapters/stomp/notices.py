@@ -12,7 +12,7 @@ from calque.adapters.stomp.frames import destination, send_headers
 from calque.adapters.stomp.session import SILENCE, Session, is_usable
 from calque.adapters.stomp.subscription import StompSubscription
 from calque.errors import CalqueError
-from calque.model.notices import Message
+from calque.model.notices import Message, TakenMessages
 
 AT_ONCE, BYTES_AT_ONCE = 500, 4 << 20
 """Messages, and bytes of them, in one transaction."""
@@ -32,8 +32,11 @@ class StompNoticeBroker:
         self._sending, self._closed = threading.Lock(), False
         self._session: Session | None = None
         self._transactions = count(1)
+        self._taken = TakenMessages()
+        """Of a `publish` that failed: transactions that were answered before."""
 
     def publish(self, messages: Sequence[Message]) -> None:
+        given, messages = messages, self._taken.without(messages)
         headers = [send_headers(message, self._address, self._keep_seconds) for message in messages]
         if not messages:
             return
@@ -42,9 +45,11 @@ class StompNoticeBroker:
             try:
                 for first, end in transactions(messages):
                     self._send(session, messages[first:end], headers[first:end])
+                    self._taken.add(messages[first:end])
             except BaseException:
                 session.close()
                 raise
+            self._taken.forget(given)
 
     def subscribe(self, topics: Sequence[str]) -> StompSubscription:
         self._require_open()

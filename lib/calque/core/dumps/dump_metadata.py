@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from calque.core.bounded import number_of
 from calque.core.decode import Undecodable
 from calque.core.dumps.layout import DumpLayout
 from calque.model.names import EventId
@@ -107,10 +108,11 @@ def policy_of(line: str) -> PolicyLine | None:
 
 
 def event_id(text: str | None) -> EventId:
-    if text is None or not text.isdecimal():
+    if (found := number_of(text or "", -1)) < 0:
         raise Undecodable(f"{text!r} is no event id")
-    return int(text)
+    return found
 
 
 def number(text: str | None) -> int:
-    return int(text) if text is not None and text.lstrip("-").isdecimal() else 0
+    sign = -1 if (text or "").startswith("-") else 1
+    return sign * number_of((text or "").lstrip("-"))

@@ -14,6 +14,7 @@ from calque.errors import Refused, nearest
 
 LAYOUT = "calque.repl.layout"
 MODE = "calque.repl.mode"
+SOURCE = "calque.repl.source"
 ROOT = "hive.repl.rootdir"
 METADATA_ONLY = "hive.repl.dump.metadata.only"
 INCLUDE_EXTERNAL = "hive.repl.include.external.tables"
@@ -36,7 +37,7 @@ DUMP_KEYS = frozenset(
         *(EXTERNAL_BASE, COPY_AT_LOAD, CHANGE_ROOT, TIME_TO_LIVE, CLEAN_FREQUENCY, RETAIN, RETAIN_COUNT, TASKS),
     }
 )
-LOAD_KEYS = frozenset({ROOT, EXTERNAL_BASE, TASKS, THREADS, FUNCTIONS_ROOT})
+LOAD_KEYS = frozenset({SOURCE, ROOT, EXTERNAL_BASE, TASKS, THREADS, FUNCTIONS_ROOT})
 
 MEANINGLESS = frozenset(
     {

@@ -1,16 +1,17 @@
 """Which events of the log go into an increment, and which tables it has whole instead.
 
 A table is dumped whole where it comes into scope: the policy takes it now and did not before, a rename brings it, or an
-event on it can't be read. Its events are left out then. A rename that takes a table out of scope becomes a drop. What a
-changed policy does not take any more is dropped by whoever loads. Source of the cases: `AlterTableHandler` of Hive 4.
+event on it can't be read or dumped. Its events are left out then. A rename that takes a table out of scope becomes a
+drop. What a changed policy does not take any more is dropped by whoever loads. Source of the cases: `AlterTableHandler`
+of Hive 4.
 
 Events that one call of the source wrote stay together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from calque.core.dumps.event_types import RENAME_DROP_TABLE
 from calque.core.dumps.scope import Scope
@@ -34,11 +35,13 @@ class SelectedEvent:
 @dataclass(slots=True)
 class EventSelection:
     """Of one policy; `replaced` is the one that the dumps before had. `bootstrapped` are tables that the increment has
-    whole, with whether the target may have them already; `transactional` those whose events were left out."""
+    whole, with whether the target may have them already; `transactional` those whose events were left out. `unfit` are
+    events of tables that can't be dumped, as files of theirs are gone."""
 
     scope: Scope
     replaced: Scope | None
     last: EventId
+    unfit: Collection[EventId] = ()
     selected: list[SelectedEvent] = field(default_factory=list)
     bootstrapped: dict[TableName, bool] = field(default_factory=dict)
     transactional: set[TableName] = field(default_factory=set)
@@ -68,9 +71,12 @@ class EventSelection:
         self.last = max(self.last, upto)
 
     def copied(self) -> EventSelection:
-        selected, tables = list(self.selected), dict(self.bootstrapped)
-        return EventSelection(
-            *(self.scope, self.replaced, self.last, selected, tables, set(self.transactional), set(self.created))
+        return replace(
+            self,
+            selected=list(self.selected),
+            bootstrapped=dict(self.bootstrapped),
+            transactional=set(self.transactional),
+            created=set(self.created),
         )
 
     def restore(self, before: EventSelection) -> None:
@@ -100,6 +106,8 @@ class EventSelection:
                 self.select(entry)
         elif not self.scope.takes(name):
             return
+        elif entry.event_id in self.unfit:
+            self.bootstrapped[name] = True
         elif self.replaced is not None and not self.replaced.takes(name):
             if entry.keys.kind is EventKind.CREATE_TABLE:
                 self.created.add(name)

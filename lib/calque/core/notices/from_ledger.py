@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from calque.core.bounded import number_of
 from calque.core.contents import FOUND, UNSURE, Content
 from calque.core.continuity import carries_files
 from calque.core.notices.notice import (
@@ -292,8 +293,8 @@ def names_left_first(changes: Sequence[TableChange]) -> list[TableChange]:
 
 def event_of(row: ObjectRow) -> EventId:
     """A row that restates an object has the event up to which the ledger knew it; the object came later."""
-    if row.change in (FOUND, "create_table") and row.incarnation.isdecimal():
-        return max(row.event_id, int(row.incarnation))
+    if row.change in (FOUND, "create_table"):
+        return max(row.event_id, number_of(row.incarnation))
     return row.event_id
 
 

@@ -122,5 +122,7 @@ def names_of(operation: Operation) -> tuple[TableName, ...]:
     match operation:
         case AlterTable(table, was) | Rebuild(table, was) | CommitTable(table, was) if was is not None:
             return (table, was)
+        case PrepareFlipSweep(header=AlterTable(table, was)):
+            return (table, was)
         case _:
             return (operation.table,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -10,10 +10,11 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from calque.core.definition import text_of_partition, text_of_table
 from calque.core.delta_replica import is_delta_replica, root_of_content
-from calque.core.image import EVENT, STATE, moved
+from calque.core.image import EVENT, STATE
 from calque.core.layout import join, natural_location
 from calque.core.limits import ListOperation, batches, of_hidden
 from calque.core.object_row import row_of
+from calque.core.pointers import relocated
 from calque.engine.files.permissions import Pair, directories_above, directories_below, keep, keeps_permissions
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.files.stage import StagedFiles, StageRequest, stage
@@ -82,6 +83,8 @@ class HopContext:
     """What new tables say of the format that was asked for and is not theirs."""
     prepared_files: dict[TableName, StagedFiles] = field(default_factory=dict)
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
+    claims: set[str] = field(default_factory=set)
+    """On directories that no call can have shown yet."""
     attachments: Attachments = field(init=False)
     counting: Lock = field(default_factory=Lock)
     """Calls about a hidden table come from several threads."""
@@ -134,6 +137,10 @@ class HopContext:
         is_place = not (isinstance(definition, Table) and is_view(definition)) and bool(location_of(definition))
         return is_place and not self.side.admission.copies(table)
 
+    def leave(self, table: TableName, partitions: Collection[str] | None = None) -> None:
+        """The next call may take the table, or these partitions of it, from where they lie, or from their names."""
+        self.side.claims.leave(self.name_at_target(table), partitions)
+
     # Effects
 
     def call(self, effect: Callable[P, T], /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -141,6 +148,9 @@ class HopContext:
         if self.announcement is not None:
             self.side.announced.add(self.side.ledger, *self.announcement)
             self.announcement = None
+        if self.claims:
+            self.side.claims.use(self.claims)
+            self.claims.clear()
         with self.counting:
             self.applied.calls += 1
         return effect(*arguments, **named)
@@ -164,7 +174,10 @@ class HopContext:
         self.send("alter_partitions", self.side.catalog.alter_partitions, target_name, list(partitions))
 
     def drop_partitions(self, target_name: TableName, names: Iterable[str]) -> None:
-        self.send("drop_partitions", self.side.catalog.drop_partitions, target_name, list(names))
+        names = list(names)
+        if target_name.database != OURS:
+            self.side.claims.leave(target_name, set(names))
+        self.send("drop_partitions", self.side.catalog.drop_partitions, target_name, names)
 
     def send(
         self,
@@ -202,6 +215,7 @@ class HopContext:
             listings = {key: request.listing for key, request in requests.items()}
             return {key: StagedFiles(listing.location, listing.files) for key, listing in listings.items()}
         directories = dict(zip(requests, stage(self.side, list(requests.values())), strict=True))
+        self.claims.update(placed.claim for placed in directories.values())
         self.keep_permissions(table, requests, directories)
         for placed in directories.values():
             self.count(placed)
@@ -242,8 +256,8 @@ class HopContext:
         placed: StagedFiles | None = None,
     ) -> None:
         """A row for the ledger; without `placed` the object's files are the ones it had."""
-        if not partition:
-            placed = self.prepared_files.pop(table, placed)
+        if not partition and (prepared := self.prepared_files.pop(table, None)) is not None:
+            placed = replace(prepared, claim=placed.claim if placed is not None else "")
         listing = placed.listing() if placed is not None else None
         shown = self.shown.get(table) if change not in UNDEFINED else None
         written = shown if shown is None or not partition else shown.partitions.get(partition)
@@ -254,7 +268,7 @@ class HopContext:
 def emptied(partition: Partition, empty: str, marks: Mapping[str, str]) -> Partition:
     """The partition without rows, and with these marks."""
     parameters = {**(partition.parameters or {}), **marks}
-    return replace(partition, parameters=parameters, storage=moved(partition.storage, empty))
+    return relocated(replace(partition, parameters=parameters), empty)
 
 
 def definition_text(written: Table | Partition | None) -> str:
@@ -265,13 +279,3 @@ def definition_text(written: Table | Partition | None) -> str:
             return text_of_table(written)
         case Partition():
             return text_of_partition(written)
-
-
-OF_TIME = "c"
-"""What claims begin with that are made of the time of an object's creation."""
-
-
-def claim_of(incarnation: str, create_time: int | None, partitioned: bool = False) -> str:
-    """What tells an incarnation from others, the same after a crash: one that was read has another `r<id>` then. Times
-    are seconds, and tables of one second that differ in being `partitioned` share no directory."""
-    return f"{OF_TIME}{create_time or 0}{'p' * partitioned}" if incarnation.startswith("r") else incarnation

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from calque.core import decode
 from calque.core.decode import Undecodable
+from calque.core.defects import ObjectDefect, work_on
 from calque.core.image import SOURCE, STATE, is_ours, same_definition
+from calque.core.kinds import database_obstacle
 from calque.core.layout import natural_location, place
 from calque.core.policies import databases_of, marked
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.hive_positions import with_position
 from calque.engine.files.permissions import keep
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.target.fault_isolation import FaultIsolation, reason
+from calque.engine.target.fault_isolation import FaultIsolation, is_same_defect, reason
 from calque.errors import CallFailed, Refused, Unavailable
 from calque.logs.fields import about
 from calque.model.hive import Database
@@ -87,43 +90,38 @@ class Databases:
 
     def state(self, name: str, target_name: str, desired_database: Database) -> None:
         """One whose changes the target does not take says nothing."""
+        work = f"state of {work_of(name)}"
         try:
-            self.alter(target_name, desired_database)
-        except (Refused, Unavailable) as error:
-            self.faults.require_own_fault((DATABASE, name, STATE), error)
+            with work_on(work):
+                self.alter(target_name, desired_database)
+        except (Refused, Unavailable, ObjectDefect) as error:
+            self.faults.require_own_fault(work, error)
             LOG.warning("%s: database %s can't say how it is: %s", self.side.policy.target, name, error)
 
     def bootstrap(self, event_id: EventId) -> None:
         """Make every admitted database as the source has it now; later events say what changed since."""
         for name in self.source.catalog.databases():
-            if (
-                self.side.admission.takes_database(name)
-                and (database := self.source.catalog.database(name)) is not None
-            ):
-                self.put(database, event_id, AppliedChanges())
+            if self.side.admission.takes_database(name):
+                self.bring(name, partial(self.source.catalog.database, name), event_id, AppliedChanges())
 
     def before(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
         """Databases that the window's events leave in place, as their newest image has them."""
         for entry in last_of(entries, self.side):
             if entry.keys.kind is not EventKind.DROP_DATABASE:
                 assert entry.keys.table is not None
-                try:
-                    database = self.left_by(entry, entry.keys.table.database)
-                except Undecodable as error:
-                    self.quarantine(
-                        entry.keys.table.database, f"event {entry.event_id} can't be read: {error}", entry.event_id
-                    )
-                    continue
-                if database is not None:
-                    self.let_go(entry.keys.table.database)
-                    self.put(database, entry.event_id, applied)
+                name = entry.keys.table.database
+                self.bring(name, partial(self.left_by, entry, name), entry.event_id, applied)
 
     def left_by(self, entry: Entry, name: str) -> Database | None:
-        """The database as the event left it. Where the message does not have it (2.3), as the source has it now; None
-        when it is gone: the event that dropped it is still to come."""
+        """The database as the event left it, which is not to be dropped. Where the message does not have it (2.3), as
+        the source has it now; None when it is gone: the event that dropped it is still to come."""
         if entry.keys.kind is EventKind.UNKNOWN:
-            return self.source.catalog.database(name)
-        return decode.database_after(self.source.journal.events([entry.event_id])[entry.event_id])
+            database = self.source.catalog.database(name)
+        else:
+            database = decode.database_after(self.source.journal.events([entry.event_id])[entry.event_id])
+        if database is not None:
+            self.let_go(name)
+        return database
 
     def after(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
         """Databases that are gone at the window's end; one that still holds something is tried again later."""
@@ -142,13 +140,14 @@ class Databases:
         target_database = self.side.catalog.database(target_name)
         if target_database is not None and self.stands_for(target_database, target_name, name):
             try:
-                self.side.catalog.drop_database(target_name)
+                with work_on(work_of(name), Conflict):
+                    self.side.catalog.drop_database(target_name)
                 applied.calls += 1
             except Conflict:
                 self.hold(name)
                 return
-            except (Refused, Unavailable) as error:
-                self.faults.require_own_fault((DATABASE, name), error)
+            except (Refused, Unavailable, ObjectDefect) as error:
+                self.faults.require_own_fault(work_of(name), error)
                 self.quarantine(name, reason(error), event_id)
                 return
             self.known_databases.discard(target_name)
@@ -177,7 +176,7 @@ class Databases:
 
     def rejoin(self, name: str) -> None:
         """The database is not set aside any more."""
-        self.faults.succeeded((DATABASE, name))
+        self.faults.succeeded(work_of(name))
         if self.quarantined_rows.pop(name, None) is not None:
             self.side.ledger.remove_tables([(DATABASE, name, "")])
 
@@ -198,11 +197,15 @@ class Databases:
         with self.lock:
             if target_name in self.known_databases:
                 return
-            if self.side.catalog.database(target_name) is None:
+            is_there = self.side.catalog.database(target_name) is not None
+            if not is_there or table.database in self.quarantined_rows:
                 database = self.source.catalog.database(table.database)
+                if database is not None and (problem := database_obstacle(database)):
+                    raise Refused(problem)
                 if database is None and self.is_replica(target_name, table.database):
                     return
-                self.create(target_name, database or Database(name=table.database), 0, AppliedChanges())
+                if not is_there:
+                    self.create(target_name, database or Database(name=table.database), 0, AppliedChanges())
             self.known_databases.add(target_name)
 
     def is_replica(self, target_name: str, database: str) -> bool:
@@ -213,21 +216,36 @@ class Databases:
             and admission.name_at_target(table_name(database)).database == target_name
         )
 
-    def put(self, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
-        """Make the database, or make it so; one that came from the target is left to whoever made it, and one that the
-        target does not take is set aside. Raises `Unavailable`."""
-        if self.side.home.has(database.parameters):
-            return
-        name = table_name(database.name).database
+    def bring(
+        self, name: str, image: Callable[[], Database | None], event_id: EventId, applied: AppliedChanges
+    ) -> None:
+        """Make the source's database `name` as its image has it; without one it is gone, and left as it is. One whose
+        message can't be read is set aside, and so is one that the target does not take, or that meets a defect of
+        calque. Raises `Unavailable`."""
         try:
-            self.make(database, event_id, applied)
-        except (Refused, Unavailable) as error:
-            self.faults.require_own_fault((DATABASE, name), error)
+            with work_on(work_of(name), Undecodable):
+                database = image()
+                if database is None or self.side.home.has(database.parameters):
+                    return
+                self.make(database, event_id, applied)
+        except Undecodable as error:
+            self.quarantine(name, f"event {event_id} can't be read: {error}", event_id)
+        except (Refused, Unavailable, ObjectDefect) as error:
+            before = self.quarantined_rows.get(name)
+            if before is None or not is_same_defect(error, before.reason, before.since_event, event_id):
+                self.faults.require_own_fault(work_of(name), error)
             self.quarantine(name, reason(error), event_id)
         else:
             self.rejoin(name)
 
+    def put(self, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
+        """Make the database, or make it so; one that came from the target is left to whoever made it, and one that the
+        target does not take is set aside. Raises `Unavailable`."""
+        self.bring(table_name(database.name).database, lambda: database, event_id, applied)
+
     def make(self, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
+        if problem := database_obstacle(database):
+            raise Refused(problem)
         target_name = self.side.admission.name_at_target(table_name(database.name)).database
         target_database = self.side.catalog.database(target_name)
         if target_database is None:
@@ -298,6 +316,11 @@ class Databases:
                 if target_table is not None and (target_table.parameters or {}).get(SOURCE, "").startswith(mine):
                     names.append(name)
         return names
+
+
+def work_of(name: str) -> str:
+    """The work on the source's database of that name."""
+    return f"{DATABASE} {name}"
 
 
 def overlaps(warehouse: str, location: str | None) -> bool:

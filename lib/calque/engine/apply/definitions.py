@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
 from calque.core import decode
-from calque.core.image import moved
 from calque.core.moves import Move, places
+from calque.core.pointers import relocated
 from calque.engine.sides.journal_reads import AT_ONCE
 from calque.engine.source.exact_read import ExactTable
 from calque.model.hive import Partition, Table, location_of
@@ -75,7 +75,7 @@ class EventImages:
         location = location_of(partition)
         if not location or (place := self.place(version.event_id, location)) == location:
             return partition
-        return replace(partition, storage=moved(partition.storage, place))
+        return relocated(partition, place)
 
     def place(self, event_id: EventId, location: str) -> str:
         if not self.moves:
@@ -160,7 +160,9 @@ def needs_of(operation: Operation) -> Iterator[DefinitionKey]:
             yield from needs_of_parts(partitions)
         case RenamePartition(_, _, _, part):
             yield from needs_of_parts([("", part)])
-        case PrepareFlipSweep(_, added, changed):
+        case PrepareFlipSweep(_, added, changed, _, header):
+            if header is not None:
+                yield from needs_of(header)
             yield from needs_of_parts([*added, *changed])
         case Rebuild(_, _, head, touched) | CommitTable(_, _, head, touched):
             yield DefinitionKey(head.version.event_id, TABLE)

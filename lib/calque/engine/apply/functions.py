@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from calque.core import decode
 from calque.core.decode import Undecodable
+from calque.core.defects import ObjectDefect, work_on
 from calque.engine.apply import AppliedChanges
 from calque.engine.files.copies import ContentLost
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.target.fault_isolation import FaultIsolation, reason
+from calque.engine.target.fault_isolation import FaultIsolation, is_same_defect, reason
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Function
 from calque.model.journal import Entry, EventKind
@@ -43,8 +45,8 @@ class Functions:
                 continue
             for function in self.source.catalog.functions(database):
                 name = table_name(database, function)
-                if self.side.admission.takes_function(name) and (definition := self.source.catalog.function(name)):
-                    self.put(name, definition, event_id, AppliedChanges())
+                if self.side.admission.takes_function(name):
+                    self.bring(name, partial(self.source.catalog.function, name), event_id, AppliedChanges())
 
     def follow(self, event_id: EventId) -> None:
         """Functions of ours that the policy admits no more go, unless they are kept; those that it calls by another
@@ -64,7 +66,12 @@ class Functions:
             with suppress(Conflict):
                 catalog.drop_function(target_name)
         for name, (_, target_function) in moving.items():
-            self.make(name, target_function or self.source.catalog.function(name), event_id)
+            try:
+                with work_on(work_of(name)):
+                    self.make(name, target_function or self.source.catalog.function(name), event_id)
+            except ObjectDefect as error:
+                self.faults.require_own_fault(work_of(name), error)
+                self.quarantine(name, reason(error), event_id)
 
     def make(self, name: TableName, function: Function | None, event_id: EventId) -> None:
         """A function of ours under its new name."""
@@ -88,8 +95,7 @@ class Functions:
     def read(self, names: Iterable[TableName], event_id: EventId) -> None:
         """The named functions as the source has them now."""
         for name in names:
-            if (function := self.source.catalog.function(name)) is not None:
-                self.put(name, function, event_id, AppliedChanges())
+            self.bring(name, partial(self.source.catalog.function, name), event_id, AppliedChanges())
 
     def apply(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
         """The window's functions, as their newest events have them."""
@@ -103,16 +109,9 @@ class Functions:
                     created[name] = entry.event_id
         for name, entry in newest.items():
             if entry.keys.kind is EventKind.DROP_FUNCTION:
-                if name in created:
-                    self.recognise(name, created[name])
-                self.drop(name, applied)
+                self.bring_drop(name, created.get(name), entry.event_id, applied)
             else:
-                try:
-                    function = self.after(entry.event_id)
-                except Undecodable as error:
-                    self.quarantine(name, f"event {entry.event_id} can't be read: {error}", entry.event_id)
-                else:
-                    self.put(name, function, entry.event_id, applied)
+                self.bring(name, partial(self.after, entry.event_id), entry.event_id, applied)
 
     def after(self, event_id: EventId) -> Function:
         """What the event made. Raises `Undecodable`."""
@@ -135,17 +134,69 @@ class Functions:
         """As the target is to have it. Raises `Refused`, `ContentLost`, `Unavailable`."""
         return Attachments(self.side).of_function(name, self.side.imaging.function(function))
 
-    def put(self, name: TableName, function: Function, event_id: EventId, applied: AppliedChanges) -> None:
-        """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays, and one
-        that the target does not take is set aside. Functions carry no path: they came from where their database came
-        from. Raises `Unavailable`."""
-        if self.came_back(name):
+    def bring(
+        self, name: TableName, image: Callable[[], Function | None], event_id: EventId, applied: AppliedChanges
+    ) -> None:
+        """Make the function as its image has it; without one it is gone, and left as it is. One whose message can't be
+        read is set aside, and so is one that the target does not take, or that meets a defect of calque. Raises
+        `Unavailable`; what was set aside before is so still then."""
+        before = self.owned.get(name)
+        try:
+            with work_on(work_of(name), Undecodable, ContentLost):
+                function = image()
+                if function is None:
+                    return
+                self.make_so(name, function, event_id, applied)
+        except Undecodable as error:
+            self.quarantine(name, f"event {event_id} can't be read: {error}", event_id)
+        except ContentLost as error:
+            self.quarantine(name, str(error), event_id)
+        except (Refused, Unavailable, ObjectDefect) as error:
+            self.require_own_fault(name, before, error, event_id)
+            self.quarantine(name, reason(error), event_id)
+        else:
+            self.faults.succeeded(work_of(name))
+
+    def require_own_fault(
+        self,
+        name: TableName,
+        before: FunctionRow | None,
+        error: Refused | Unavailable | ObjectDefect,
+        event_id: EventId,
+    ) -> None:
+        if before is not None and is_same_defect(error, before.reason, before.since_event, event_id):
             return
         try:
-            desired_function = self.desired(name, function)
-        except (Refused, ContentLost) as error:
-            self.quarantine(name, str(error), event_id)
+            self.faults.require_own_fault(work_of(name), error)
+        except Unavailable:
+            if before is not None and before.state is TableState.QUARANTINED:
+                self.quarantine(name, before.reason, before.since_event or event_id)
+            raise
+
+    def bring_drop(
+        self, name: TableName, created_at: EventId | None, event_id: EventId, applied: AppliedChanges
+    ) -> None:
+        """Drop the function, which the window may have made before. Raises `Unavailable`."""
+        try:
+            with work_on(work_of(name)):
+                if created_at is not None:
+                    self.recognise(name, created_at)
+                self.drop(name, applied)
+        except ObjectDefect as error:
+            self.faults.require_own_fault(work_of(name), error)
+            self.quarantine(name, reason(error), event_id)
+
+    def put(self, name: TableName, function: Function, event_id: EventId, applied: AppliedChanges) -> None:
+        """`bring` with the definition in hand."""
+        self.bring(name, lambda: function, event_id, applied)
+
+    def make_so(self, name: TableName, function: Function, event_id: EventId, applied: AppliedChanges) -> None:
+        """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays. Functions
+        carry no path: they came from where their database came from. Raises `Refused`, `ContentLost`,
+        `Unavailable`."""
+        if self.came_back(name):
             return
+        desired_function = self.desired(name, function)
         target_name = TableName(desired_function.database, desired_function.name)
         target_function = self.side.catalog.function(target_name)
         if target_function is not None and same_function(target_function, desired_function):
@@ -162,11 +213,6 @@ class Functions:
             applied.calls += 1
         except Conflict:
             self.conflict(name, target_name, event_id)
-        except (Refused, Unavailable) as error:
-            self.faults.require_own_fault((FUNCTION, name), error)
-            self.quarantine(name, reason(error), event_id)
-        else:
-            self.faults.succeeded((FUNCTION, name))
 
     def came_back(self, name: TableName) -> bool:
         if not self.side.home.names or name in self.owned:
@@ -211,6 +257,11 @@ class Functions:
         row = FunctionRow(*name, TableState.QUARANTINED, None, reason, event_id, target_name)
         self.owned[name] = row
         self.side.ledger.put_tables([row])
+
+
+def work_of(name: TableName) -> str:
+    """The work on the source's function of that name."""
+    return f"{FUNCTION} {name}"
 
 
 def same_function(one: Function, other: Function) -> bool:

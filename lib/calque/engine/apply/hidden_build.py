@@ -126,6 +126,7 @@ def swap(
     build_hidden(hidden, definition)
     current = catalog.table(context.name_at_target(was)) if was is not None else None
     if was is not None and current is not None:
+        context.leave(was)
         old_table = replace(current, database=away_name.database, name=away_name.table)
         context.call(catalog.alter_table, context.name_at_target(was), old_table)
     context.call(catalog.alter_table, hidden, definition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from calque.core.image import moved
+from calque.core.pointers import relocated
 from calque.engine.apply.context import HopContext
 from calque.engine.sides.calque_database import ensure_own_database
 from calque.model.hive import Table
@@ -19,10 +19,9 @@ LONGEST = 127
 def begin(context: HopContext, table: TableName, hidden: TableName, definition: Table) -> None:
     """The table alone under the hidden name; where its files stay at the source, in the empty directory. Whether the
     database is there, and nothing that a crash left, is only asked where that fails."""
-    storage = definition.storage
+    empty = replace(definition, database=hidden.database, name=hidden.table)
     if context.lies_at_source(table, definition):
-        storage = moved(storage, context.empty_directory)
-    empty = replace(definition, database=hidden.database, name=hidden.table, storage=storage)
+        empty = relocated(empty, context.empty_directory)
     try:
         context.call(context.side.catalog.create_table, empty)
     except Conflict:

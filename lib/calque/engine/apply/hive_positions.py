@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from calque.core.image import is_ours
+from calque.core.defects import ObjectDefect, work_on
+from calque.core.image import SOURCE, source_mark
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.hive import HIVE_POSITION, Database
@@ -54,7 +55,7 @@ class HivePositions:
         self.unlooked = None if is_due else event_id
         for name in sorted(self.ours() if is_due else self.carrying):
             database = self.side.catalog.database(name)
-            if database is None or position_of(database) is None or not self.is_ours(database):
+            if database is None or position_of(database) is None or not self.is_ours(name, database):
                 self.carrying.discard(name)
                 continue
             self.carrying.add(name)
@@ -70,13 +71,18 @@ class HivePositions:
     def may_be_ours(self, name: str) -> bool:
         return self.side.admission.source_of(TableName(name)) is not None
 
-    def is_ours(self, database: Database) -> bool:
-        return is_ours(database.parameters, self.side.policy.source)
+    def is_ours(self, name: str, database: Database) -> bool:
+        """Whether it stands for the database that the policy shows under that name: dumps of the same source may be
+        loaded under others."""
+        source_name = self.side.admission.source_of(TableName(name))
+        mark = (database.parameters or {}).get(SOURCE)
+        return source_name is not None and mark == source_mark(self.side.policy.source, source_name)
 
     def put(self, name: str, database: Database) -> None:
         try:
-            self.side.catalog.alter_database(name, database)
-        except (Conflict, Refused, Unavailable) as error:
+            with work_on(f"position of database {name}", Conflict):
+                self.side.catalog.alter_database(name, database)
+        except (Conflict, Refused, Unavailable, ObjectDefect) as error:
             LOG.warning("%s: database %s does not say %s: %s", self.side.policy.target, name, HIVE_POSITION, error)
 
 

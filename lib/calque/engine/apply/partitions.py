@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calque.core.image import EVENT, INCARNATION, STATE, Marks, moved
+from calque.core.image import EVENT, INCARNATION, STATE, Marks
+from calque.core.kinds import partition_obstacle
 from calque.core.layout import join
+from calque.core.pointers import relocated
 from calque.core.small_files import GroupedFiles, group_files, layout_of
-from calque.engine.apply.context import OF_TIME, HopContext, claim_of
+from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.files.stage import StagedFiles, StageRequest
 from calque.engine.target.observe import ShownTable, event_of
+from calque.errors import Refused
 from calque.model.hive import Partition, Table, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AddPartitions, AlterPartitions, DropPartitions, Part, RenamePartition, Version
@@ -40,6 +43,7 @@ def alter_partitions(context: HopContext, operation: AlterPartitions) -> None:
     table = operation.table
     altered = altered_partitions(context, table, context.shown_table(table), operation.partitions, operation.switched)
     kept_statistics = statistics_of_others(context, table, operation.partitions)
+    context.leave(table, {name for name, write in altered.items() if write.placed is not None})
     context.alter_partitions(context.name_at_target(table), definitions(altered))
     remember(context, table, altered)
     write_kept(context, table, kept_statistics)
@@ -52,8 +56,9 @@ def rename_partition(context: HopContext, operation: RenamePartition) -> None:
     renamed = altered_partition(context, table, target_partition, part, None)
     if context.lies_at_source(table, renamed):
         # A rename leaves an external partition where it is, so that its new place is said first.
-        elsewhere = replace(target_partition, storage=moved(target_partition.storage, location_of(renamed)))
+        elsewhere = relocated(target_partition, location_of(renamed))
         context.alter_partitions(context.name_at_target(table), [elsewhere])
+    context.leave(table, {was})
     context.call(context.side.catalog.rename_partition, context.name_at_target(table), target_partition.values, renamed)
     del shown.partitions[was]
     if was in shown.listings:
@@ -78,7 +83,7 @@ def new_partitions(
     directory."""
     stored = {name: part for name, part in partitions if part.data.location and name not in (kept_directories or {})}
     requests = {name: fresh(context, table, shown, name, part) for name, part in stored.items()}
-    placed = {**(kept_directories or {}), **context.staged(table, not_of_others(context, table, requests))}
+    placed = {**(kept_directories or {}), **context.staged(table, requests)}
     writes = {}
     for name, part in partitions:
         place = placed.get(name, StagedFiles("", ()))
@@ -90,8 +95,6 @@ def new_partitions(
 
 def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, part: Part) -> StageRequest:
     """The first directory of a partition."""
-    created = context.images.partition(part.version).create_time
-    claim = claim_of(part.incarnation or f"moved{part.since}", created)
     natural = join(location_of(shown.table) or "", name)
     target_table = context.shown.get(table)
     target_partition = target_table.partitions.get(name) if target_table is not None else None
@@ -102,24 +105,11 @@ def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, p
         name,
         shown.incarnation(),
         part.since,
-        claim,
+        part.incarnation or f"moved{part.since}",
         shown=target_partition is not None and location_of(target_partition) == natural,
         grouped=small_files(context, table, shown.table, source_of(context, part), part),
         root=context.root(shown.table),
     )
-
-
-def not_of_others(
-    context: HopContext, table: TableName, requests: Mapping[str, StageRequest]
-) -> Mapping[str, StageRequest]:
-    """The requests, without the natural paths at which the target has other partitions, as after a rename. Claims made
-    of a time can't tell these from one of the same second."""
-    target_table = context.shown.get(table)
-    if target_table is None or not any(request.claim.startswith(OF_TIME) for request in requests.values()):
-        return requests
-    names = {location_of(partition): name for name, partition in target_table.partitions.items()}
-    others = {name for name, request in requests.items() if names.get(request.natural, name) != name}
-    return {name: replace(request, natural=None) if name in others else request for name, request in requests.items()}
 
 
 def small_files(
@@ -184,11 +174,8 @@ def altered_partition(
             **(target_partition.parameters or {}),
             EVENT: str(part.since or event_of(target_partition.parameters)),
         }
-        return replace(
-            target_partition,
-            parameters=parameters,
-            storage=moved(target_partition.storage, context.place(table, target_partition, target_partition, placed)),
-        )
+        kept = replace(target_partition, parameters=parameters)
+        return relocated(kept, context.place(table, target_partition, target_partition, placed))
     marks = Marks(part.since, part.incarnation or incarnation_of(before or target_partition))
     source = source_of(context, part)
     definition = context.side.imaging.partition(
@@ -198,8 +185,11 @@ def altered_partition(
 
 
 def source_of(context: HopContext, part: Part) -> Partition:
-    """The source's definition at the state."""
-    return with_columns(context, context.images.partition(part.version), part)
+    """The source's definition at the state. `Refused` for one that is not replicated."""
+    partition = context.images.partition(part.version)
+    if problem := partition_obstacle(partition):
+        raise Refused(problem)
+    return with_columns(context, partition, part)
 
 
 def with_columns(context: HopContext, partition: Partition, part: Part) -> Partition:

@@ -18,6 +18,7 @@ from calque.engine.apply.partitions import (
     other_files,
     remember,
 )
+from calque.engine.apply.tables import alter_table
 from calque.model.hive import Partition
 from calque.model.names import EventId
 from calque.model.plan import PrepareFlipSweep
@@ -25,6 +26,8 @@ from calque.model.plan import PrepareFlipSweep
 
 def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) -> None:
     table, target_name = operation.table, context.name_at_target(operation.table)
+    if operation.header is not None:
+        alter_table(context, operation.header)
     shown = context.shown_table(table)
     empty = context.empty_directory
     context.side.storage.make_directories([empty])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from calque.core.bounded import parse_json
 from calque.core.image import EVENT, STATISTICS
 from calque.engine.apply.context import HopContext
 from calque.engine.target.observe import event_of
@@ -61,10 +61,13 @@ def calls_accurate(parameters: Parameters, columns: Collection[str]) -> bool:
     if not columns:
         return True
     try:
-        accurate_columns = json.loads(parameters.get(ACCURATE, "{}")).get("COLUMN_STATS", {})
-    except (ValueError, AttributeError):
+        said = parse_json(parameters.get(ACCURATE, "{}"))
+    except ValueError:
         return False
-    return set(columns) <= set(accurate_columns)
+    match said:
+        case {"COLUMN_STATS": dict() as accurate_columns}:
+            return accurate_columns.keys() >= set(columns)
+    return False
 
 
 def with_statistics(

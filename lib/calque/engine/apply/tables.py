@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from calque.core.delta_replica import DELTA, like, with_format
 from calque.core.iceberg import is_iceberg
-from calque.core.image import EVENT, TYPE, Marks, moved
+from calque.core.image import EVENT, TYPE, Marks
 from calque.core.kinds import obstacle
 from calque.core.layout import external_location, join, natural_location
 from calque.core.moves import Move, move_of_tables
-from calque.engine.apply.context import HopContext, claim_of
+from calque.core.pointers import relocated
+from calque.engine.apply.context import HopContext
 from calque.engine.apply.hidden_table import begin, hidden_name
 from calque.engine.files.copies import ContentLost
 from calque.engine.files.iceberg_metadata import make_ready
-from calque.engine.files.path_ownership import leave
 from calque.engine.files.stage import StagedFiles, StageRequest, stage_version
 from calque.engine.target.armed_tables import disarmed, is_armed
 from calque.engine.target.observe import ShownTable, event_of, every_partition
@@ -90,14 +90,13 @@ def root(context: HopContext, table: TableName, source: Table, head: Head) -> St
         return StagedFiles(location_of(source) or "", ())
     listing = context.listing(head.data) if head.data is not None else Listing(location_of(source) or "", ())
     partitioned = is_partitioned(source)
-    claim = claim_of(head.incarnation, source.create_time, partitioned)
     natural = natural_place(context, table, source)
     if head.data is not None and copies:
         require_kind(source, listing)
     grows = partitioned or head.data is None or is_iceberg(source)
     shown = context.is_shown(natural)
     request = StageRequest(
-        listing, natural, context.name_at_target(table), "", head.incarnation, head.since, claim, grows, shown
+        listing, natural, context.name_at_target(table), "", head.incarnation, head.since, "", grows, shown
     )
     return context.staged(table, {"": request})[""]
 
@@ -123,8 +122,8 @@ def alter_table(context: HopContext, operation: AlterTable) -> None:
     shown = context.shown_table(was)
     placed = switched_content(context, table, head, shown) if operation.switch else None
     definition = altered(context, table, shown, head, placed)
-    if was != table and shown.incarnation().startswith("r"):
-        leave_natural_path(context, was, shown)
+    if was != table or placed is not None:
+        context.leave(was)
     if (move := move_of_directory(context, operation, shown.table)) is not None:
         moved_partitions = with_directory(every_partition(context.side, shown.table), move)
         context.alter_partitions(context.name_at_target(was), moved_partitions.values())
@@ -159,17 +158,10 @@ def with_directory(partitions: Mapping[str, Partition], move: Move) -> dict[str,
     """Those that went along, where they are now."""
     locations = {name: location_of(partition) or "" for name, partition in partitions.items()}
     return {
-        name: replace(partition, storage=moved(partition.storage, place))
+        name: relocated(partition, place)
         for name, partition in partitions.items()
         if (place := move.follow(locations[name])) != locations[name]
     }
-
-
-def leave_natural_path(context: HopContext, was: TableName, shown: ShownTable) -> None:
-    policy, target_name = context.side.policy, context.name_at_target(was)
-    natural = natural_location(policy.warehouse, target_name.database, target_name.table)
-    if context.side.admission.copies(was) and natural in (location_of(shown.table), context.root(shown.table)):
-        leave(context.side, natural)
 
 
 def disarm(context: HopContext) -> None:
@@ -234,11 +226,8 @@ def altered(context: HopContext, table: TableName, shown: ShownTable, head: Head
     target_table = shown.table
     if head.version == BASE:
         parameters = {**(target_table.parameters or {}), EVENT: str(head.since or event_of(target_table.parameters))}
-        return replace(
-            target_table,
-            parameters=parameters,
-            storage=moved(target_table.storage, context.place(table, target_table, target_table, placed)),
-        )
+        kept = replace(target_table, parameters=parameters)
+        return relocated(kept, context.place(table, target_table, target_table, placed))
     source = replicated(context, head.version)
     marks = Marks(head.since, head.incarnation or shown.incarnation())
     definition = context.side.imaging.table(source, marks, context.place(table, target_table, source, placed))
@@ -269,6 +258,7 @@ def replicated(context: HopContext, version: Version) -> Table:
 
 def drop_table(context: HopContext, table: TableName, event_id: EventId) -> None:
     incarnation = context.shown_table(table).incarnation()
+    context.leave(table)
     context.call(context.side.catalog.drop_table, context.name_at_target(table))
     context.shown[table] = None
     context.record(table, "", incarnation, event_id, "drop_table")

@@ -8,7 +8,7 @@ becomes evidence (docs/files.md).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from calque.core.rows import entries_of
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import EvidenceGatherer
+from calque.model.journal import Entry
 from calque.model.names import EventId
 
 LOG = logging.getLogger(__name__)
@@ -28,12 +29,17 @@ LOOK_SECONDS = 1.0
 
 class Capture:
     """Appends batches of the log. `after` is where the journal begins when it is empty; `seam` reads the log and
-    watches over where it meets the journal."""
+    watches over where it meets the journal. `hear` is told what was appended."""
 
     def __init__(
-        self, source: SourceSide, after: EventId, gatherer: EvidenceGatherer, seam: Continuity | None = None
+        self,
+        source: SourceSide,
+        after: EventId,
+        gatherer: EvidenceGatherer,
+        seam: Continuity | None = None,
+        hear: Callable[[Sequence[Entry]], None] = lambda _: None,
     ) -> None:
-        self.source, self.after, self.gatherer, self.seam = source, after, gatherer, seam
+        self.source, self.after, self.gatherer, self.seam, self.hear = source, after, gatherer, seam, hear
         self.looked_ns = 0
 
     def last(self) -> EventId:
@@ -89,7 +95,9 @@ class Capture:
         check_contiguous(last, ids)
         read_ns = self.source.clock.now_ns()
         self.source.journal.append(rows)
-        self.gatherer.add(list(entries_of(rows)), read_ns)
+        entries = list(entries_of(rows))
+        self.gatherer.add(entries, read_ns)
+        self.hear(entries)
         return len(ids)
 
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from calque.core.decode import weight_of
 from calque.core.rows import rows_of_events, storable
 from calque.engine.sides.journal_reads import AT_ONCE, begin_of, messages
 from calque.engine.sides.log_reads import events_after, of_one_id
@@ -122,10 +123,10 @@ class Continuity:
             if event.event_id != last + 1:
                 raise Interrupted(f"After event {last} the log goes on with event {event.event_id}")
             last += 1
-            weight += len(event.message)
+            weight += weight_of(event)
             if piece and weight > AT_ONCE:
                 yield rows_of_events(piece)
-                piece, weight = [], len(event.message)
+                piece, weight = [], weight_of(event)
             piece.append(event)
         if last < upto:
             raise Interrupted(f"The log ends at event {last}, not {upto}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from calque.engine.check.findings import Findings, Severity
+from calque.engine.check.kafka_topics import check_writers
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.ports.notices import NoticeBroker
 from calque.ports.services import KafkaInfo
@@ -29,6 +30,7 @@ def check_kafka_channel(name: str, cluster: KafkaInfo, topics: Iterable[str], fi
                 what = f"The user may not {' or '.join(denied_operations).lower()} topic {topic_name}"
                 todo = f"Allow it {', '.join(NEEDED)} there"
                 findings.add(where, Severity.ERROR, what, "Kafka's access control says so", todo)
+            check_writers(where, topic, "subscribers take what others write there for notices", findings)
             if topic.partitions > 1:
                 what = f"Topic {topic_name} has {topic.partitions} partitions"
                 why = "Each table's notices stay in order there, those of the topic do not"

@@ -5,15 +5,19 @@ Each look is by itself: what can't be reached is a finding, and the others go on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from calque.core.defects import ObjectDefect, work_on
 from calque.engine.check.chains import carried_to
 from calque.engine.check.check_privileges import check_privileges
 from calque.engine.check.check_source import check_source
 from calque.engine.check.check_target import check_target
+from calque.engine.check.column_changes import check_column_changes
 from calque.engine.check.findings import Findings
 from calque.engine.check.sides import Source, Target
 from calque.errors import AccessRefused, Refused, Unavailable
+from calque.model.hive import Table
+from calque.model.names import TableName
 
 
 def check(source: Source, targets: Sequence[Target], refusals: Sequence[Refused] = ()) -> Findings:
@@ -21,13 +25,21 @@ def check(source: Source, targets: Sequence[Target], refusals: Sequence[Refused]
     findings = Findings()
     for error in refusals:
         findings.refused("configuration", error)
-    tables = check_source(source, [target.policy for target in targets], findings)
+    tables: Mapping[TableName, Table] = {}
+    try:
+        with work_on("the look at the source"):
+            tables = check_source(source, [target.policy for target in targets], findings)
+    except ObjectDefect as error:
+        findings.defective("source", error)
     for target in targets:
         try:
-            carried_tables = carried_to(source, target, tables, findings)
+            with work_on(f"the look at {target.where}"):
+                carried_tables = carried_to(source, target, tables, findings)
+                check_target(target, carried_tables, findings)
+                check_privileges(source, target, findings)
+                check_column_changes(source, target, findings)
         except (Unavailable, Refused, AccessRefused) as error:
             findings.refused(target.where, error)
-        else:
-            check_target(target, carried_tables, findings)
-            check_privileges(source, target, findings)
+        except ObjectDefect as error:
+            findings.defective(target.where, error)
     return findings

@@ -6,7 +6,7 @@ from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.log_strength import LAW_1, newest_rows, weaknesses
 from calque.engine.check.sides import Source, is_hive_4
 from calque.errors import AccessRefused, Refused, Unavailable
-from calque.ports.services import MetastoreInfo
+from calque.ports.services import MetastoreInfo, tells_inserts
 
 
 def weakness(server: MetastoreInfo) -> tuple[str, str, str] | None:
@@ -73,11 +73,21 @@ def check_log(source: Source, server: MetastoreInfo, findings: Findings) -> None
             "the server does not tell its settings",
             "Look for metastore.transactional.event.listeners in its configuration",
         )
+    check_inserts(source, server, findings)
     if not is_hive_4(server.version()):
         what = "The log's table may lack an index on its event ids, which Hive 4 adds"
         todo = 'See that there is one: CREATE INDEX "NOTIFICATION_LOG_EVENT_ID" ON "NOTIFICATION_LOG" ("EVENT_ID")'
         findings.add("source", Severity.INFO, what, "each read of the log reads all of it then", todo)
     check_notifications(source, server, findings)
+
+
+def check_inserts(source: Source, server: MetastoreInfo, findings: Findings) -> None:
+    if tells_inserts(server) is False:
+        severity = Severity.INFO if source.scans else Severity.WARNING
+        todo = "Set it where statements run and at the metastore"
+        todo += "" if source.scans else '; or write scan = "1m" below [source]'
+        what = "hive.metastore.dml.events is off at the source"
+        findings.add("source", severity, what, "INSERTs raise no events then: scans alone find them", todo)
 
 
 def check_notifications(source: Source, server: MetastoreInfo, findings: Findings) -> None:

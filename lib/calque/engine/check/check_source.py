@@ -7,8 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 from calque.core.admit import Admission
-from calque.core.kinds import HUDI, HUDI_TIMELINE, REASONS, is_plain, kind_of
+from calque.core.attached import urls_of
+from calque.core.defects import ObjectDefect, work_on
+from calque.core.kinds import (
+    HUDI,
+    HUDI_TIMELINE,
+    POINTING,
+    REASONS,
+    REMOTE,
+    database_obstacle,
+    is_plain,
+    kind_of,
+    reason_of,
+)
 from calque.core.layout import Place, place
+from calque.core.pointers import notes
+from calque.core.view_engines import BY_HAND, ENCODED_TEXT, is_rewritable
 from calque.engine.check.check_log import check_log
 from calque.engine.check.check_marks import check_marks
 from calque.engine.check.findings import Findings, Severity, listed
@@ -16,13 +30,15 @@ from calque.engine.check.kept_files import check_kept_files
 from calque.engine.check.shared_storage import check_tables
 from calque.engine.check.sides import Source
 from calque.errors import AccessRefused, Refused, Unavailable
-from calque.model.hive import Table, is_view, location_of
+from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName, table_name
 from calque.model.policy import Policy
 from calque.ports import CatalogReader, Storage
 
 SAMPLE = 20
 """Tables whose files are looked at."""
+PARTITIONS = 1000
+"""Of each table whose places are looked at."""
 READERS = 8
 
 
@@ -37,9 +53,12 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
             findings.add("source", Severity.INFO, f"The metastore answers; it is Hive {version}")
             check_log(source, source.server, findings)
         admissions = [Admission(policy) for policy in policies]
-        tables = tables_of(source.catalog, admissions)
+        tables = tables_of(source.catalog, admissions, findings)
         findings.add("source", Severity.INFO, f"{len(tables)} tables and views are admitted")
         check_kinds(tables, findings)
+        check_views_of_engines(tables, admissions, findings)
+        check_remote_databases(source.catalog, admissions, findings)
+        check_notes(tables, findings)
         check_subsets(tables, admissions, findings)
         check_locations(tables, findings)
         check_marks(tables, source.why_no_lifetime, findings)
@@ -48,6 +67,9 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
             for name, table in tables.items()
             if any(admission.takes(name) and admission.copies(name) for admission in admissions)
         }
+        check_resources(source.why_not_read, source.catalog, admissions, findings)
+        if copied_tables:
+            copied_tables = check_roots(source, copied_tables, findings)
         if copied_tables:
             check_readable(source.storage, copied_tables, findings)
             if source.shared_storage:
@@ -62,8 +84,8 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
     return tables
 
 
-def tables_of(catalog: CatalogReader, admissions: Sequence[Admission]) -> dict[TableName, Table]:
-    """The tables that some target takes."""
+def tables_of(catalog: CatalogReader, admissions: Sequence[Admission], findings: Findings) -> dict[TableName, Table]:
+    """The tables that some target takes; those that meet a defect of calque are left out."""
     names = [
         table_name(database, table)
         for database in catalog.databases()
@@ -71,13 +93,24 @@ def tables_of(catalog: CatalogReader, admissions: Sequence[Admission]) -> dict[T
         for table in catalog.tables(database)
     ]
     admitted_names = sorted(name for name in names if any(admission.takes(name) for admission in admissions))
+
+    def read(name: TableName) -> Table | None:
+        try:
+            with work_on(f"the look at table {name}"):
+                table = catalog.table(name)
+                if table is None or not any(one.takes(name) and one.subset.has_table(table) for one in admissions):
+                    return None
+                # What later looks ask of each table among all others.
+                for ask in (kind_of, is_view, place_of):
+                    ask(table)
+                return table
+        except ObjectDefect as error:
+            findings.defective("source", error)
+            return None
+
     with ThreadPoolExecutor(READERS, thread_name_prefix="check") as pool:
-        tables = list(pool.map(catalog.table, admitted_names))
-    return {
-        name: table
-        for name, table in zip(admitted_names, tables, strict=True)
-        if table is not None and any(one.takes(name) and one.subset.has_table(table) for one in admissions)
-    }
+        tables = list(pool.map(read, admitted_names))
+    return {name: table for name, table in zip(admitted_names, tables, strict=True) if table is not None}
 
 
 def check_subsets(tables: Mapping[TableName, Table], admissions: Sequence[Admission], findings: Findings) -> None:
@@ -101,13 +134,52 @@ def check_kinds(tables: Mapping[TableName, Table], findings: Findings) -> None:
         if kind := kind_of(table):
             kinds.setdefault(kind, []).append(name)
     for kind, names in sorted(kinds.items()):
-        if kind in REASONS:
+        if kind in REASONS or kind in POINTING.values():
             what = f"{len(names)} {kind} can't be replicated: {listed(names)}"
-            findings.add("source", Severity.WARNING, what, REASONS[kind], EXCLUDE)
+            findings.add("source", Severity.WARNING, what, reason_of(tables[names[0]], kind), EXCLUDE)
         else:
             what = f"{len(names)} {kind}: {listed(names)}"
             why = "their commits raise no events; following them comes with a later version"
             findings.add("source", Severity.INFO, what, why, "Exclude them until then")
+
+
+def check_views_of_engines(
+    tables: Mapping[TableName, Table], admissions: Sequence[Admission], findings: Findings
+) -> None:
+    """Views that are set aside for the engine that made them."""
+    renaming = [admission for admission in admissions if admission.policy.rename]
+    names = [
+        name
+        for name, table in tables.items()
+        if is_view(table)
+        and not kind_of(table)
+        and not is_rewritable(table)
+        and any(admission.takes(name) and admission.subset.has_table(table) for admission in renaming)
+    ]
+    if names:
+        what = f"{len(names)} views can't be shown under `rename`: {listed(names)}"
+        findings.add("source", Severity.WARNING, what, ENCODED_TEXT, BY_HAND)
+
+
+def check_remote_databases(catalog: CatalogReader, admissions: Sequence[Admission], findings: Findings) -> None:
+    """Databases whose tables are another system's."""
+    admitted_names = [
+        name for name in catalog.databases() if any(admission.takes_database(name) for admission in admissions)
+    ]
+    databases = [catalog.database(name) for name in admitted_names]
+    names = [one.name for one in databases if one is not None and database_obstacle(one)]
+    if names:
+        what = f"{len(names)} {REMOTE} can't be replicated: {', '.join(names)}"
+        findings.add("source", Severity.WARNING, what, REASONS[REMOTE], EXCLUDE)
+
+
+def check_notes(tables: Mapping[TableName, Table], findings: Findings) -> None:
+    """Tables of which a parameter names something that nobody follows, a page of a wiki for instance."""
+    noted = {name: pointer for name, table in tables.items() if (pointer := next(notes(table), None)) is not None}
+    if noted:
+        first = next(iter(noted.values()))
+        what = f"Parameters of {listed(list(noted))} name other places, which stay as they are"
+        findings.add("source", Severity.INFO, what, f"{first.key} = {first.value}")
 
 
 def check_locations(tables: Mapping[TableName, Table], findings: Findings) -> None:
@@ -153,6 +225,77 @@ def nested(places: Sequence[PlacedTables]) -> Iterator[tuple[PlacedTables, Place
 def place_of(table: Table) -> Place | None:
     try:
         return place(location_of(table) or "")
+    except Refused:
+        return None
+
+
+def check_roots(source: Source, tables: Mapping[TableName, Table], findings: Findings) -> dict[TableName, Table]:
+    """Tables whose own places, their partitions', or schemas are none that is read. Gives the others."""
+
+    def refusal(name: TableName) -> Refused | None:
+        try:
+            with work_on(f"the look at the places of table {name}"):
+                refusals = (why_not(source.why_not_read, one) for one in places_of(source.catalog, name, tables[name]))
+                return next(filter(None, refusals), None)
+        except ObjectDefect as error:
+            findings.defective("source", error)
+            return None
+
+    with ThreadPoolExecutor(READERS, thread_name_prefix="check") as pool:
+        refusals = {name: why for name, why in zip(tables, pool.map(refusal, tables), strict=True) if why is not None}
+    if refusals:
+        first = next(iter(refusals.values()))
+        what = f"{len(refusals)} tables are set aside for what they name: {listed(list(refusals))}"
+        findings.add("source", Severity.WARNING, what, f"{first.what}. {first.why}", first.todo)
+    return {name: table for name, table in tables.items() if name not in refusals}
+
+
+def places_of(catalog: CatalogReader, name: TableName, table: Table) -> Iterator[str]:
+    """Locations that a table names, of its first partitions too."""
+    yield from filter(None, (location_of(table), *urls_of(table)))
+    if is_partitioned(table):
+        partitions = catalog.partitions(name, catalog.partition_names(name)[:PARTITIONS])
+        yield from filter(None, map(location_of, partitions.values()))
+
+
+def check_resources(
+    why_not_read: Callable[[str], Refused | None],
+    catalog: CatalogReader,
+    admissions: Sequence[Admission],
+    findings: Findings,
+) -> None:
+    """Functions whose resources lie at places that are not read."""
+    refusals: dict[TableName, Refused] = {}
+    for name in copied_functions(catalog, admissions):
+        try:
+            with work_on(f"the look at function {name}"):
+                function = catalog.function(name)
+                for resource in (function.resources if function is not None else None) or ():
+                    refused = why_not(why_not_read, resource.uri or "")
+                    if refused is not None:
+                        refusals.setdefault(name, refused)
+        except ObjectDefect as error:
+            findings.defective("source", error)
+    if refusals:
+        first = next(iter(refusals.values()))
+        what = f"{len(refusals)} functions are set aside for their resources: {listed(list(refusals))}"
+        findings.add("source", Severity.WARNING, what, f"{first.what}. {first.why}", first.todo)
+
+
+def copied_functions(catalog: CatalogReader, admissions: Sequence[Admission]) -> Iterator[TableName]:
+    """Functions whose resources some target has copies of."""
+    for database in sorted(catalog.databases()):
+        if any(admission.takes_database(database) for admission in admissions):
+            for function in catalog.functions(database):
+                name = table_name(database, function)
+                if any(admission.takes_function(name) and admission.copies(name) for admission in admissions):
+                    yield name
+
+
+def why_not(why_not_read: Callable[[str], Refused | None], location: str) -> Refused | None:
+    """Why it is not read. What is no place, as `ivy:` is none, stays as it is, and is never read."""
+    try:
+        return why_not_read(location)
     except Refused:
         return None
 

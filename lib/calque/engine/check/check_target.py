@@ -19,6 +19,11 @@ from calque.model.names import OURS, TableName, table_name
 from calque.ports import Conflict
 from calque.ports.services import managed_warehouse
 
+WRITERS = "Engines that reach the metastore can write to replicas"
+WHY_WRITERS = "no parameter and no grant in a metastore keeps them from it"
+TODO_WRITERS = "A pre-event listener or the network does: see Writers at targets in docs/limits.md"
+"""Of every target, and of links."""
+
 TEXT = Format(
     columns=(Column("a", "int"),),
     input_format="org.apache.hadoop.mapred.TextInputFormat",
@@ -44,6 +49,7 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
             what = "If its database is PostgreSQL, an index may be missing there that Hive 4 adds"
             todo = 'See that there is one: CREATE INDEX "SDS_N50" ON "SDS" USING btree ("CD_ID")'
             findings.add(target.where, Severity.INFO, what, "each change of a partition reads all of SDS then", todo)
+        findings.add(target.where, Severity.INFO, WRITERS, WHY_WRITERS, TODO_WRITERS)
         check_conflicts(target, admission, tables, findings)
         if admission.leaves_some:
             left = {name: table for name, table in tables.items() if not admission.copies(name)}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from calque.core.defects import ObjectDefect, traceback_of
 from calque.errors import CalqueError, Unavailable
 from calque.model.names import TableName
 
+LOG = logging.getLogger(__name__)
 SHOWN = 5
 """Names that one finding gives; the others are counted."""
 
@@ -56,6 +59,12 @@ class Findings:
         """An error as a finding."""
         self.unreachable = self.unreachable or isinstance(error, Unavailable)
         self.add(where, Severity.ERROR, error.what, error.why, error.todo)
+
+    def defective(self, where: str, error: ObjectDefect) -> None:
+        """Something could not be looked at, for a defect of calque: all else was."""
+        self.unreachable = True
+        LOG.error("%s", error, exc_info=traceback_of(error))
+        self.add(where, Severity.ERROR, str(error), "The log has its traceback", "Report it; all else was looked at")
 
 
 def listed(names: Iterable[TableName]) -> str:

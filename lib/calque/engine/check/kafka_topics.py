@@ -12,6 +12,8 @@ WHERE = "journal"
 SMALL = 100_000
 """Bytes of a message below which most events would be cut in pieces."""
 SAFE_COPIES = 3
+SHOWN = 5
+"""Others who may write."""
 
 
 def check_topics(cluster: KafkaInfo, required_topics: Sequence[RequiredTopic], findings: Findings) -> None:
@@ -26,6 +28,7 @@ def check_topics(cluster: KafkaInfo, required_topics: Sequence[RequiredTopic], f
                 findings.add(WHERE, Severity.WARNING, what, why, "Say `calque journal create` to make it now")
             else:
                 check_topic(topic, required, brokers, findings)
+                check_writers(WHERE, topic, "what others write there is taken for events of the source", findings)
     except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(WHERE, error)
 
@@ -39,6 +42,18 @@ def check_topic(topic: TopicInfo, required: RequiredTopic, brokers: int, finding
     check_size(topic, required, findings)
     if len(findings.entries) == count_before:
         findings.add(WHERE, Severity.INFO, f"Topic {topic.name} is as it should be")
+
+
+def check_writers(where: str, topic: TopicInfo, why: str, findings: Findings) -> None:
+    """Who else may write to the topic, by the rules that Kafka has."""
+    if topic.is_open:
+        what = f"Everybody who reaches Kafka may write to topic {topic.name}"
+        findings.add(where, Severity.INFO, what, f"the brokers have no access control; {why}")
+    elif topic.writers:
+        shown = ", ".join(topic.writers[:SHOWN])
+        more = f" and {len(topic.writers) - SHOWN} more" if len(topic.writers) > SHOWN else ""
+        what = f"{shown}{more} may write to topic {topic.name}, too"
+        findings.add(where, Severity.WARNING, what, why, "Let calque's user alone write there")
 
 
 def check_allowed(topic: TopicInfo, findings: Findings) -> None:

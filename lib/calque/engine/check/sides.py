@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from calque.errors import Refused
 from calque.model.hive import Table
 from calque.model.names import OURS
 from calque.model.policy import Policy
@@ -15,8 +16,9 @@ from calque.ports.services import MetastoreInfo
 @dataclass(frozen=True, slots=True)
 class Source:
     """`server` is None for a catalog without a log. `why_not_linked` says why the files of a directory can't be kept by
-    links, empty where they can; None where they need not be. `why_no_lifetime` says why it is not known how long marks
-    of a table are kept, empty where it is."""
+    links, empty where they can; None where they need not be. `why_not_read` says why nothing is read at a location that
+    a definition names; None where it is. `why_no_lifetime` says why it is not known how long marks of a table are kept,
+    empty where it is. `scans`: files of some tables are looked for without events."""
 
     server: MetastoreInfo | None
     log: EventLog
@@ -26,7 +28,9 @@ class Source:
     why_not_linked: Callable[[str], str] | None = None
     why_no_lifetime: Callable[[Table], str] = lambda _: ""
     shared_storage: bool = False
+    why_not_read: Callable[[str], Refused | None] = lambda _: None
     privileges: Privileges | None = None
+    scans: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,11 +76,12 @@ def consolidated(reads: DumpReads, objects: ObjectWriter) -> EventId:
         remove_copies(objects, outdated)
         held = {name: exact_at for name, exact_at in held.items() if name not in outdated}
         changed = []
-        for table, is_held in zip(due, spread(objects.hold_files, due), strict=True):
+        for table, is_held in zip(due, spread(objects.try_hold_files, due), strict=True):
             if is_held:
                 held[table.name] = table.exact_at
             else:
                 changed.append(table.name)
+        reads.troubles.require_none()
         remove_copies(objects, changed)
         if not changed:
             return event_id
@@ -101,8 +102,10 @@ def remove_copies(objects: ObjectWriter, names: Collection[TableName]) -> None:
 def write_tables(objects: ObjectWriter, timestamp: int, report: Callable[[str], None]) -> None:
     tables = objects.tables()
     for done, table in enumerate(tables, 1):
-        objects.write_table(table, timestamp)
+        with objects.reads.troubles.of(str(table.name)):
+            objects.write_table(table, timestamp)
         report(f"{objects.reads.scope.database}: {done} of {len(tables)} tables are written")
+    objects.reads.troubles.require_none()
 
 
 def finish_lists(objects: ObjectWriter, directory: DumpDirectory, writer: DumpWriter) -> tuple[str, ...]:

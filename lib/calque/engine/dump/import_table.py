@@ -10,10 +10,11 @@ from calque.core.decode import Undecodable
 from calque.core.dumps.layout import ExportDirectory
 from calque.core.dumps.log_events import logged_partitions, logged_table, name_of
 from calque.core.dumps.metadata import read_table
-from calque.core.image import SOURCE, moved
+from calque.core.image import SOURCE
 from calque.core.import_fit import chosen_partitions, difference, plain_parameters, unknown_key
 from calque.core.layout import join, natural_location
 from calque.core.limits import batches
+from calque.core.pointers import relocated
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, location_of
 from calque.model.names import TableName, table_name
@@ -54,16 +55,16 @@ def import_table(catalog: Catalog, storage: Storage, request: ImportRequest) -> 
     copy_files(storage, request, places)
     if existing is None:
         catalog.create_table(imported_table(exported.table, name, root, is_external=request.is_external))
+    moved = (relocated(partition, places[key]) for key, partition in exported.partitions.items())
     partitions = [
         replace(
             partition,
             database=name.database,
             table=name.table,
             parameters=plain_parameters(partition.parameters),
-            storage=moved(partition.storage, places[key]),
             catalog=None,
         )
-        for key, partition in exported.partitions.items()
+        for partition in moved
     ]
     for batch in batches(partitions, catalog.abilities().limits.add_partitions):
         catalog.add_partitions(name, batch)
@@ -126,7 +127,13 @@ def copy_files(storage: Storage, request: ImportRequest, places: Mapping[str, st
         if any((file.path, file.size) not in names for file in listings[location].files):
             raise Refused(f"{location} has other files", "They would be taken for the import's", "Remove them first")
         tasks += [
-            CopyTask(join(data[partition], file.path), join(location, file.path), file.size, file.modified_ns)
+            CopyTask(
+                join(data[partition], file.path),
+                join(location, file.path),
+                file.size,
+                file.modified_ns,
+                within=data[partition],
+            )
             for file in files
         ]
     storage.make_directories(sorted(places.values()))
@@ -136,6 +143,7 @@ def copy_files(storage: Storage, request: ImportRequest, places: Mapping[str, st
 
 
 def imported_table(table: Table, name: TableName, location: str, *, is_external: bool) -> Table:
+    table = relocated(table, location)
     parameters = plain_parameters(table.parameters) | ({"EXTERNAL": "TRUE"} if is_external else {})
     return replace(
         table,
@@ -144,7 +152,6 @@ def imported_table(table: Table, name: TableName, location: str, *, is_external:
         type="EXTERNAL_TABLE" if is_external else "MANAGED_TABLE",
         partition_keys=table.partition_keys or (),
         parameters=parameters,
-        storage=moved(table.storage, location),
         catalog=None,
         id=None,
     )

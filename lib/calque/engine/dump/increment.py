@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from calque.core.decode import LoggedFile, Undecodable
 from calque.core.dumps.dump_metadata import INCREMENTAL, DumpMetadata
@@ -18,9 +18,11 @@ from calque.core.layout import join, place
 from calque.core.limits import batches
 from calque.engine.dump.bootstrap import consolidated, reads_of, unstable_note, without_base_note, write_tables
 from calque.engine.dump.objects import ObjectWriter, external_target
+from calque.engine.dump.reads import no_database
 from calque.engine.dump.request import DumpRequest, FinishedDump
 from calque.engine.dump.spool import Spool
 from calque.engine.dump.table_read import PAGE, is_external
+from calque.engine.dump.troubles import DumpTroubles
 from calque.engine.dump.write import DumpWriter, spread
 from calque.engine.sides.journal_reads import entries_in, messages
 from calque.engine.sides.sides import SourceSide
@@ -28,13 +30,21 @@ from calque.errors import Refused
 from calque.model.files import Listing
 from calque.model.hive import is_partitioned, location_of
 from calque.model.journal import Event
-from calque.model.names import EventId, Span, TableName
+from calque.model.names import EventId, Span, TableName, table_name
 from calque.ports import CopyTask
 
 AT_ONCE = 32
 """Messages that are held at a time."""
 LOOK_AHEAD = 1001
 """Events behind the end that may belong to its last call: 3.1 writes 1,000 for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfitEvent:
+    """Of an event that can't be dumped: its table, and why."""
+
+    name: TableName
+    reason: str
 
 
 @dataclass(slots=True)
@@ -47,14 +57,18 @@ class IncrementDump:
     writer: DumpWriter
     spool: Spool
     report: Callable[[str], None]
+    unfit: dict[EventId, UnfitEvent] = field(init=False, default_factory=dict)
+    troubles: DumpTroubles = field(init=False, default_factory=DumpTroubles)
 
     def write(self) -> FinishedDump:
-        """Raises `Refused` where the log does not reach back, or files are gone that the dump is to have."""
+        """Raises `Refused` where the log does not reach back, files are gone that the dump is to have, or there is no
+        such database and no event on one."""
         request, scope = self.request, self.request.scope
-        selection = self.select()
-        objects = self.dump_coming(selection)
-        count = self.write_events(selection.selected)
+        selection, objects, count = self.write_selected()
+        if not selection.selected and self.source.catalog.database(scope.database) is None:
+            raise no_database(self.source, scope.database)
         notes = [f"{name} is not in the dump: ACID tables are not dumped" for name in sorted(selection.transactional)]
+        notes += self.whole_notes(selection)
         notes += self.write_external()
         if not scope.takes_all_tables:
             names = tables_text(table.table for table in self.tables_now())
@@ -71,7 +85,54 @@ class IncrementDump:
         has_files = count > 0 or (objects is not None and any(map(objects.has_data, objects.tables())))
         return FinishedDump(self.directory, selection.last, (*notes, *unstable_note(request, has_files)))
 
+    def write_selected(self) -> tuple[EventSelection, ObjectWriter | None, int]:
+        """The events, and the tables that are there whole: again without what turns out not to be had. What is known to
+        be gone before anything is copied costs no copy."""
+        while True:
+            selection = self.select()
+            if self.request.options.copies and self.note_unfit(selection.selected):
+                continue
+            objects = self.dump_coming(selection)
+            count = self.write_events(selection.selected)
+            if count is not None:
+                return selection, objects, count
+            root = self.directory.root
+            self.writer.storage.remove([join(root, name) for name in self.writer.storage.children(root)])
+
+    def whole_notes(self, selection: EventSelection) -> list[str]:
+        reasons: dict[TableName, str] = {}
+        for unfit in self.unfit.values():
+            reasons.setdefault(unfit.name, unfit.reason)
+        named = [name for name in sorted(reasons) if name in selection.bootstrapped]
+        return [f"{name} is in the dump whole, as it is now: {reasons[name]}" for name in named]
+
     # What goes in
+
+    def note_unfit(self, selected: list[SelectedEvent]) -> bool:
+        """Look for the files of all events; whether one has lost some."""
+        known = len(self.unfit)
+        chosen = {each.entry.event_id: each for each in selected}
+        pairs = ((event, chosen[event.event_id]) for event in messages(self.source.journal, chosen))
+        for _ in spread(self.look, pairs, AT_ONCE):
+            pass
+        self.troubles.require_none()
+        return len(self.unfit) > known
+
+    def look(self, pair: tuple[Event, SelectedEvent]) -> None:
+        event, dumped = self.prepare(pair)
+        with self.troubles.of(named(pair)):
+            self.look_for_files(event, dumped)
+
+    def look_for_files(self, event: Event, dumped: DumpedEvent | None) -> None:
+        files = (file for each in (dumped.files or {}).values() for file in each) if dumped is not None else ()
+        gone = next((file for file in files if self.present(file) is None), None)
+        if gone is not None:
+            self.leave_out(event, gone)
+
+    def leave_out(self, event: Event, file: LoggedFile) -> None:
+        """Have the event's table in the dump whole instead."""
+        name = table_name(event.database or "", event.table or "")
+        self.unfit[event.event_id] = UnfitEvent(name, f"{file.uri} of event {event.event_id} is gone")
 
     def select(self) -> EventSelection:
         request, after = self.request, self.request.from_event or 0
@@ -85,7 +146,7 @@ class IncrementDump:
         upto = newest if request.to_event is None else min(request.to_event, newest)
         if upto < after:
             raise Refused(f"TO {upto} is before FROM {after}", "An increment goes forward", "Write a later event")
-        selection = EventSelection(request.scope, request.replaced, after)
+        selection = EventSelection(request.scope, request.replaced, after, self.unfit.keys())
         if request.replaced is not None:
             new = [name for name in self.tables_now() if not request.replaced.takes(name)]
             selection.bootstrapped = dict.fromkeys(new, False)
@@ -140,32 +201,39 @@ class IncrementDump:
 
     # Events
 
-    def write_events(self, selected: list[SelectedEvent]) -> int:
-        """How many are in the dump."""
+    def write_events(self, selected: list[SelectedEvent]) -> int | None:
+        """How many are in the dump; None where files of some were gone."""
+        known = len(self.unfit)
         chosen = {each.entry.event_id: each for each in selected}
         events = messages(self.source.journal, chosen)
         pairs = ((event, chosen[event.event_id]) for event in events)
         count = 0
         for event, dumped in spread(self.prepare, pairs, AT_ONCE):
-            if dumped is not None:
+            if dumped is not None and not self.troubles.met:
                 batch = 1 + count // self.request.options.batch
-                self.write_event(event, dumped, batch)
+                with self.troubles.of(named((event, chosen[event.event_id]))):
+                    self.write_event(event, dumped, batch)
                 count += 1
                 if count % 100 == 0:
                     self.report(f"{self.request.scope.database}: {count} of {len(chosen)} events are written")
-        return count
+        self.troubles.require_none()
+        return count if len(self.unfit) == known else None
 
     def prepare(self, pair: tuple[Event, SelectedEvent]) -> tuple[Event, DumpedEvent | None]:
-        event, selected = pair
+        """None for what can't be dumped, too: that is kept among the troubles."""
+        dumped: DumpedEvent | None = None
+        with self.troubles.of(named(pair)):
+            dumped = self.dumped(*pair)
+        return pair[0], dumped
+
+    def dumped(self, event: Event, selected: SelectedEvent) -> DumpedEvent | None:
+        keys = selected.entry.keys
         try:
-            kind = selected.kind or dumped_kind(event, selected.entry.keys)
-            return event, dumped_event(event, selected.entry.keys, kind, self.request.options, self.listed)
+            kind = selected.kind or dumped_kind(event, keys)
+            return dumped_event(event, keys, kind, self.request.options, self.listed)
         except Undecodable as error:
-            raise Refused(
-                f"Event {event.event_id} on {selected.entry.keys.table} can't be dumped",
-                error.reason,
-                "Bootstrap again behind it",
-            ) from error
+            what = f"{named((event, selected))} can't be dumped"
+            raise Refused(what, error.reason, "Bootstrap again behind it") from error
 
     def listed(self, event_id: EventId, location: str) -> Listing | None:
         """What a running calque found for the event."""
@@ -195,19 +263,21 @@ class IncrementDump:
     def copy(self, event: Event, files: tuple[LoggedFile, ...], directory: str) -> None:
         """Into the dump; from where Hive keeps them, if they are not as the event says any more."""
         self.writer.storage.make_directories([directory])
-        tasks = []
+        tasks: list[CopyTask] = []
+        by_source: dict[str, LoggedFile] = {}
         for file in files:
             source = self.present(file)
-            if source is None:
-                raise Refused(
-                    f"{file.uri} of event {event.event_id} on {event.database}.{event.table} is gone",
-                    "A dump with data has the files of each event, and the source keeps no others",
-                    "Bootstrap again, or dump more often",
-                )
+            found = self.source.storage.files([source]).get(source) if source is not None else None
+            if source is None or found is None:
+                self.leave_out(event, file)
+                return
             target = join(join(directory, file.directory), file.uri.rpartition("/")[2])
-            found = self.source.storage.files([source])[source]
             tasks.append(CopyTask(source, target, found.size, found.modified_ns, ours=True))
+            by_source[source] = file
         for failed in self.writer.copies(tasks):
+            if self.present(by_source[failed.task.source]) is None:
+                self.leave_out(event, by_source[failed.task.source])
+                return
             raise Refused(f"{failed.task.source} can't be copied", failed.problem, "Dump again")
 
     def present(self, file: LoggedFile) -> str | None:
@@ -228,6 +298,7 @@ class IncrementDump:
         if not (self.request.options.external and self.request.options.external_data):
             return ()
         directories = list(self.external_directories())
+        self.troubles.require_none()
         if directories:
             text = external_lines(directories, self.directory.layout)
             self.writer.text(self.directory.external_directories, text)
@@ -236,13 +307,25 @@ class IncrementDump:
     def external_directories(self) -> Iterator[ExternalDirectory]:
         base = self.request.options.external_base
         for name, is_one in self.externals_now():
-            table = self.source.catalog.table(name) if is_one else None
-            location = location_of(table) if table is not None else None
-            if table is None or location is None:
-                continue
-            yield ExternalDirectory(name.table, location, external_target(location, base))
-            for names in batches(self.source.catalog.partition_names(name), PAGE) if is_partitioned(table) else ():
-                for partition in self.source.catalog.partitions(name, names).values():
-                    other = location_of(partition)
-                    if other and not place(location).contains(place(other)):
-                        yield ExternalDirectory(name.table, other, external_target(other, base))
+            directories: list[ExternalDirectory] = []
+            if is_one:
+                with self.troubles.of(str(name)):
+                    directories += self.directories_of(name, base)
+            yield from directories
+
+    def directories_of(self, name: TableName, base: str) -> Iterator[ExternalDirectory]:
+        table = self.source.catalog.table(name)
+        location = location_of(table) if table is not None else None
+        if table is None or location is None:
+            return
+        yield ExternalDirectory(name.table, location, external_target(location, base))
+        for names in batches(self.source.catalog.partition_names(name), PAGE) if is_partitioned(table) else ():
+            for partition in self.source.catalog.partitions(name, names).values():
+                other = location_of(partition)
+                if other and not place(location).contains(place(other)):
+                    yield ExternalDirectory(name.table, other, external_target(other, base))
+
+
+def named(pair: tuple[Event, SelectedEvent]) -> str:
+    event, selected = pair
+    return f"Event {event.event_id} on {selected.entry.keys.table}"

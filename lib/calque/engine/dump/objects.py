@@ -74,12 +74,19 @@ class ObjectWriter:
             return not any(self.writer.copies(self.copy_tasks(table)))
         return self.request.change_root == "" or self.put_checksums(table)
 
+    def try_hold_files(self, table: ReadTable) -> bool:
+        """`hold_files`; True, too, where it fails, which the reads' troubles say."""
+        with self.reads.troubles.of(str(table.name)):
+            if not self.hold_files(table):
+                return False
+        return True
+
     def copy_tasks(self, table: ReadTable) -> Iterator[CopyTask]:
         for content in self.spool.contents(table.name):
             directory = self.directories.table_data(table.name, content.partition)
             for file in content.files:
                 source, target = join(content.location, file.path), join(directory, file.path)
-                yield CopyTask(source, target, file.size, file.modified_ns, ours=True)
+                yield CopyTask(source, target, file.size, file.modified_ns, ours=True, within=content.location)
 
     def put_checksums(self, table: ReadTable) -> bool:
         for contents in chunks(self.spool.contents(table.name)):
@@ -154,8 +161,9 @@ class ObjectWriter:
         self.writer.text(self.directories.database_metadata(self.reads.scope.database), database_metadata(text))
         for name, function in sorted(self.reads.functions.items()):
             spec = ReplicationSpec("all", last_id=str(event_id))
-            text = dumped_function(self.with_resources(name, function))
-            self.writer.text(self.directories.function_metadata(name), function_metadata(spec, text))
+            with self.reads.troubles.of(f"function {name}"):
+                text = dumped_function(self.with_resources(name, function))
+                self.writer.text(self.directories.function_metadata(name), function_metadata(spec, text))
 
     def with_resources(self, name: TableName, function: Function) -> Function:
         """Its jars: copied into the dump where that holds data, else named with their checksums. What this machine
@@ -183,7 +191,7 @@ class ObjectWriter:
                 f"{uri} of function {name} is not there", "A dump with data has it", "Put it back, or drop the function"
             )
         target = join(self.directories.function_data(name), uri.rpartition("/")[2])
-        for failed in self.writer.copies([CopyTask(uri, target, found.size, found.modified_ns, ours=True)]):
+        for failed in self.writer.copies([CopyTask(uri, target, found.size, found.modified_ns, ours=True, lent=True)]):
             raise Refused(f"{uri} of function {name} can't be copied", failed.problem, "Dump again")
         return target
 

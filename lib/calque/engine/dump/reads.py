@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from calque.core.dumps.scope import Scope
 from calque.engine.dump.table_read import ReadTable, TableReader
+from calque.engine.dump.troubles import DumpTroubles
 from calque.engine.sides.journal_reads import entries_in
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import TableIsTooBusy
@@ -82,6 +83,7 @@ class DumpReads:
     """Events on the database's header and functions."""
     scanned: EventId = 0
     stale: set[TableName] = field(default_factory=set)
+    troubles: DumpTroubles = field(default_factory=DumpTroubles)
 
     def begin(self, names: Iterable[TableName] | None = None) -> None:
         """Read everything, or the named tables, once. Raises `Refused` where there is no such database."""
@@ -98,12 +100,15 @@ class DumpReads:
         name = self.scope.database
         self.database = self.source.catalog.database(name)
         if self.database is None:
-            names = [known for known in self.source.catalog.databases() if not known.startswith("_")]
-            raise Refused(f"The source has no database {name}", nearest(name, names), "Dump one that there is")
+            raise no_database(self.source, name)
         if self.whole:
             functions = (TableName(name, function.lower()) for function in self.source.catalog.functions(name))
-            found = {each: self.source.catalog.function(each) for each in functions}
-            self.functions = {each: function for each, function in found.items() if function is not None}
+            self.functions = {}
+            for each in functions:
+                with self.troubles.of(f"function {each}"):
+                    function = self.source.catalog.function(each)
+                    if function is not None:
+                        self.functions[each] = function
         self.ended_at = self.source.log.current()
 
     def consolidate(self) -> EventId:
@@ -180,7 +185,7 @@ class DumpReads:
                     touches.facets.append(entry.event_id)
 
     def read(self, names: Sequence[TableName]) -> None:
-        """Several at a time. Raises `Unavailable` for those that are too busy."""
+        """Several at a time. Raises `Unavailable` for those that are too busy, and as `DumpTroubles` does."""
         done = 0
         busy: list[TableName] = []
         with ThreadPoolExecutor(READERS, thread_name_prefix="dump") as pool:
@@ -191,15 +196,17 @@ class DumpReads:
                 else:
                     self.tables[name] = table
                 self.report(f"{self.scope.database}: {done} of {len(names)} tables are read")
+        self.troubles.require_none()
         if busy:
             self.fail(busy)
 
     def read_one(self, name: TableName) -> ReadTable | None:
-        try:
-            return self.reader.read(name, self.tables.get(name))
-        except TableIsTooBusy as error:
-            LOG.debug("%s", error)
-            return None
+        with self.troubles.of(str(name), TableIsTooBusy):
+            try:
+                return self.reader.read(name, self.tables.get(name))
+            except TableIsTooBusy as error:
+                LOG.debug("%s", error)
+        return None
 
     def fail(self, names: Iterable[TableName]) -> None:
         shown = ", ".join(map(str, sorted(names)[:10])) or self.scope.database
@@ -208,3 +215,8 @@ class DumpReads:
             f"They change faster than they are read: {ROUNDS} rounds did not settle them",
             "Try again when less is written, or leave them out",
         )
+
+
+def no_database(source: SourceSide, name: str) -> Refused:
+    names = [known for known in source.catalog.databases() if not known.startswith("_")]
+    return Refused(f"The source has no database {name}", nearest(name, names), "Dump one that there is")

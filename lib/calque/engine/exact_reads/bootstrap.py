@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from calque.core.contents import contents, line_of
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads import gap_recovery
@@ -67,7 +68,11 @@ class Bootstrap:
         """After gaps of the log, or one of the target's own: nothing that it shows is known to be so at the source, and
         the position is where the log is now. What is equal is found out before anything is read."""
         low = self.low()
-        known_names = [row.name for row in rows.values() if isinstance(row, TableRow)]
+        known_names = {row.name for row in rows.values() if isinstance(row, TableRow)}
+        if epoch is not None:
+            # A window that died may have taken away the row of one that it dropped.
+            headers = self.side.ledger.headers(epoch.epoch)
+            known_names |= contents(line_of(index, row) for index, row in enumerate(headers)).keys()
         names = {*self.names(), *filter(self.side.admission.takes, known_names)}
         self.consistency.open((), bootstrapping=epoch is None)
         for database in sorted({name.database for name in names}):

@@ -192,6 +192,8 @@ class TableBuild:
         assert self.table is not None
         self.context.images = ReadImages(ExactTable(self.name, event_id, self.table))
         head = Head(NEW, Version(event_id, -1), self.incarnation, None, event_id)
+        # Nobody is shown it yet, so that it may go on in its directory.
+        self.context.shown.pop(self.name, None)
         definition, _ = new_table(self.context, self.name, head)
         self.context.shown[self.name] = ShownTable(definition)
         return definition

@@ -57,6 +57,8 @@ class BulkComparison:
     others: tuple[TableName, ...]
     loss_counts: Mapping[TableName, int] = field(default_factory=dict)
     objects: int = 0
+    gone: frozenset[TableName] = frozenset()
+    """Those of `loss_counts` that the source has nothing of."""
 
 
 class JournaledDrops:
@@ -152,6 +154,7 @@ def surveyed(
         tuple(pair.name for pair in pairs if not pair.equal),
         loss_counts,
         sum(1 + pair.partitions for pair in own_pairs),
+        frozenset(pair.name for pair in own_pairs if pair.name in loss_counts and pair.source_table is None),
     )
 
 

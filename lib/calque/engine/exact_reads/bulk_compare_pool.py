@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import queue
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from calque.core.defects import traceback_of, work_on
 from calque.core.limits import batches
 from calque.engine.apply import AppliedChanges
 from calque.engine.exact_reads.bulk_compare import BATCH, BulkComparison, JournaledDrops, compare_in_bulk, other_facets
@@ -40,6 +41,8 @@ class PossibleLosses:
 
     loss_counts: dict[TableName, int]
     objects: int
+    gone: frozenset[TableName] = frozenset()
+    """Tables that the source has nothing of."""
 
     @property
     def total(self) -> int:
@@ -48,6 +51,11 @@ class PossibleLosses:
     def are_too_many(self, share: float) -> bool:
         """Whether they wait for an operator."""
         return self.total >= LEAST and self.total > share * self.objects
+
+    def whole_databases(self, shown: Iterable[TableName]) -> frozenset[str]:
+        """Those of which nothing would be left of what is `shown`."""
+        left = {name.database for name in shown if name not in self.gone}
+        return frozenset(name.database for name in self.gone if name.database not in left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,8 @@ class BulkComparePool:
     """Tables whose batch is not through."""
     loss_counts: dict[TableName, int] = field(default_factory=dict)
     objects: int = 0
+    gone: set[TableName] = field(default_factory=set)
+    """Those of `loss_counts` that the source has nothing of."""
     dropped: JournaledDrops | None = None
     exactly: frozenset[TableName] = frozenset()
     equal: list[TableName] = field(default_factory=list)
@@ -87,7 +97,7 @@ class BulkComparePool:
         """Compare the tables; those of `exactly` are read whatever is found, and only counted."""
         todo = sorted({*names, *exactly})
         self.names, self.remaining, self.exactly = frozenset(todo), {*todo}, frozenset(exactly)
-        self.loss_counts, self.objects, self.equal = {}, 0, []
+        self.loss_counts, self.objects, self.equal, self.gone = {}, 0, [], set()
         self.dropped = JournaledDrops(self.source.journal, self.begin())
         for batch in batches(todo, min(BATCH, max(SMALLEST, len(todo) // SHARES))):
             self.submit(batch, 0)
@@ -108,13 +118,17 @@ class BulkComparePool:
         if self.reading.stopping.wait(min(0.2 * 2**tries, 30.0) if tries else 0.0):
             return
         try:
-            self.results.put(compare_in_bulk(self.source, self.side, batch, self.dropped, self.reading.target_reader))
+            with work_on(comparison_of(batch), *FAILURES):
+                reader = self.reading.target_reader
+                comparison = compare_in_bulk(self.source, self.side, batch, self.dropped, reader)
+            self.results.put(comparison)
         except FAILURES as error:
             self.failed(batch, tries + 1, error)
         self.wake()
 
     def failed(self, batch: Sequence[TableName], tries: int, error: Failure) -> None:
-        LOG.info("%s: comparing %d tables failed: %s", self.side.policy.target, len(batch), error)
+        text = "%s: comparing %d tables failed: %s"
+        LOG.info(text, self.side.policy.target, len(batch), error, exc_info=traceback_of(error))
         if tries < TRIES:
             self.submit(batch, tries)
         elif len(batch) > 1:
@@ -135,6 +149,7 @@ class BulkComparePool:
             self.remaining -= {*comparison.equal, *comparison.others}
             self.loss_counts |= comparison.loss_counts
             self.objects += comparison.objects
+            self.gone |= comparison.gone
             for name in comparison.equal:
                 if name in self.exactly:
                     yield name
@@ -145,7 +160,7 @@ class BulkComparePool:
 
     def losses(self) -> PossibleLosses:
         """After the last batch: who would lose what."""
-        return PossibleLosses(dict(self.loss_counts), self.objects)
+        return PossibleLosses(dict(self.loss_counts), self.objects, frozenset(self.gone))
 
     def settle(self) -> None:
         """Nobody needs to ask for the losses any more."""
@@ -178,9 +193,12 @@ class BulkComparePool:
         if self.reading.stopping.wait(0.2 * 2**tries if tries else 0.0):
             return
         try:
-            self.facets.put(FacetComparison(tuple(page), tuple(other_facets(self.source, self.side, page))))
+            with work_on(comparison_of(page), *FAILURES):
+                others = tuple(other_facets(self.source, self.side, page))
+            self.facets.put(FacetComparison(tuple(page), others))
         except FAILURES as error:
-            LOG.warning("%s: comparing facets failed: %s", self.side.policy.target, error)
+            text = "%s: comparing facets failed: %s"
+            LOG.warning(text, self.side.policy.target, error, exc_info=traceback_of(error))
             if tries + 1 < TRIES:
                 self.submit_facets(page, tries + 1)
                 return
@@ -201,6 +219,11 @@ class BulkComparePool:
     def is_counted(self) -> bool:
         """Whether the last batch is through and nobody has asked for the losses."""
         return self.dropped is not None and not self.remaining
+
+
+def comparison_of(names: Sequence[TableName]) -> str:
+    """The work of comparing these tables."""
+    return f"comparison of {len(names)} tables from {names[0]} on"
 
 
 def as_read(name: TableName, event_id: EventId) -> ReadOutcome:

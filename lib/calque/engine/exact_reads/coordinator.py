@@ -9,11 +9,11 @@ from calque.core.lifecycle import BEHIND, UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads.drop_guard import DropGuard
-from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome
+from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome, read_of
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
-from calque.engine.target.fault_isolation import RELEASE
+from calque.engine.target.fault_isolation import RELEASE, defect_reason
 from calque.engine.window.consistency import Consistency
 from calque.engine.window.pause import PauseRules
 from calque.engine.window.result import Window
@@ -230,6 +230,7 @@ class ExactReads:
         window.add(advanced)
         window.landed += 1
         self.retries.end(name)
+        self.reading.faults.succeeded(read_of(name))
         present = name in advanced.present
         self.tables.land(name, outcome.exact_at, present=present)
         self.consistency.let_alone([name])
@@ -255,10 +256,14 @@ class ExactReads:
         """A table that can't be read is set aside after its retries; the world's failures are waited out."""
         name = outcome.table
         hopeless = not outcome.retry and not outcome.world
+        if outcome.defect is not None:
+            hopeless = self.reading.faults.gives_up(read_of(name), outcome.defect)
         if self.retries.gives_up(name, own_fault=not outcome.world) or hopeless:
             self.retries.end(name)
             self.reading.reads.leave(name)
             reason = f"{sentence(outcome.problem)} {RELEASE}" if outcome.retry else outcome.problem
+            if outcome.defect is not None:
+                reason = defect_reason(outcome.defect)
             self.quarantine(name, reason, self.tables.cursor)
             return
         text = "%s: reading %s failed and is tried again: %s"

@@ -13,7 +13,13 @@ from calque.core.lifecycle import UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads.bulk_compare_pool import BulkComparePool, PossibleLosses
-from calque.engine.exact_reads.gap_recovery import at_target, drop_leftovers, held_reason
+from calque.engine.exact_reads.gap_recovery import (
+    at_target,
+    drop_leftovers,
+    held_after_going_back,
+    held_reason,
+    held_with_its_database,
+)
 from calque.engine.exact_reads.pool import ReaderPool
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
@@ -117,6 +123,7 @@ class DropGuard:
             self.record(DropReview.COUNTED)
         if self.is_repaired():
             drop_leftovers(self.source, self.side, databases, functions)
+            self.recovery = replace(self.recovery, went_back=False)
             self.record(DropReview.REPAIRED)
         taken, self.results = self.results, ComparisonResults()
         return ComparisonResults(
@@ -131,16 +138,36 @@ class DropGuard:
         loss_counts = {name: count for name, count in losses.loss_counts.items() if self.tables.is_(name, UNREAD)}
         rows, compared = self.tables.rows.items(), self.surveying.names
         others = sum(row.shows is not None for name, row in rows if name not in compared)
-        losses = PossibleLosses(loss_counts, losses.objects + others)
-        is_held = self.recovery.drops is not DropReview.COUNTED and losses.are_too_many(self.side.policy.max_drop)
-        self.record(DropReview.HELD if is_held or self.held_drops() else DropReview.COUNTED)
+        losses = PossibleLosses(loss_counts, losses.objects + others, losses.gone & loss_counts.keys())
+        reasons = self.reasons_to_hold(losses) if self.recovery.drops is not DropReview.COUNTED else {}
+        self.record(DropReview.HELD if reasons or self.held_drops() else DropReview.COUNTED)
         self.surveying.settle()
-        for name, count in loss_counts.items():
-            if is_held:
-                self.results.held[name] = held_reason(self.side.policy, count, losses.total, losses.objects)
-            else:
-                self.results.read.append(name)
+        self.results.held.update(reasons)
+        self.results.read.extend(name for name in loss_counts if name not in reasons)
         self.surveying.start_facets(self.surveying.equal)
+
+    def reasons_to_hold(self, losses: PossibleLosses) -> dict[TableName, str]:
+        """Tables whose losses wait for an operator, and why: all where the log went back or they are too many, else
+        those with which all goes that the target has of a database, however little that is. None where the policy lets
+        everything go."""
+        policy, counts = self.side.policy, losses.loss_counts
+        if policy.max_drop >= 1:
+            return {}
+        if self.recovery.went_back:
+            return {name: held_after_going_back(policy, count) for name, count in counts.items()}
+        if losses.are_too_many(policy.max_drop):
+            return {name: held_reason(policy, count, losses.total, losses.objects) for name, count in counts.items()}
+        # A ledger that is new knows nothing of what the target shows: of all tables those there are compared.
+        databases = losses.whole_databases(
+            name
+            for name, row in self.tables.rows.items()
+            if row.shows is not None or (row.why is NotLiveReason.ALL and name in self.surveying.names)
+        )
+        return {
+            name: held_with_its_database(policy, count, name.database)
+            for name, count in counts.items()
+            if name.database in databases
+        }
 
     def mark_published(self) -> None:
         """An epoch has told of the gaps."""

@@ -24,6 +24,8 @@ from calque.model.policy import Policy
 from calque.model.records import BootstrapBeginning, DropReview, ForgottenSpan, GapRecovery, Record, one_of
 from calque.ports import Gaps
 
+OLDER = frozenset({GapCause.WENT_BACK, GapCause.REPEATED})
+"""Gaps behind which the source may be in an older state, or another metastore."""
 BOOTSTRAP = "bootstrap"
 """The reason of tables that are unknown since the first bootstrap."""
 
@@ -40,7 +42,8 @@ def with_gaps(recovery: GapRecovery, gaps: Sequence[Gap], epoch: Epoch | None) -
     ends = [*(recovery.unpublished or ()), *(event for gap in gaps for event in gap.span)]
     unpublished = (min(ends), max(ends)) if ends else None
     newest, after = max(gap.number for gap in gaps), epoch.epoch if epoch else 0
-    return GapRecovery(newest, unpublished, after, DropReview.COMPARING)
+    went_back = recovery.went_back or any(gap.cause in OLDER for gap in gaps)
+    return GapRecovery(newest, unpublished, after, DropReview.COMPARING, went_back)
 
 
 def goes_on_from(records: Collection[Record], epoch: Epoch | None) -> EventId:
@@ -113,6 +116,22 @@ def held_reason(policy: Policy, count: int, total: int, objects: int) -> str:
         f"held: {count} of its objects would be dropped without an event that says so, and {total} of {objects} in "
         f'all, more than max_drop = "{policy.max_drop:.4g}" lets go: look why the source lost them, then run '
         f"`calque release-drops --target {policy.target}`"
+    )
+
+
+def held_after_going_back(policy: Policy, count: int) -> str:
+    return (
+        f"held: {count} of its objects would be dropped because the log went back, which may be an older state "
+        "of the source, or another metastore: look why, then say `calque identity accept --source` with the id that "
+        f"`calque identity show` gives, or `calque release-drops --target {policy.target}`"
+    )
+
+
+def held_with_its_database(policy: Policy, count: int, database: str) -> str:
+    return (
+        f"held: {count} of its objects would be dropped without an event that says so, and with them all that the "
+        f"target has of the database {database}: look why the source lost them, then run `calque release-drops "
+        f"--target {policy.target}`"
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from calque.core.decode import Undecodable
+from calque.core.defects import ObjectDefect, work_on
 from calque.core.fold import Unfoldable
 from calque.core.kinds import obstacle
 from calque.engine.apply import AppliedChanges
@@ -57,6 +58,8 @@ class ReadOutcome:
     """What had been asked for of the table when the read began."""
     is_held: bool = False
     """It did not begin: an operator holds the table back."""
+    defect: ObjectDefect | None = None
+    """Where the problem is a defect of calque."""
 
 
 def ends(entry: Entry, name: TableName) -> bool:
@@ -129,9 +132,16 @@ def failed(name: TableName, error: Failure) -> ReadOutcome:
             return ReadOutcome(name, problem=str(error), retry=True)
         case Conflict():
             return ReadOutcome(name, problem=f"it was changed at the target by another: {error}", retry=True)
+        case ObjectDefect():
+            return ReadOutcome(name, problem=str(error), retry=True, defect=error)
         case NotOurReplica() | TableIsTooBusy() | Refused() | Undecodable():
             return ReadOutcome(name, problem=str(error))
     assert_never(error)
+
+
+def read_of(name: TableName) -> str:
+    """The work of reading the table exactly."""
+    return f"read of table {name}"
 
 
 class ReaderPool:
@@ -187,7 +197,8 @@ class ReaderPool:
     def take_up(self, name: TableName, exact_at: EventId) -> None:
         """Have the outcome of a read whose table has landed."""
         try:
-            applied = AppliedChanges(as_it_is(self.side, name, exact_at, self.batch))
+            with work_on(read_of(name), *FAILURES):
+                applied = AppliedChanges(as_it_is(self.side, name, exact_at, self.batch))
         except FAILURES as error:
             self.finish(failed(name, error))
             return
@@ -210,7 +221,7 @@ class ReaderPool:
             return
         requests = self.side.read_requests.of(name)
         try:
-            with log_fields(table=str(name)):
+            with log_fields(table=str(name)), work_on(read_of(name), *FAILURES):
                 outcome = ReadOutcome(name, is_held=True) if self.is_held(name) else self.read_and_land(name)
         except FAILURES as error:
             outcome = replace(failed(name, error), world=not self.faults.may_be_own_fault(error))

@@ -14,8 +14,9 @@ from dataclasses import replace
 from calque.core.delta_fit import why_not_delta
 from calque.core.delta_replica import DELTA, is_delta_replica, plain_because, root_of_content, with_format
 from calque.core.deltalog import LOG
-from calque.core.image import FORMAT, moved
+from calque.core.image import FORMAT
 from calque.core.layout import join, place
+from calque.core.pointers import relocated
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.definitions import ReadImages
@@ -108,8 +109,7 @@ class FormatSwitch:
         }
         for name, placed in self.context.staged(self.name, outside).items():
             partition = self.shown.partitions[name]
-            storage = moved(partition.storage, placed.location)
-            self.shown.partitions[name] = replace(partition, storage=storage)
+            self.shown.partitions[name] = relocated(partition, placed.location)
             self.shown.listings[name] = placed.listing()
         return self.shown.partitions
 

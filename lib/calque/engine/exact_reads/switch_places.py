@@ -7,13 +7,12 @@ each call. What else differs is for the ordinary way to the state that was read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from calque.core.compare import same_place
 from calque.core.iceberg import is_iceberg
-from calque.core.image import moved
 from calque.core.land import OLD, same_incarnation
 from calque.core.layout import place
+from calque.core.pointers import relocated
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.definitions import ReadImages
@@ -110,7 +109,7 @@ def lies_in(target_object: Table | Partition, source_location: str | None) -> bo
 
 
 def put_table(context: HopContext, exact: ExactTable, shown: ShownTable, location: str) -> None:
-    table = replace(shown.table, storage=moved(shown.table.storage, location))
+    table = relocated(shown.table, location)
     target_name = context.name_at_target(exact.name)
     context.call(context.side.catalog.alter_table, target_name, table, expected_event=expected(shown))
     shown.table = table
@@ -119,6 +118,6 @@ def put_table(context: HopContext, exact: ExactTable, shown: ShownTable, locatio
 def put_partitions(context: HopContext, exact: ExactTable, shown: ShownTable, places: Mapping[str, str]) -> None:
     if places:
         parts = {key: shown.partitions[key] for key in places}
-        placed = {key: replace(part, storage=moved(part.storage, places[key])) for key, part in parts.items()}
+        placed = {key: relocated(part, places[key]) for key, part in parts.items()}
         context.alter_partitions(context.name_at_target(exact.name), placed.values())
         shown.partitions.update(placed)

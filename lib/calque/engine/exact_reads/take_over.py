@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from calque.core.iceberg import is_iceberg
-from calque.core.image import EVENT, INCARNATION, ORIGIN, SOURCE, TYPE, Marks, is_ours, is_parked, moved
+from calque.core.image import EVENT, INCARNATION, ORIGIN, SOURCE, TYPE, Marks, is_ours, is_parked
 from calque.core.kinds import ACID, kind_of
 from calque.core.land import same_incarnation, unchanged
 from calque.core.layout import natural_location
+from calque.core.pointers import relocated
 from calque.engine.apply import AppliedChanges
 from calque.engine.files.content_proof import is_shared, prove, require_told, same_files
 from calque.engine.files.delta_versions import VersionLost, live_files
@@ -48,7 +49,7 @@ def take_over(side: TargetSide, exact: ExactTable) -> None:
     if unchanged(image, side.imaging.table(exact.table, Marks(exact.exact_at, ""), None)):
         image = replace(image, parameters={**(image.parameters or {}), EVENT: str(exact.exact_at)})
     root = own_root(side, exact.name, target_table, exact.table)
-    image = replace(image, storage=moved(image.storage, root)) if root else image
+    image = relocated(image, root) if root else image
     side.catalog.alter_table(target_name, image, expected_event=(target_table.parameters or {}).get(EVENT, ""))
 
 
@@ -162,4 +163,5 @@ def lacks_marks(part: Partition, marks: Marks, adopted: bool) -> bool:
 def with_marks(part: Partition, marks: Marks, location: str | None = None) -> Partition:
     own_parameters = {key: value for key, value in (part.parameters or {}).items() if not is_parked(key)}
     parameters = {**own_parameters, EVENT: str(marks.event), INCARNATION: marks.incarnation}
-    return replace(part, parameters=parameters, storage=moved(part.storage, location) if location else part.storage)
+    marked = replace(part, parameters=parameters)
+    return relocated(marked, location) if location else marked

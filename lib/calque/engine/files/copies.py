@@ -30,9 +30,12 @@ def copy_tasks(listing: Listing, targets: Iterable[tuple[File, str]]) -> list[Co
     tasks = []
     for file, target in targets:
         kept = kept_files.get(file.path)
-        source = kept.source if kept is not None else join(listing.pin or listing.location, file.path)
+        within = listing.pin or listing.location
+        source = kept.source if kept is not None else join(within, file.path)
         source_ns = kept.modified_ns if kept is not None else 0
-        tasks.append(CopyTask(source, target, file.size, file.modified_ns, ours=True, source_ns=source_ns))
+        tasks.append(
+            CopyTask(source, target, file.size, file.modified_ns, ours=True, source_ns=source_ns, within=within)
+        )
     return tasks
 
 

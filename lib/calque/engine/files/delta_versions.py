@@ -99,7 +99,7 @@ class _CopyRoute:
         target_paths = {path: self.name(path, event_id) for path in source_files}
         target_files = self.storage.files(sorted(target_paths.values()))
         tasks = {
-            path: CopyTask(join(self.source, path), target_paths[path], file.size, file.modified_ns)
+            path: CopyTask(join(self.source, path), target_paths[path], file.size, file.modified_ns, within=self.source)
             for path, file in sorted(source_files.items())
             if path in self.sums
             or target_paths[path] not in target_files

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from calque.core.claims import claim_file, is_mark
 from calque.core.layout import natural_location, place
+from calque.engine.files.claims import is_claimed
 from calque.engine.sides.sides import TargetSide
-from calque.model.names import OURS, TableName
-
-OWNER = f"{OURS}_owner."
-"""How the name of the hidden directory begins that says whose a natural path is."""
-LEFT = f"{OWNER}left"
-"""The one that says that its table has another name by now: nobody takes the path again."""
+from calque.model.names import TableName
 
 
 def comes_from_source(side: TargetSide, natural: str, at_target: TableName) -> bool:
@@ -22,7 +19,7 @@ def comes_from_source(side: TargetSide, natural: str, at_target: TableName) -> b
 
 def lies_in_another(side: TargetSide, natural: str) -> bool:
     """Whether a directory above is some object's: its readers would find the files of both."""
-    return any(has_owner(side, above) for above in above_of(side, natural))
+    return any(is_claimed(side.storage, above) for above in above_of(side, natural))
 
 
 def above_of(side: TargetSide, natural: str) -> Iterator[str]:
@@ -38,24 +35,11 @@ def above_of(side: TargetSide, natural: str) -> Iterator[str]:
         path = path.rpartition("/")[0]
 
 
-def leave(side: TargetSide, natural: str) -> None:
-    """The table that has the path as its own goes to another name, and keeps its directory. One that was made in the
-    same second, and comes to the old name, would take it for its own."""
-    side.storage.make_directories([f"{natural}/{LEFT}"])
-
-
-def has_owner(side: TargetSide, location: str, ignored_mark: str = "") -> bool:
-    return any(name.startswith(OWNER) and name != ignored_mark for name in side.storage.children(location))
-
-
-def contested(side: TargetSide, natural: str, mark: str, *, fresh: bool) -> bool:
-    """Whether another took the path, or one above or below, while this object did. Its own mark is taken back then.
-    `fresh`: the path was free. Where directories are nothing by themselves (object stores) there is nothing to see."""
-    entries = side.storage.children(natural)
-    if mark not in entries:
+def contested(side: TargetSide, natural: str) -> bool:
+    """Whether another took a path above or below while this object claimed its own, which was free. The claim is taken
+    back then. Where directories are nothing by themselves (object stores) there is nothing to see."""
+    names = side.storage.children(natural)
+    if all(is_mark(name) for name in names) and not lies_in_another(side, natural):
         return False
-    others = [name for name in entries if name != mark and (fresh or name.startswith(OWNER))]
-    if not others and not lies_in_another(side, natural):
-        return False
-    side.storage.remove([f"{natural.rstrip('/')}/{mark}"])
+    side.storage.remove([claim_file(natural, 1)])
     return True

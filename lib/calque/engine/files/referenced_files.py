@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from calque.core.attached import (
     KEY,
@@ -31,43 +32,77 @@ class Attachments:
     """Of one target. What was looked at is remembered, for as long as this is kept: not longer than a window."""
 
     side: TargetSide
-    known_addresses: dict[str, str] = field(default_factory=dict)
+    known_addresses: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By the root of what is copied, and where the source has it."""
 
     def of(self, table: TableName, thing: Thing) -> Thing:
         """The definition of the table, or of one of its partitions, with its files at the target. Raises `Refused` for
         one that is not there, `ContentLost` for one that changes meanwhile."""
-        return pointing(thing, self.copied) if self.side.admission.copies(table) else thing
+        copied = partial(self.copied, self.side.policy.warehouse, self.side.bounds.schema, "max_schema")
+        return pointing(thing, copied) if self.side.admission.copies(table) else thing
 
     def of_function(self, name: TableName, function: Function) -> Function:
         """The same of a function's resources."""
-        return function_pointing(function, self.copied) if self.side.admission.copies(name) else function
+        copied = partial(self.copied, functions_root(self.side), self.side.bounds.resource, "max_resource")
+        return function_pointing(function, copied) if self.side.admission.copies(name) else function
 
-    def copied(self, url: str) -> str:
-        """The address of the file, which is there by now."""
-        if url not in self.known_addresses:
-            target_address = address_of(self.side.storage, self.side.policy.warehouse, url)
+    def copied(self, root: str, most: int, key: str, url: str) -> str:
+        """The address of the file below the root, which is there by now, and has at most so many bytes, by that key of
+        the configuration."""
+        if (root, url) not in self.known_addresses:
+            require_size(self.side.storage, url, most, key)
+            target_address = address_of(self.side.storage, root, url)
             if target_address is None:
                 raise Refused(
                     f"A definition points to {url}", "There is no such file", "Put it there, or alter the definition"
                 )
             self.copy(url, target_address)
-            self.known_addresses[url] = target_address
-        return self.known_addresses[url]
+            self.known_addresses[root, url] = target_address
+        return self.known_addresses[root, url]
 
     def copy(self, url: str, target_address: str) -> None:
         storage = self.side.storage
         files = storage.files([url, target_address])
         if target_address in files or url not in files:
             return
-        (result,) = storage.copy([CopyTask(url, target_address, files[url].size, files[url].modified_ns)])
-        if result.problem or not target_address.endswith(address("", result.checksum, url)):
-            raise ContentLost(url, result.problem or "it changed while it was copied")
+        (result,) = storage.copy([CopyTask(url, target_address, files[url].size, files[url].modified_ns, lent=True)])
+        if result.problem:
+            raise ContentLost(url, result.problem)
+        digest = storage.digests([target_address]).get(target_address, "")
+        if not target_address.endswith(address("", digest, url)):
+            storage.remove([target_address])
+            raise ContentLost(url, "it changed while it was copied")
+
+
+def require_size(storage: Storage, url: str, most: int, key: str) -> None:
+    """`Refused` for a file of more than `most` bytes."""
+    file = storage.files([url]).get(url)
+    if file is not None and file.size > most:
+        raise Refused(
+            f"A definition points to {url}, which has {file.size} bytes",
+            f"[source] {key} takes {most} at most",
+            "Raise that, or alter the definition",
+        )
+
+
+def functions_root(side: TargetSide) -> str:
+    """The directory that resources of functions lie below."""
+    return side.policy.functions_root or side.policy.warehouse
 
 
 def address_of(storage: Storage, warehouse: str, url: str) -> str | None:
-    """Where a file belongs, by its content now; None where there is none."""
-    checksum = storage.checksums([url]).get(url) if url in storage.files([url]) else None
-    return None if checksum is None else address(warehouse, checksum, url)
+    """Where a file belongs, by its content now; None where there is none. Raises `Refused` for one that may not be
+    read."""
+    digest = storage.digests([url]).get(url) if url in storage.files([url]) else None
+    return None if digest is None else address(warehouse, digest, url)
+
+
+def readable_address(storage: Storage, warehouse: str, url: str) -> str | None:
+    """The same; None also for a file that may not be read, which is no target's."""
+    try:
+        return address_of(storage, warehouse, url)
+    except Refused:
+        return None
 
 
 @dataclass(slots=True)
@@ -94,7 +129,7 @@ class SharedFileCheck:
 
 def is_same(source: Storage, side: TargetSide, url: str, target_address: str) -> bool:
     """Whether `target_address` is the address of what lies at `url`, and the file is there."""
-    expected_address = address_of(source, side.policy.warehouse, url)
+    expected_address = readable_address(source, side.policy.warehouse, url)
     return (
         expected_address is not None
         and is_file(target_address)
@@ -121,7 +156,7 @@ def expected_function(source: Storage, side: TargetSide, name: TableName, functi
         return function
 
     def at(url: str) -> str:
-        return address_of(source, side.policy.warehouse, url) or url
+        return readable_address(source, functions_root(side), url) or url
 
     return function_pointing(function, at)
 

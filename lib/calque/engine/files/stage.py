@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from calque.core.claims import claim_file, generations
 from calque.core.combined import NOTE, leftovers
 from calque.core.delta_replica import content_location
 from calque.core.layout import join, staged_name, versioned_location
 from calque.core.small_files import GroupedFiles
 from calque.engine.files import delta_versions
+from calque.engine.files.claims import make, may_take_up, new_claim, standing
 from calque.engine.files.combine_files import DirectoryToCombine, combine
 from calque.engine.files.copies import ContentLost, copied, copy_tasks
-from calque.engine.files.path_ownership import LEFT, OWNER, comes_from_source, contested, lies_in_another
+from calque.engine.files.path_ownership import comes_from_source, contested, lies_in_another
 from calque.engine.sides.sides import TargetSide
+from calque.model.claims import Claim
 from calque.model.files import Combination, File, Listing
 from calque.model.names import EventId, TableName
 from calque.ports import CopiedFile, CopyTask
@@ -22,9 +25,9 @@ from calque.ports import CopiedFile, CopyTask
 @dataclass(frozen=True, slots=True)
 class StageRequest:
     """A directory to make: its content at the source, and the natural path for it at the target (None: always a
-    versioned one). `incarnation` is the table's; `claim` tells the object from every other that may want the path, but
-    for one of the same second (`claim_of`). With `grows` other files of the object may lie there; where it is `shown`
-    readers look at the natural path."""
+    versioned one). `incarnation` is the table's, `object_incarnation` that of the table or partition that the directory
+    is for, where it is another. With `grows` other files of the object may lie there; where it is `shown` readers look
+    at the natural path."""
 
     listing: Listing
     natural: str | None
@@ -32,7 +35,7 @@ class StageRequest:
     partition: str
     incarnation: str
     event_id: EventId
-    claim: str = ""
+    object_incarnation: str = ""
     grows: bool = False
     shown: bool = False
     grouped: GroupedFiles | None = None
@@ -44,30 +47,42 @@ class StageRequest:
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
     """A directory at the target with the state's files, not yet referenced; with a `combination` these are the source's
-    that others stand for. What was copied and moved is counted at the source."""
+    that others stand for. What was copied and moved is counted at the source. `claim` is the number of the claim that
+    it was made with, or taken up; empty where it was there before."""
 
     location: str
     files: tuple[File, ...]
     files_copied: int = 0
     bytes_moved: int = 0
     combination: Combination | None = None
+    claim: str = ""
 
     def listing(self) -> Listing:
-        return Listing(self.location, tuple(sorted(self.files)), combination=self.combination)
+        return Listing(self.location, tuple(sorted(self.files)), combination=self.combination, claim=self.claim)
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenDirectory:
-    """Where a request's files come to lie, and what lay there when it was chosen."""
+    """Where a request's files come to lie, the number of the claim on it, and what lay there when it was chosen."""
 
     request: StageRequest
     location: str
+    claim: str
     target_listing: Listing
 
 
 def stage(side: TargetSide, requests: Sequence[StageRequest]) -> list[StagedFiles]:
     """Choose a directory for each and have its files there, all in one go. Raises `ContentLost`."""
     directories = choose(side, requests)
+    try:
+        return filled(side, directories)
+    except BaseException:
+        side.claims.free(directory.claim for directory in directories)
+        raise
+
+
+def filled(side: TargetSide, directories: Sequence[ChosenDirectory]) -> list[StagedFiles]:
+    """The directories with their files. Raises `ContentLost`."""
     if litter := [path for directory in directories for path in half_made(directory)]:
         side.storage.remove(litter)
     made = combine(side, [to_combine for directory in directories if (to_combine := combining(directory)) is not None])
@@ -83,8 +98,10 @@ def stage(side: TargetSide, requests: Sequence[StageRequest]) -> list[StagedFile
         for task in copies_of(directory)
     ]
     results = copied(side, tasks)
-    side.storage.make_directories([each.location for each in directories if not each.request.listing.files])
-    return [staged(side, directory, made.get(directory.location), results) for directory in directories]
+    return [
+        replace(staged(side, directory, made.get(directory.location), results), claim=directory.claim)
+        for directory in directories
+    ]
 
 
 def copies_of(directory: ChosenDirectory) -> list[CopyTask]:
@@ -159,8 +176,9 @@ def placed(files: Iterable[File], location: str, results: Mapping[str, CopiedFil
 
 
 def choose(side: TargetSide, requests: Sequence[StageRequest]) -> list[ChosenDirectory]:
-    """For each the first of its candidates that is free, or that the same object claimed before a crash and into which
-    nothing was copied but what it wants: a directory belongs to one incarnation for ever."""
+    """For each the first of its candidates that it can claim: one that is free, or that a death or a failed attempt
+    left without anybody having seen it, and into which nothing was copied but what it wants. A directory that was shown
+    belongs to one incarnation for ever."""
     chosen: list[ChosenDirectory | None] = [None] * len(requests)
     attempt = 0
     while None in chosen:
@@ -168,47 +186,100 @@ def choose(side: TargetSide, requests: Sequence[StageRequest]) -> list[ChosenDir
             index: candidate(side, requests[index], attempt) for index, done in enumerate(chosen) if done is None
         }
         listings = side.storage.list(sorted(set(candidates.values())))
-        free = {
-            index
-            for index, location in candidates.items()
-            if may_take(side, requests[index], location, listings[location])
+        # Of several that want one path the first may have it.
+        first = {location: index for index, location in reversed(candidates.items())}
+        wanted = {
+            location: requests[index] for location, index in first.items() if may_lie(side, requests[index], location)
         }
-        claimed = [index for index in sorted(free) if candidates[index] == requests[index].natural]
-        side.storage.make_directories([join(candidates[index], mark_of(requests[index])) for index in claimed])
-        for index in free - {index for index in claimed if lost(side, requests[index], listings[candidates[index]])}:
-            chosen[index] = ChosenDirectory(requests[index], candidates[index], listings[candidates[index]])
+        taken = take_free(side, {at: request for at, request in wanted.items() if listings[at].missing})
+        taken |= take_up(side, {at: request for at, request in wanted.items() if not listings[at].missing})
+        for location, (claim, listing) in taken.items():
+            chosen[first[location]] = ChosenDirectory(wanted[location], location, claim, listing or listings[location])
         attempt += 1
     return [directory for directory in chosen if directory is not None]
 
 
-def may_take(side: TargetSide, request: StageRequest, location: str, target_listing: Listing) -> bool:
-    if location != request.natural:
-        return target_listing.missing or request.grows or fits(side, target_listing, request.listing)
-    if is_given(side, request) and lies_in_another(side, location):
+def may_lie(side: TargetSide, request: StageRequest, location: str) -> bool:
+    """Whether the object may lie at the path as far as paths say."""
+    return location != request.natural or not (is_given(side, request) and lies_in_another(side, location))
+
+
+Taken = dict[str, tuple[str, Listing | None]]
+"""By location the number of the claim on it, and what lies there where that was listed after the claim."""
+
+
+def take_free(side: TargetSide, requests: Mapping[str, StageRequest]) -> Taken:
+    """Claim directories that are not there; those that nobody else claimed in the same moment."""
+    if not requests:
+        return {}
+    epoch = side.claims.next_epoch()
+    made = make(side, {at: (1, claim_for(side, request, at, epoch)) for at, request in requests.items()})
+    return {
+        location: (claim.number, None)
+        for location, claim in made.items()
+        if not (
+            location == requests[location].natural and is_given(side, requests[location]) and contested(side, location)
+        )
+    }
+
+
+def take_up(side: TargetSide, requests: Mapping[str, StageRequest]) -> Taken:
+    """Go on in directories that are there, where that may be: nobody shows them, and no other object does."""
+    taken: Taken = {}
+    for location, request in requests.items():
+        now = standing(side.storage, location)
+        if now is None or not may_go_on(side, request, location, now.claim):
+            continue
+        assert now.claim is not None
+        number = now.claim.number
+        if side.claims.find(number) is None:
+            successor = claim_for(side, request, location, side.claims.next_epoch())
+            if not make(side, {location: (now.generation + 1, successor)}):
+                continue
+            number = successor.number
+            if now.generation not in generations(side.storage.children(location)):
+                # Whoever removes it was faster: this is another directory, with nothing in it.
+                side.storage.remove([claim_file(location, now.generation + 1)])
+                continue
+        else:
+            side.claims.hold_again(number, request.at_target, request.partition, owner_of(request))
+        listing = side.storage.list([location])[location]
+        if has_only_wanted(side, request, location, listing):
+            taken[location] = number, listing
+        else:
+            side.claims.free([number])
+    return taken
+
+
+def may_go_on(side: TargetSide, request: StageRequest, location: str, claim: Claim | None) -> bool:
+    is_natural = location == request.natural
+    if is_natural and request.shown:
         return False
-    if request.shown and not is_whole(target_listing, request.listing):
-        return False
-    if target_listing.missing:
-        return True
-    if not request.shown and strange(target_listing, request.listing):
+    owner = owner_of(request)
+    return may_take_up(side, location, claim, request.at_target, request.partition, owner, is_natural=is_natural)
+
+
+def has_only_wanted(side: TargetSide, request: StageRequest, location: str, target_listing: Listing) -> bool:
+    """Whether nothing was copied into the directory but what the object wants."""
+    if location == request.natural and strange(target_listing, request.listing):
         # No reader looks there: what a death left half-made may go.
         target_listing = without_strange(target_listing, request.listing)
         if NOTE in side.storage.children(location):
             return False
-    marks = side.storage.children(location) if request.grows or fits(side, target_listing, request.listing) else ()
-    return mark_of(request) in marks and LEFT not in marks
+    return request.grows or fits(side, target_listing, request.listing)
+
+
+def claim_for(side: TargetSide, request: StageRequest, location: str, epoch: int) -> Claim:
+    return new_claim(side, location, request.at_target, request.partition, owner_of(request), epoch)
+
+
+def owner_of(request: StageRequest) -> str:
+    return request.object_incarnation or request.incarnation
 
 
 def without_strange(target_listing: Listing, source_listing: Listing) -> Listing:
     strangers = {*strange(target_listing, source_listing)}
     return replace(target_listing, files=tuple(file for file in target_listing.files if file.path not in strangers))
-
-
-def lost(side: TargetSide, request: StageRequest, target_listing: Listing) -> bool:
-    """Whether another object claimed the natural path as well, in the same moment."""
-    return is_given(side, request) and contested(
-        side, request.natural or "", mark_of(request), fresh=target_listing.missing
-    )
 
 
 def is_given(side: TargetSide, request: StageRequest) -> bool:
@@ -218,11 +289,6 @@ def is_given(side: TargetSide, request: StageRequest) -> bool:
         and request.natural is not None
         and comes_from_source(side, request.natural, request.at_target)
     )
-
-
-def mark_of(request: StageRequest) -> str:
-    """The hidden directory that says whose a natural path is."""
-    return f"{OWNER}{request.claim}"
 
 
 def candidate(side: TargetSide, request: StageRequest, attempt: int) -> str:
@@ -258,13 +324,6 @@ def fits(side: TargetSide, target_listing: Listing, source_listing: Listing) -> 
         {identity(file) for file in listing.files} for listing in (target_listing, source_listing)
     )
     return target_files == source_files if target_listing.combination is not None else target_files <= source_files
-
-
-def is_whole(target_listing: Listing, source_listing: Listing) -> bool:
-    """Whether nothing needs to be copied."""
-    return target_listing.version == source_listing.version and {*map(identity, source_listing.files)} <= {
-        *map(identity, target_listing.files)
-    }
 
 
 def identity(file: File) -> tuple[str, int, int]:

@@ -9,18 +9,18 @@ rows by the grants of a table that only took the name.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from calque.core.defects import ObjectDefect, traceback_of, work_on
 from calque.core.fold import names_in
 from calque.core.image import SOURCE
 from calque.core.limits import batches
 from calque.core.policies import marked
 from calque.engine.sides.journal_reads import entries_in
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.errors import CallFailed, CalqueError, Refused, Unavailable
+from calque.errors import CallFailed, Refused
 from calque.model.hive import Database, Table
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span, TableName, table_name
@@ -62,7 +62,10 @@ class GrantsFollower:
             for row in self.side.ledger.tables().values()
             if isinstance(row, TableRow) and row.state is not TableState.LIVE
         }
-        return sum(self.look(self.own(names), absent, roles) for names in batches(differing, PAGE))
+        changed = sum(self.look(self.own(names), absent, roles) for names in batches(differing, PAGE))
+        if changed:
+            LOG.info("%s: grants of %d objects were changed", self.side.policy.target, changed)
+        return changed
 
     def differing(self) -> Sequence[TableName]:
         """The target's names of what may have other grants there. All of what has grants is asked for at once."""
@@ -126,17 +129,19 @@ class GrantsFollower:
     ) -> bool:
         """Whether the target took them: what goes is taken away first. An object of which it does not is told once."""
         try:
-            self.make_roles(wanted, roles)
-            if extra := current - wanted:
-                self.at_target.revoke(target_name, extra)
-            if missing := wanted - current:
-                self.at_target.grant(target_name, missing)
+            with work_on(f"grants of {name}", Conflict):
+                self.make_roles(wanted, roles)
+                if extra := current - wanted:
+                    self.at_target.revoke(target_name, extra)
+                if missing := wanted - current:
+                    self.at_target.grant(target_name, missing)
         except Conflict as conflict:
             LOG.debug("%s: grants of %s are looked at again: %s", self.side.policy.target, target_name, conflict)
             return False
-        except (Refused, CallFailed) as error:
+        except (Refused, CallFailed, ObjectDefect) as error:
             if self.refused.get(name) != str(error):
-                LOG.warning("%s: grants of %s are not followed: %s", self.side.policy.target, name, error)
+                text = "%s: grants of %s are not followed: %s"
+                LOG.warning(text, self.side.policy.target, name, error, exc_info=traceback_of(error))
             self.refused[name] = str(error)
             return False
         self.refused.pop(name, None)
@@ -148,17 +153,3 @@ class GrantsFollower:
             with suppress(Conflict):
                 self.at_target.create_role(role)
             roles.add(role)
-
-    def keep(self, stopping: threading.Event) -> None:
-        """At intervals, until `stopping`."""
-        clock, pause = self.source.clock, 0.0
-        while not stopping.wait(pause):
-            began = clock.elapsed_ns()
-            try:
-                if changed := self.once():
-                    LOG.info("%s: grants of %d objects were changed", self.side.policy.target, changed)
-            except Unavailable as error:
-                LOG.info("%s: grants are not followed yet: %s", self.side.policy.target, error)
-            except CalqueError as error:
-                LOG.warning("%s: grants are not followed: %s", self.side.policy.target, error)
-            pause = max(SECONDS, (clock.elapsed_ns() - began) / 1e9 * (SHARE - 1))

@@ -13,7 +13,7 @@ from typing import ParamSpec, Protocol, TypeVar
 from calque.core.lease import renewed_after
 from calque.engine.failpoints import EFFECTS, Hit
 from calque.engine.lease.keeper import elapsed
-from calque.errors import Refused
+from calque.errors import WrittenElsewhere
 from calque.ports import Leases, Storage
 from calque.ports.forwarding import ForwardingStorage
 
@@ -52,13 +52,13 @@ class CommandFence:
         self.until = float("-inf")
 
     def permit(self) -> None:
-        """Raises `Refused`; `Unavailable`."""
+        """Raises `WrittenElsewhere`; `Unavailable`."""
         began = self.clock()
         if began < self.until:
             return
         newest = self.leases.newest()
         if newest is not None and newest.writer.state != self.state:
-            raise Refused(
+            raise WrittenElsewhere(
                 f"{self.target} was last written from another state folder",
                 f"It was written by {newest.writer}, so what this one says of it is out of date",
                 "Do it there, or start `calque run` here first",

@@ -6,11 +6,11 @@ metastore. Its name says of which target it is, and its number; whose it is stan
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cached_property
 
-from calque.core.layout import place
+from calque.core.lease import lease_subject, subject_digest
 from calque.engine.sides.calque_database import ensure_own_database, own_view
 from calque.errors import Broken
 from calque.model.hive import Table
@@ -23,13 +23,22 @@ TRIES = 5
 
 
 class CatalogLeases:
-    """Those on `target` of the source, whose files lie in `warehouse`: two deployments with one configuration mean the
-    same, two replicas in one metastore differ in it."""
+    """Those on `target` of the source, whose files lie in `warehouse` (`core.lease.lease_subject`). `first_place` gives
+    the spelling under which that directory was marked first, and is asked once, when the lease is first looked at."""
 
-    def __init__(self, catalog: Catalog, source: str, target: str, warehouse: str) -> None:
-        self._catalog, self._warehouse = catalog, warehouse
-        self._of = f"{source}/{target} in {place(warehouse)}"
-        self._prefix = f"{OURS}_lease_{hashlib.blake2b(self._of.encode(), digest_size=8).hexdigest()}_"
+    def __init__(
+        self, catalog: Catalog, source: str, target: str, warehouse: str, first_place: Callable[[str], str] = str
+    ) -> None:
+        self._catalog, self._source, self._target, self._warehouse = catalog, source, target, warehouse
+        self._first_place = first_place
+
+    @cached_property
+    def _of(self) -> str:
+        return lease_subject(self._source, self._target, self._first_place(self._warehouse))
+
+    @cached_property
+    def _prefix(self) -> str:
+        return f"{OURS}_lease_{subject_digest(self._of)}_"
 
     def newest(self) -> Generation | None:
         torn = 0
@@ -89,6 +98,8 @@ def parameters_of(generation: Generation) -> dict[str, str]:
         "seconds": repr(generation.seconds),
         "renewals": str(generation.renewals),
         "released": "true" if generation.released else "false",
+        "ledger": generation.ledger,
+        "epoch": str(generation.epoch),
     }
     return {f"{PARAMETER}{key}": value for key, value in values.items()}
 
@@ -102,10 +113,11 @@ def generation_of(number: int, parameters: Mapping[str, str]) -> Generation:
             values["writer"], values["host"], int(values["pid"]), values["state"], values.get("proof") or ""
         )
         seconds, renewals = float(values["seconds"]), int(values["renewals"])
+        ledger, epoch = values.get("ledger") or "", int(values.get("epoch") or 0)
     except (KeyError, ValueError) as error:
         raise Broken(
             f"Generation {number} of the lease can't be read",
             f"{OURS} holds it with {error}",
             "Stop every writer of this target, drop it, and start one",
         ) from error
-    return Generation(number, writer, seconds, renewals, values.get("released") == "true")
+    return Generation(number, writer, seconds, renewals, values.get("released") == "true", ledger, epoch)

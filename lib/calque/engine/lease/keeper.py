@@ -37,7 +37,8 @@ def elapsed() -> float:
 
 class Lease:
     """What one writer has of a target's lease. Taken by one thread, renewed by another after each `every` seconds, a
-    third of it where nothing else is said, asked by all. A role in a state folder has one, too."""
+    third of it where nothing else is said, asked by all. A role in a state folder has one, too: one that
+    `ends_when_out`, as soon as it can't be renewed and has run out. Any other is taken again when that is possible."""
 
     def __init__(
         self,
@@ -46,11 +47,17 @@ class Lease:
         seconds: float,
         clock: Callable[[], float] = elapsed,
         every: float = float("inf"),
+        ends_when_out: bool = False,
     ) -> None:
         self.leases, self.target, self.seconds, self.clock = leases, target, seconds, clock
         self.every = min(every, renewed_after(seconds))
+        self.ends_when_out = ends_when_out
         self.mine: Generation | None = None
         """The last one that was this writer's. Only until `until` is it certain that nobody has taken the next."""
+        self.previous: Generation | None = None
+        """Another writer's, which was the newest one when this writer made its first."""
+        self.shown: tuple[str, int] = "", 0
+        """The writer's ledger, by its id, and its newest epoch: each renewal tells of them."""
         self.until = float("-inf")
         self.lost: CalqueError | None = None
         self.first: FirstSight | None = None
@@ -92,7 +99,11 @@ class Lease:
         step = next_step(writer, held_number, newest, self.first, began)
         match step:
             case TakeGeneration(number):
-                return None if self.take(number, writer) else self.attempt(writer)
+                if not self.take(number, writer):
+                    return self.attempt(writer)
+                if newest is None or newest.writer.id != writer.id:
+                    self.previous = newest
+                return None
             case Watch(holder):
                 if self.first is None:
                     self.first = FirstSight(holder, self.clock())
@@ -114,7 +125,8 @@ class Lease:
     def take(self, number: int, writer: Writer) -> bool:
         """Whether the generation is made, and the newest. Whoever is late may make one that others have passed."""
         sent = self.clock()
-        generation = Generation(number, writer, self.seconds)
+        ledger, epoch = self.shown
+        generation = Generation(number, writer, self.seconds, ledger=ledger, epoch=epoch)
         try:
             self.leases.take(generation)
         except Conflict:
@@ -155,6 +167,9 @@ class Lease:
                 self.tell()
                 is_renewed, has_run_out = True, False
             except Unavailable as error:
+                if self.ends_when_out and self.clock() >= self.until:
+                    self.fail(error, ended)
+                    return
                 if is_renewed:
                     LOG.warning("%s: the lease is not renewed, which is tried again: %s", self.target, error)
                 if not has_run_out and self.clock() >= self.until:
@@ -196,7 +211,7 @@ class Lease:
         if sent >= self.until:
             self.attempt(self.mine.writer)
             return
-        self.mine = replace(self.mine, renewals=self.mine.renewals + 1)
+        self.mine = self.renewed(self.mine)
         try:
             self.leases.renew(self.mine)
         except Conflict:
@@ -205,6 +220,10 @@ class Lease:
             return
         if self.clock() < self.until:
             self.until = sent + usable(self.seconds)
+
+    def renewed(self, generation: Generation) -> Generation:
+        ledger, epoch = self.shown
+        return replace(generation, renewals=generation.renewals + 1, ledger=ledger, epoch=epoch)
 
     def release(self) -> None:
         """Give it back, so that the next writer need not wait. Only after all calls have ended. What has run out, or
@@ -219,6 +238,6 @@ class Lease:
         if self.mine is None or self.lost is not None or busy or not sure:
             return
         try:
-            self.leases.renew(replace(self.mine, renewals=self.mine.renewals + 1, released=True))
+            self.leases.renew(replace(self.renewed(self.mine), released=True))
         except (CalqueError, Conflict) as error:
             LOG.warning("%s: the lease is not given back, and ends by itself: %s", self.target, error)

@@ -1,16 +1,20 @@
-"""Publish notices, then record how far: a death between the two repeats notices, and loses none."""
+"""Publish notices, then record how far: a death between the two repeats notices, and loses none.
+
+Where a process goes on after a call that failed, what the broker has taken by then is not sent again: the sender knows
+it until the position is recorded.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 from calque.core.notices.channel import Channel
 from calque.core.notices.notice import Notice
 from calque.model.names import TableName
-from calque.model.notices import Message
+from calque.model.notices import Message, TakenMessages
 from calque.ports.notices import NoticeBroker
 
 MESSAGES_AT_ONCE = 2_000
@@ -27,6 +31,12 @@ class Sender:
     broker: NoticeBroker
     tables: Callable[[], Iterable[TableName]]
     sent: int = 0
+    unrecorded: TakenMessages = field(default_factory=TakenMessages)
+    """What the broker took since a position was recorded."""
+
+    def recorded(self) -> None:
+        """The position stands behind all that was sent."""
+        self.unrecorded = TakenMessages()
 
     def send(self, notices: Iterable[Notice]) -> None:
         """Have the broker take all of them that the channel sends. Raises `Unavailable` where it is not known that it
@@ -47,7 +57,10 @@ class Sender:
         """What the channel sends, in order, none of them empty."""
         batch: list[Message] = []
         size = 0
+        known = frozenset(self.unrecorded.digests)
         for message in self.channel.messages(notices, self.tables):
+            if known and message.digest() in known:
+                continue
             batch.append(message)
             size += len(message.body)
             if len(batch) >= MESSAGES_AT_ONCE or size >= BYTES_AT_ONCE:
@@ -59,6 +72,7 @@ class Sender:
     def publish(self, batch: list[Message]) -> None:
         if batch:
             self.broker.publish(batch)
+            self.unrecorded.add(batch)
             self.sent += len(batch)
 
     def taken(self) -> int:

@@ -43,6 +43,8 @@ class SourceFeed:
         self.position = Position()
         self.notices: JournalNotices | None = None
         self.snapshot_at: EventId = 0
+        self.told_at: dict[str, int] = {}
+        """When it was said first what may have to be said again, in nanoseconds."""
 
     def open(self) -> None:
         """Go on where the channel was, or begin: with the next event and the next mark."""
@@ -138,7 +140,7 @@ class SourceFeed:
         """Tell of events that the journal let go of before they were sent."""
         position = self.position
         identity = f"{stream_of(self.source.name, position.gap)}:forgotten:{position.event_id}"
-        forgotten_at = self.source.clock.now_ns()
+        forgotten_at = self.told_at.setdefault(f"{identity}:{reached}", self.source.clock.now_ns())
         occasion = Occasion(identity, TableName(""), "", reached, reached, iso_ns(forgotten_at))
         self.sender.send([HistoryGap(occasion, position.event_id + 1, reached, FORGOTTEN)])
         self.notices = None
@@ -147,3 +149,4 @@ class SourceFeed:
     def put(self, position: Position) -> None:
         self.records.put(self.name, position.record())
         self.position = position
+        self.sender.recorded()

@@ -56,6 +56,8 @@ class TargetFeed:
         self.shown: ShownTables | None = None
         self.keys: TableKeys | None = None
         self.keys_gap = self.snapshot_at = 0
+        self.told: dict[int, SetDone] = {}
+        """Of marks by their numbers, while it is not known that the broker has all of them: sent again as they were."""
 
     def open(self) -> None:
         """Go on where the channel was, or begin: with the next epoch and the next mark."""
@@ -138,7 +140,9 @@ class TargetFeed:
         if newest_mark == position.mark and pending == position.pending:
             return False
         keys = self.keys_at(self.position.event_id) if done else TableKeys()
-        self.sender.send([self.of_mark(mark, keys) for mark in done])
+        self.told |= {mark.number: self.of_mark(mark, keys) for mark in done if mark.number not in self.told}
+        self.sender.send([self.told[mark.number] for mark in done])
+        self.told.clear()
         self.put(replace(self.position, mark=newest_mark, pending=pending))
         return True
 
@@ -176,3 +180,5 @@ class TargetFeed:
     def put(self, position: Position) -> None:
         self.records.put(self.name, position.record())
         self.position = position
+        if not self.told:
+            self.sender.recorded()

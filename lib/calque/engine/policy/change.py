@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from calque.core.policies import Change, policy_of, terms_of
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
-from calque.engine.policy.renames import TAKEN, OwnedTables, TargetRenames
+from calque.engine.policy.renames import TAKEN, UNSEEN, OwnedTables, TargetRenames
 from calque.engine.policy.retained import RetainedReplicas
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TABLE
@@ -86,7 +86,7 @@ class PolicyChange:
             if change.differs("include", "exclude", "rename", "data", "format", "partitions", "where")
             else cursor
         )
-        affected_tables = moves.affected_tables(change)
+        affected_tables, unseen = moves.affected_tables(change)
         admitted_tables = {name: replica for name, replica in affected_tables.items() if now.takes(replica.name)}
         functions = list(self.new_functions(change))
         databases = list(self.new_databases(change))
@@ -110,9 +110,10 @@ class PolicyChange:
         done = moves.leave(dropped, cursor)
         renamed_rows, stuck = moves.move(moving, cursor)
         done += renamed_rows
-        if stuck:
+        again = dict.fromkeys(filter(now.takes, unseen), UNSEEN) | dict.fromkeys(stuck, TAKEN)
+        if again:
             self.side.ledger.put_tables(
-                [TableRow(*name, TableState.UNKNOWN, None, TAKEN, low) for name in stuck],
+                [TableRow(*name, TableState.UNKNOWN, None, reason, low) for name, reason in again.items()],
             )
         self.functions.follow(low)
         self.functions.read(functions, low)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
+from calque.core.bounded import number_of
+from calque.core.defects import ObjectDefect, work_on
 from calque.core.image import EVENT, INCARNATION, SOURCE
 from calque.core.layout import natural_location
 from calque.core.policies import Change, databases_of, marked, ordered
@@ -13,6 +17,7 @@ from calque.engine.apply.databases import Databases
 from calque.engine.policy.retained import RetainedReplicas, move, partition_statistics
 from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.target.fault_isolation import defect_reason
 from calque.model.hive import Database, Table, is_view
 from calque.model.ledger import ObjectRow
 from calque.model.names import OURS, EventId, TableName, table_name
@@ -20,6 +25,7 @@ from calque.model.records import AnnouncedBridge
 from calque.ports import Conflict
 
 TAKEN = "its name at the target is taken"
+UNSEEN = "what the target has of it can't be looked at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,7 @@ class OwnedTable:
     def row(self, change: str) -> ObjectRow:
         parameters = self.table.parameters or {}
         event = parameters.get(EVENT, "")
-        return ObjectRow(*self.name, "", parameters.get(INCARNATION, ""), int(event or 0), change)
+        return ObjectRow(*self.name, "", parameters.get(INCARNATION, ""), number_of(event), change)
 
 
 OwnedTables = dict[TableName, OwnedTable]
@@ -53,19 +59,36 @@ class TargetRenames:
     def prefix(self) -> str:
         return f"{OURS}_move_{digest(self.side.policy.target)}_"
 
-    def affected_tables(self, change: Change) -> OwnedTables:
+    def affected_tables(self, change: Change) -> tuple[OwnedTables, list[TableName]]:
         """Tables that the policies before put where they are, and that may have to go or to change; and those that a
-        crash left aside."""
+        crash left aside. Second, the source's tables whose replicas can't be looked at: these stay where they are."""
         tables: OwnedTables = {}
+        unseen: set[TableName] = set()
         for database in self.side.catalog.databases():
             names = [table_name(database, table) for table in self.side.catalog.tables(database)]
             is_own_database = database == OURS
             for target_name in names:
                 if target_name.table.startswith(self.prefix()) if is_own_database else change.concerns(target_name):
-                    replica = self.replica(target_name)
-                    if replica is not None and (is_own_database or change.was_put(replica.name, target_name)):
+                    replica = self.look(target_name)
+                    if isinstance(replica, ObjectDefect):
+                        unseen |= self.leave_unseen(change, target_name, replica)
+                    elif replica is not None and (is_own_database or change.was_put(replica.name, target_name)):
                         tables[target_name] = replica
-        return tables
+        return tables, sorted(unseen)
+
+    def look(self, target_name: TableName) -> OwnedTable | ObjectDefect | None:
+        """`replica`, or what keeps calque from looking."""
+        found: list[OwnedTable | None] = []
+        work = f"look at table {target_name} at the target"
+        trouble = self.databases.faults.attempt(work, lambda: found.append(self.replica(target_name)))
+        return trouble if trouble is not None else found[0]
+
+    def leave_unseen(self, change: Change, target_name: TableName, error: ObjectDefect) -> set[TableName]:
+        """The source's tables that the policies before put there."""
+        names = {name for one in change.before if (name := one.source_of(target_name)) is not None}
+        for name in names:
+            self.retained.keep(name, target_name, 0, defect_reason(error))
+        return names
 
     def replica(self, target_name: TableName) -> OwnedTable | None:
         table = self.side.catalog.table(target_name)
@@ -84,9 +107,15 @@ class TargetRenames:
             if self.side.policy.drops == "keep":
                 self.retained.keep(replica.name, target_name, shows, "the policy does not admit it any more")
                 continue
+            work = f"drop of table {target_name}"
             try:
-                self.side.catalog.drop_table(target_name)
+                with work_on(work, Conflict):
+                    self.side.catalog.drop_table(target_name)
             except Conflict:
+                continue
+            except ObjectDefect as error:
+                self.databases.faults.require_own_fault(work, error)
+                self.retained.keep(replica.name, target_name, shows, defect_reason(error))
                 continue
             dropped_rows.append(replica.row("drop_table"))
         return dropped_rows
@@ -102,16 +131,23 @@ class TargetRenames:
             replica = by_name.pop(was, None)
             if replica is None:
                 continue
-            if to.database == OURS:
-                ensure_own_database(self.side.catalog, self.side.policy.warehouse)
-                self.side.announced.add(self.side.ledger, AnnouncedBridge, [replica.name], cursor)
-            else:
-                self.make_room(replica.name, was)
-            if move(self.side, was, to, replica.table):
+            work, is_moved, why = f"move of table {replica.name}", False, TAKEN
+            try:
+                with work_on(work):
+                    if to.database == OURS:
+                        ensure_own_database(self.side.catalog, self.side.policy.warehouse)
+                        self.side.announced.add(self.side.ledger, AnnouncedBridge, [replica.name], cursor)
+                    else:
+                        self.make_room(replica.name, was)
+                    is_moved = move(self.side, was, to, replica.table)
+            except ObjectDefect as error:
+                self.databases.faults.require_own_fault(work, error)
+                why = defect_reason(error)
+            if is_moved:
                 by_name[to] = OwnedTable(replica.name, replace(replica.table, database=to.database, name=to.table))
                 done.append(replica.row("rename_table"))
             else:
-                self.retained.keep(replica.name, was, cursor, TAKEN)
+                self.retained.keep(replica.name, was, cursor, why)
                 stuck.append(replica.name)
         return done, stuck
 
@@ -141,17 +177,19 @@ class TargetRenames:
         """Databases that were made for one of the source's that has another place now, or is admitted no more. One that
         is not empty stays."""
         for target_name in self.side.catalog.databases():
-            target_database = self.side.catalog.database(target_name)
-            mark = ((target_database.parameters if target_database else None) or {}).get(SOURCE, "")
-            name = marked(mark, self.side.policy.source)
-            if name is None or not change.was_made(name.database, target_name):
-                continue
-            if self.is_in_use(change, name.database, target_name):
-                continue
-            try:
-                self.side.catalog.drop_database(target_name)
-            except Conflict:
-                continue
+            work = f"drop of database {target_name}, which the policy does not have any more"
+            with suppress(Conflict):
+                self.databases.faults.attempt(work, partial(self.drop_database, change, target_name), Conflict)
+
+    def drop_database(self, change: Change, target_name: str) -> None:
+        """Raises `Conflict` where it is not empty."""
+        target_database = self.side.catalog.database(target_name)
+        mark = ((target_database.parameters if target_database else None) or {}).get(SOURCE, "")
+        name = marked(mark, self.side.policy.source)
+        if name is None or not change.was_made(name.database, target_name):
+            return
+        if not self.is_in_use(change, name.database, target_name):
+            self.side.catalog.drop_database(target_name)
             self.databases.known_databases.discard(target_name)
 
     def is_in_use(self, change: Change, database: str, target_name: str) -> bool:

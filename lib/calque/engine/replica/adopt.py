@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
+from calque.core.defects import ObjectDefect, work_on
 from calque.core.image import is_ours
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database, owned
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
 from calque.engine.apply.hive_positions import HivePositions, with_position
-from calque.engine.exact_reads.coordinator import ExactReads
+from calque.engine.exact_reads.coordinator import SETTLED, ExactReads
 from calque.engine.exact_reads.take_over import NOT_YET
+from calque.engine.files.copies import ContentLost
 from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
+from calque.engine.target.fault_isolation import defect_reason
+from calque.errors import EventsForgotten, Refused
 from calque.model.journal import Entry
 from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.records import ReadMode
+from calque.ports import Conflict
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +46,75 @@ class Adoption:
     def tables(self, takes: Callable[[TableName], bool], covers: Callable[[str], bool], reason: str) -> list[TableName]:
         """Take over the chosen objects that are not ours: databases that `covers` chooses and functions at once, tables
         by an exact read of each. Which tables. What the source does not have is left alone, and so is the replica of
-        another of its tables. Only between windows."""
+        another of its tables. One that can't be taken over is set aside. Only between windows. Raises `Unavailable`,
+        and `EventsForgotten` until the replica has started again."""
         for name in self.source.catalog.databases():
             if self.side.admission.takes_database(name):
                 if covers(name):
-                    self.adopt_database(name)
-                self.adopt_functions(name, takes)
-        known_tables = [name for name in self.tables_known.rows if takes(name)]
-        foreign = [
-            name
-            for name, is_foreign in zip(known_tables, self.pool.map(self.is_foreign, known_tables), strict=True)
-            if is_foreign
-        ]
+                    self.database(name)
+                for function in self.functions_of(name, takes):
+                    self.function(function)
+        foreign = self.foreign([name for name in self.tables_known.rows if takes(name)])
         self.reads.ask(foreign, reason, ReadMode.ADOPT)
         return foreign
 
-    def is_foreign(self, name: TableName) -> bool:
-        at_target = self.side.catalog.table(self.side.admission.name_at_target(name))
-        return at_target is not None and not is_ours(at_target.parameters, self.side.policy.source)
+    # Tables
+
+    def foreign(self, names: Sequence[TableName]) -> list[TableName]:
+        """Those that stand at the target and are not ours, in order."""
+        foreign: list[TableName] = []
+        while names:
+            looks = list(zip(names, self.pool.map(self.look, names), strict=True))
+            foreign += [name for name, look in looks if look is True]
+            defects = [(name, look) for name, look in looks if isinstance(look, ObjectDefect)]
+            names = [name for name, defect in defects if not self.gives_up(name, defect)]
+        return sorted(foreign)
+
+    def look(self, name: TableName) -> bool | ObjectDefect:
+        """Whether the table stands at the target and is not ours."""
+        try:
+            with work_on(look_at(name)):
+                at_target = self.side.catalog.table(self.side.admission.name_at_target(name))
+                return at_target is not None and not is_ours(at_target.parameters, self.side.policy.source)
+        except ObjectDefect as defect:
+            return defect
+
+    def gives_up(self, name: TableName, defect: ObjectDefect) -> bool:
+        """Whether the table is not looked at again: it is set aside then, unless it is just read, copied or held."""
+        if not self.databases.faults.gives_up(look_at(name), defect):
+            return False
+        if self.tables_known.is_(name, SETTLED) and name not in self.tables_known.passed_by():
+            self.reads.quarantine(name, defect_reason(defect), self.tables_known.cursor)
+        return True
+
+    # Databases and functions
+
+    def database(self, name: str) -> None:
+        reason = self.attempt(f"adoption of database {name}", lambda: self.adopt_database(name))
+        if reason:
+            self.databases.quarantine(name, reason, self.tables_known.cursor)
+
+    def functions_of(self, database: str, takes: Callable[[TableName], bool]) -> list[TableName]:
+        """The chosen functions of the source's."""
+        names = [table_name(database, function) for function in self.source.catalog.functions(database)]
+        return [name for name in names if takes(name) and self.side.admission.takes_function(name)]
+
+    def function(self, name: TableName) -> None:
+        reason = self.attempt(f"adoption of function {name}", lambda: self.adopt_function(name))
+        if reason:
+            self.functions.quarantine(name, reason, self.tables_known.cursor)
+
+    def attempt(self, work: str, act: Callable[[], None]) -> str:
+        """Take one object over. Why it can't be, if so."""
+        try:
+            trouble = self.databases.faults.attempt(work, act, Conflict, ContentLost)
+        except EventsForgotten:
+            raise
+        except (Refused, ContentLost) as error:
+            return str(error)
+        except Conflict:
+            return "it was changed by another while it was taken over"
+        return "" if trouble is None else defect_reason(trouble)
 
     def adopt_database(self, name: str) -> None:
         """The database is the source's from now on; what it lacks of the newest definition is brought by the next
@@ -72,18 +131,17 @@ class Adoption:
         side.catalog.alter_database(target_name, owned(image, at_target))
         self.positions.forget()
 
-    def adopt_functions(self, database: str, takes: Callable[[TableName], bool]) -> None:
+    def adopt_function(self, name: TableName) -> None:
+        """Also one that is ours already, which a death or an error may have left half taken over."""
         side, cursor = self.side, self.tables_known.cursor
-        for function in self.source.catalog.functions(database):
-            name = table_name(database, function)
-            at_source = self.source.catalog.function(name) if takes(name) else None
-            if at_source is None or not side.admission.takes_function(name) or self.functions.is_owned(name):
-                continue
-            if side.catalog.function(side.admission.name_at_target(name)) is None:
-                continue
-            self.functions.own(name, cursor)
-            if not self.is_pending(is_of_function(name)):
-                self.functions.put(name, at_source, cursor, AppliedChanges())
+        at_source = self.source.catalog.function(name)
+        is_present = side.catalog.function(side.admission.name_at_target(name)) is not None
+        if at_source is None or not (is_present or self.functions.is_owned(name)):
+            return
+        is_pending = self.is_pending(is_of_function(name))
+        self.functions.own(name, cursor)
+        if not is_pending:
+            self.functions.make_so(name, at_source, cursor, AppliedChanges())
 
     def is_pending(self, concerns: Callable[[Entry], bool]) -> bool:
         """Whether an event that no window has taken yet concerns what was just read at the source."""
@@ -93,6 +151,10 @@ class Adoption:
             return False
         wait_for_journal(self.source, now)
         return any(map(concerns, self.source.journal.entries(span)))
+
+
+def look_at(name: TableName) -> str:
+    return f"look at table {name} at the target"
 
 
 def is_of_function(name: TableName) -> Callable[[Entry], bool]:

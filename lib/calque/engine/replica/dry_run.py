@@ -92,7 +92,9 @@ def explain_next_window(
     beginning = one_of(side.ledger.records(), BootstrapBeginning)
     began = side.ledger.last_epoch() is not None or beginning is not None
     catalog = DryRunCatalog(side.catalog)
-    dry_side = TargetSide.of(side.policy, catalog, DryRunLedger(side.ledger), DryRunStorage(side.storage))
+    dry_side = TargetSide.of(
+        side.policy, catalog, DryRunLedger(side.ledger), DryRunStorage(side.storage), bounds=side.bounds
+    )
     explainer = Explainer(catalog)
     replica = Replica(source, dry_side, begin, lambda: None, pool, patience=math.inf, interpret=explainer)
     try:

@@ -262,6 +262,8 @@ class DryRunStorage(ForwardingStorage):
     def __init__(self, storage: Storage) -> None:
         super().__init__(storage)
         self._times: dict[str, int] = {}
+        self._sources: dict[str, str] = {}
+        """Of what would have been copied, by where it would lie."""
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
         listings = self._storage.list(locations)
@@ -284,7 +286,13 @@ class DryRunStorage(ForwardingStorage):
     ) -> Sequence[CopiedFile]:
         """Each file with the checksum that its copy would have."""
         checksums = self._storage.checksums([task.source for task in tasks])
+        self._sources |= {task.target: task.source for task in tasks}
         return [CopiedFile(task, checksums.get(task.source, "")) for task in tasks]
+
+    def digests(self, paths: Sequence[str]) -> Mapping[str, str]:
+        sources = {path: self._sources.get(path, path) for path in paths}
+        digests = self._storage.digests(list(sources.values()))
+        return {path: digests[source] for path, source in sources.items() if source in digests}
 
     def combine(
         self,
@@ -302,6 +310,12 @@ class DryRunStorage(ForwardingStorage):
 
     def write(self, path: str, content: bytes) -> None:
         pass
+
+    def create(self, contents: Mapping[str, bytes]) -> frozenset[str]:
+        return frozenset(contents)
+
+    def set_aside(self, location: str, aside: str) -> str:  # noqa: ARG002
+        return location
 
     def remove(self, locations: Sequence[str]) -> None:
         pass

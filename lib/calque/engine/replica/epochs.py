@@ -137,6 +137,8 @@ class Epochs:
         self.unheard = None
         if last_epoch is None or not is_same(last_epoch, expected):
             return None
+        self.side.claims.forget(row.claim for row in self.unpublished)
+        self.side.claims.forget(directory.claim for directory in last_epoch.abandoned)
         self.last, self.tables.cursor, self.unpublished = last_epoch, last_epoch.event_id, []
         self.work = Work()
         del self.tables.rereads[: len(last_epoch.rereads)]
@@ -198,7 +200,14 @@ class Epochs:
             parts=window.parts(),
             rereads=tuple(self.tables.rereads),
             disarmed=tuple(map(str, sorted(self.work.disarmed))),
+            abandoned=tuple(self.side.claims.abandoned(self.told())),
         )
+
+    def told(self) -> set[tuple[TableName, str]]:
+        """The objects that the next epoch tells of, by their names at the target."""
+        names = {TableName(row.database, row.table) for row in self.unpublished}
+        target_names = {name: self.side.admission.name_at_target(name) for name in names}
+        return {(target_names[TableName(row.database, row.table)], row.partition) for row in self.unpublished}
 
     def not_there_yet(self) -> list[TableName]:
         """Tables that do not show what the windows have come to, quarantined ones apart."""

@@ -12,6 +12,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 
 from calque.core.lifecycle import UNREAD, State
+from calque.engine.apply.database_looks import DatabaseLooks
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.apply.hive_positions import HivePositions
@@ -85,6 +86,7 @@ class Replica:
         self.readers, self.batch, self.pace = readers, batch, pace
         self.interpret = interpret
         self.pause_rules = PauseRules()
+        self.looks = DatabaseLooks(self.source, side, wake)
         self.forget()
 
     def forget(self) -> None:
@@ -206,8 +208,11 @@ class Replica:
         elif gaps := self.gaps_behind() or self.own_gap():
             current_rows = self.side.ledger.tables()
             reached = max(max(gap.after, self.source.journal.last() or 0) for gap in gaps)
-            self.epochs.unpublished += unsure(current_rows.values(), self.cursor, reached)
-            self.begin_at(beginning := self.bootstrap.again(current_rows, gaps, recovery, self.cursor, self.epoch))
+            beginning = self.bootstrap.again(current_rows, gaps, recovery, self.cursor, self.epoch)
+            # Tables without a row until now may have been made, or dropped, by a window that died.
+            all_rows = {**self.side.ledger.tables(), **current_rows}
+            self.epochs.unpublished += unsure(all_rows.values(), self.cursor, reached)
+            self.begin_at(beginning)
             text = "%s starts again at event %d: %s; %d tables may have changed"
             LOG.warning(text, self.name, beginning.low, gap_recovery.said(gaps[-1]), beginning.tables)
         elif recovery.unpublished is not None:
@@ -286,6 +291,7 @@ class Replica:
             self.forget()
             self.open()
         self.epochs.hear()
+        self.looks.apply(self.databases, self.cursor)
         try:
             return self.window_to(upto)
         except Refused as error:

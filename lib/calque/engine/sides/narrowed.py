@@ -6,11 +6,13 @@ know of no subsets (`core.subset`). A policy without subsets has the source itse
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from calque.core import decode
 from calque.core.decode import Undecodable
+from calque.core.defects import ObjectDefect, traceback_of, work_on
 from calque.core.subset import KeyMissing, Subset, crossed, narrowed
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide
@@ -21,6 +23,7 @@ from calque.model.names import Span, TableName, table_name
 from calque.ports import CatalogReader, Journal, Scans
 from calque.ports.forwarding import ForwardingCatalogReader, ForwardingJournal, ForwardingScans
 
+LOG = logging.getLogger(__name__)
 OF_TABLES = frozenset(
     {
         EventKind.CREATE_TABLE,
@@ -126,9 +129,10 @@ class NarrowedJournal(ForwardingJournal):
                 yield entry
                 continue
             try:
-                before, after = self._sides(event, entry)
-            except Undecodable as error:
-                yield unfoldable(entry, error.reason)
+                with work_on(f"the look at event {event.event_id}", Undecodable):
+                    before, after = self._sides(event, entry)
+            except (Undecodable, ObjectDefect) as error:
+                yield unfoldable(entry, why_of(error))
                 continue
             sided = crossed(entry, before, after)
             if sided is not None:
@@ -155,14 +159,22 @@ class NarrowedJournal(ForwardingJournal):
             name = created[event.event_id].keys.table
             assert name is not None
             try:
-                table = decode.table_after(event)
-            except Undecodable as error:
-                unfit[event.event_id] = error.reason
-                continue
-            if is_partitioned(table) and (why := self._subset.obstacle(name, table)):
+                with work_on(f"the look at event {event.event_id}", Undecodable):
+                    table = decode.table_after(event)
+                    why = self._subset.obstacle(name, table) if is_partitioned(table) else ""
+            except (Undecodable, ObjectDefect) as error:
+                why = why_of(error)
+            if why:
                 unfit[event.event_id] = why
         for entry in entries:
             yield unfoldable(entry, unfit[entry.event_id]) if entry.event_id in unfit else entry
+
+
+def why_of(error: Undecodable | ObjectDefect) -> str:
+    """Why an event can't be folded; the traceback of a defect is logged."""
+    if isinstance(error, ObjectDefect):
+        LOG.error("%s", error, exc_info=traceback_of(error))
+    return str(error)
 
 
 def unfoldable(entry: Entry, reason: str) -> Entry:

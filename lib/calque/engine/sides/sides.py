@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from calque.core.admit import Admission
 from calque.core.image import ImageBuilder
 from calque.engine.sides.announced_exceptions import AnnouncedExceptions
+from calque.engine.sides.claim_book import ClaimBook
 from calque.engine.sides.copy_progress import CopyProgress
 from calque.engine.sides.kept_permissions import KeptPermissions
 from calque.engine.sides.origin_names import OriginNaming
@@ -16,6 +17,7 @@ from calque.engine.sides.port_wrappers import AttendedStorage, Ending, ends
 from calque.engine.sides.read_requests import ReadRequests
 from calque.engine.sides.storage_failures import StorageFailures
 from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
+from calque.model.bounds import Bounds
 from calque.model.policy import Policy
 from calque.ports import (
     Catalog,
@@ -90,6 +92,8 @@ class TargetSide:
     storage: Storage
     admission: Admission
     imaging: ImageBuilder
+    claims: ClaimBook
+    """The claims of this process."""
     announced: AnnouncedExceptions = field(default_factory=AnnouncedExceptions)
     read_requests: ReadRequests = field(default_factory=ReadRequests)
     keys: WaitingForeignKeys = field(default_factory=WaitingForeignKeys)
@@ -101,6 +105,8 @@ class TargetSide:
     """Set when they are to end, and no call is to be begun."""
     privileges: Privileges | None = None
     """None where they are not followed."""
+    bounds: Bounds = field(default_factory=Bounds)
+    """Of what is taken from the source."""
 
     @staticmethod
     def of(
@@ -110,7 +116,10 @@ class TargetSide:
         storage: Storage,
         stopping: threading.Event | None = None,
         privileges: Privileges | None = None,
+        claims: ClaimBook | None = None,
+        bounds: Bounds = Bounds(),  # noqa: B008  (it is frozen)
     ) -> TargetSide:
+        """`claims` is a new book where none is given."""
         admission, copying, stopping = Admission(policy), CopyProgress(time.time_ns), stopping or threading.Event()
         troubles = StorageFailures(time.monotonic_ns)
         permissions = KeptPermissions(policy.target) if policy.permissions == "keep" else None
@@ -121,10 +130,12 @@ class TargetSide:
             AttendedStorage(storage, copying, troubles, stopping, permissions),
             admission,
             ImageBuilder(admission),
+            claims or ClaimBook(ledger, policy.source, policy.target),
             copying=copying,
             troubles=troubles,
             stopping=stopping,
             privileges=ForwardingPrivileges(privileges, Ending(stopping)) if privileges is not None else None,
+            bounds=bounds,
         )
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from calque.core.defects import ObjectDefect, traceback_of, work_on
 from calque.core.moves import may_move, move_of
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide
@@ -86,10 +87,19 @@ class EvidenceGatherer:
         with self.changed:
             for entry in entries:
                 if entry.keys.table is not None:
-                    self.take(entry, entry.keys.table, read_ns)
+                    self.take_what_can_be(entry, entry.keys.table, read_ns)
                 self.upto = max(self.upto, entry.event_id)
             self.changed.notify_all()
         self.tell()
+
+    def take_what_can_be(self, entry: Entry, table: TableName, read_ns: int) -> None:
+        """As `take`; a table that meets a defect of calque gets no evidence."""
+        try:
+            with work_on(f"evidence of event {entry.event_id} on table {table}"):
+                self.take(entry, table, read_ns)
+        except ObjectDefect as defect:
+            LOG.exception("%s", defect, exc_info=traceback_of(defect))
+            self.pending = {key: item for key, item in self.pending.items() if key[0] not in (table, entry.keys.other)}
 
     def take(self, entry: Entry, table: TableName, read_ns: int) -> None:
         keys = entry.keys
@@ -148,9 +158,10 @@ class EvidenceGatherer:
                 if self.stopped:
                     return
             try:
-                self.once()
-            except CalqueError as error:
-                LOG.warning("evidence: %s", error)
+                with work_on("evidence"):
+                    self.once()
+            except (CalqueError, ObjectDefect) as error:
+                LOG.warning("evidence: %s", error, exc_info=traceback_of(error))
                 self.problem = str(error)
                 self.source.clock.sleep(1.0)
             else:
@@ -203,10 +214,10 @@ class EvidenceGatherer:
                     self.empty.add(key)
         return list(proven.values())
 
-    def give_up(self, todo: Mapping[ObjectKey, PendingListing], refused: Mapping[str, Refused]) -> None:
+    def give_up(self, todo: Mapping[ObjectKey, PendingListing], refused: Mapping[str, Refused | ObjectDefect]) -> None:
         """What can't be listed gets no evidence: its tables wait, are read exactly, and say there what is wrong."""
         for error in refused.values():
-            LOG.warning("evidence: %s", error)
+            LOG.warning("evidence: %s", error, exc_info=traceback_of(error))
         with self.changed:
             for key, item in todo.items():
                 if item.location in refused and self.pending.get(key) == item:
@@ -223,9 +234,10 @@ class EvidenceGatherer:
             if (event_id, location) in self.pinned or listing.missing or listing.version is not None:
                 continue
             try:
-                is_kept = self.source.pins.keep(event_id, location, listing)
-            except (Unavailable, Refused) as error:
-                LOG.warning("evidence: %s is not pinned: %s", location, error)
+                with work_on(f"pinning {location}"):
+                    is_kept = self.source.pins.keep(event_id, location, listing)
+            except (Unavailable, Refused, ObjectDefect) as error:
+                LOG.warning("evidence: %s is not pinned: %s", location, error, exc_info=traceback_of(error))
             else:
                 if is_kept:
                     self.pinned[event_id, location] = listing

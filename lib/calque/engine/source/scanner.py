@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from calque.core.defects import ObjectDefect, traceback_of, work_on
+from calque.core.keys import RELOADED
 from calque.core.layout import join
 from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.sides import SourceSide
@@ -30,6 +32,8 @@ from calque.model.scan import Memory, ObjectKey, Scan, ScannedDirectory
 from calque.ports import Scans
 
 LOG = logging.getLogger(__name__)
+DEFECTIVE_SECONDS = 30.0
+"""Until a scan that met a defect of calque is tried again."""
 SETTLED_SECONDS = 2.0
 """How long what changed has to stay as it is."""
 FULL_EVERY = 10
@@ -80,13 +84,14 @@ class Scanner:
         """Scan until `stopping`."""
         while not stopping.wait(self.pause()):
             try:
-                self.once()
+                with work_on("a scan"):
+                    self.once()
             except EventsForgotten as error:
                 LOG.warning("scan: it begins anew: %s", error)
                 self.seen_event = None
-            except CalqueError as error:
-                LOG.warning("scan: %s", error)
-                stopping.wait(1.0)
+            except (CalqueError, ObjectDefect) as error:
+                LOG.warning("scan: %s", error, exc_info=traceback_of(error))
+                stopping.wait(1.0 if isinstance(error, CalqueError) else DEFECTIVE_SECONDS)
         try:
             self.remember(always=True)
         except CalqueError as error:
@@ -144,9 +149,18 @@ class Scanner:
         current = self.source.log.current()
         assert self.seen_event is not None
         if current > self.seen_event:
-            self.places.learn(self.entries(Span(self.seen_event, current)))
+            entries = self.entries(Span(self.seen_event, current))
+            self.places.learn(entries)
+            self.hasten(entry.keys.table for entry in entries if entry.event_type == RELOADED)
             self.seen_event = current
         return self.seen_event
+
+    def hasten(self, names: Iterable[TableName | None]) -> None:
+        """Look at these at once, at their files too: an engine found them changed."""
+        for name in names:
+            if name is not None and self.chosen.interval(name) is not None:
+                self.due_ns[name] = 0
+                self.rounds[name] = FULL_EVERY - 2
 
     def recall(self) -> None:
         """Take up what scans found that are not taken up yet: whoever made them died, or did not hear that they were
@@ -223,7 +237,7 @@ class Scanner:
         """What lies in the directories that can be listed; of each that can't be it is told once."""
         listings, refused = list_what_can_be(self.source.storage, sorted({item.location for item in items}))
         for location in refused.keys() - self.unlisted:
-            LOG.warning("scan: %s", refused[location])
+            LOG.warning("scan: %s", refused[location], exc_info=traceback_of(refused[location]))
         self.unlisted = (self.unlisted | refused.keys()) - listings.keys()
         return listings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from calque.core.defects import ObjectDefect, work_on
 from calque.errors import Refused
 from calque.model.files import Listing
 from calque.ports import Storage
@@ -58,12 +59,15 @@ def emptied_lately(storage: Storage, listings: Iterable[Listing], now_ns: int) -
     return {location for location in empty if not 0 < times.get(location, 0) < now_ns - MOVING_NS}
 
 
-def list_what_can_be(storage: Storage, locations: Sequence[str]) -> tuple[dict[str, Listing], dict[str, Refused]]:
-    """What lies at each location; and why some are refused, which costs the others nothing but more calls. Raises
-    `Unavailable`."""
+def list_what_can_be(
+    storage: Storage, locations: Sequence[str]
+) -> tuple[dict[str, Listing], dict[str, Refused | ObjectDefect]]:
+    """What lies at each location; and why some are refused, or meet a defect of calque, which costs the others nothing
+    but more calls. Raises `Unavailable`."""
     try:
-        return dict(storage.list(locations)), {}
-    except Refused as refused:
+        with work_on(f"listing {len(locations)} directories, {next(iter(locations), None)} first"):
+            return dict(storage.list(locations)), {}
+    except (Refused, ObjectDefect) as refused:
         if len(locations) == 1:
             return {}, {locations[0]: refused}
     middle = len(locations) // 2

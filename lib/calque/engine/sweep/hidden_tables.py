@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from calque.core.image import SOURCE, is_ours
 from calque.engine.sides.sides import TargetSide
+from calque.engine.sweep.candidates import KeptPlace
+from calque.engine.sweep.troubles import own_trouble
 from calque.model.hive import Table
 from calque.model.names import OURS, TableName, table_name
 
 
-def hidden_tables(side: TargetSide) -> list[TableName]:
+def hidden_tables(side: TargetSide, troubles: list[KeptPlace]) -> list[TableName]:
     """Tables in the hidden database that this target built: when nothing is to be done nobody builds them."""
-    names = (table_name(OURS, table) for table in side.catalog.tables(OURS))
-    tables = ((name, side.catalog.table(name)) for name in names)
-    return [name for name, table in tables if table is not None and is_built_for(side, name, table)]
+    hidden: list[TableName] = []
+    for name in (table_name(OURS, table) for table in side.catalog.tables(OURS)):
+        with own_trouble(troubles, str(name)):
+            table = side.catalog.table(name)
+            if table is not None and is_built_for(side, name, table):
+                hidden.append(name)
+    return hidden
 
 
 def is_built_for(side: TargetSide, name: TableName, table: Table) -> bool:

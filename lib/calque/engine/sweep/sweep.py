@@ -1,31 +1,34 @@
-"""Remove what nothing needs any more at one target, and from its ledger.
+"""Remove what one target needs no more, and forget its old epochs.
 
-Only directories that calque made are looked at: natural ones say so by a hidden child, versioned ones by their place.
-One goes when four things hold:
-
-1. Nothing at the target refers to it, nor to anything below it.
-2. Nothing that is still to be done may want it: it belongs to no event beyond the position and to no table that is set
-   aside. So neither a copy that takes hours nor the repetition after a crash is hit.
-3. No reader may be left in it: it was seen unreferenced `grace` ago by an earlier sweep, or the ledger proves that
-   nothing lost its files since. While the target changes it proves nothing, and the first sweep only takes notes.
-4. Nothing in it was written within `grace`.
+What goes was recorded before it became garbage: an epoch of the target's ledger left it, or tells that it was
+abandoned; or it carries a claim of that ledger's of which no epoch tells, and the process that made it is dead. `grace`
+has passed since, and ledgers and catalog agree that nothing shown lies there, asked after the directory was claimed for
+removal: nobody can take it up then. All else is reported, and goes when an operator says so (`SweepTerms.unknown`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from calque.core.admit import Admission
+from calque.core.layout import place
+from calque.core.places import LedgerPlaces
 from calque.engine.sides.sides import TargetSide
-from calque.engine.sweep.directory_tree import DirectoryEntry
+from calque.engine.sweep.candidates import Candidate, KeptPlace, Origin, RemovedPlace
+from calque.engine.sweep.evidence import Evidence, Neighbour, Spellings
 from calque.engine.sweep.hidden_tables import hidden_tables
-from calque.engine.sweep.references import references_of
-from calque.engine.sweep.remove import RemovedItem, drop_hidden, remove_directory, remove_staging
-from calque.engine.sweep.target_position import ended_ns, published_ns, target_position_of
-from calque.engine.sweep.unreferenced_directories import UnreferencedDirectories
+from calque.engine.sweep.remove import WAITING, Pool, Removal, drop_hidden
+from calque.engine.sweep.stock import own_places, since_of
+from calque.engine.sweep.target_position import TargetPosition, ended_ns, published_ns, target_position_of
+from calque.engine.sweep.walk import WarehouseWalk
 from calque.model.ledger import Epoch
+from calque.model.records import LeftDirectory, RecordKey, RecordKind, SweepProgress, all_of, one_of
 from calque.ports import Journal, Ledger
+
+YOUNG = "it was not unknown for as long as the grace by now"
+LEAST = 10
+"""Unknown directories that go without an operator's further word, however large a share of all they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,73 +41,264 @@ class Unsent:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepResult:
-    """What a sweep of one target did. `noted` are the directories that nothing refers to and that stay for now, each
-    with the time by which that was so (nanoseconds): the next sweep wants it back."""
+class UnknownDirectory:
+    """A directory that has neither a record nor an owner."""
 
-    removed: tuple[RemovedItem, ...] = ()
-    noted: Mapping[str, int] = field(default_factory=dict)
-    epochs: int = 0
+    place: str
+    reason: str
+    files: int
+    bytes: int
 
 
 def keep_nothing(_before: int) -> None:
     """What is kept of epochs below that number where there is no history."""
 
 
-def sweep_target(
-    side: TargetSide,
-    journal: Journal,
-    now_ns: int,
-    noted: Mapping[str, int],
-    other_admissions: Sequence[Admission] = (),
-    held_ns: int | None = None,
-    unsent: Unsent | None = None,
-    keep: Callable[[int], None] = keep_nothing,
-) -> SweepResult:
-    """Sweep one target. `noted` is what its last sweep returned; `other_admissions` are the admissions of other targets
-    whose warehouse overlaps this one's: what they may have made is left to them. What was shown at `held_ns` or later
-    is held by readers, and stays; of `unsent` epochs the rows stay. `keep` is called with the number below which epochs
-    are about to be forgotten. A target without epochs keeps all; of one whose data stay at the source no directory is
-    looked at.
-    Raises `Unavailable` and `Refused`; what was removed by then is gone."""
-    target_position = target_position_of(side.ledger, journal)
-    if target_position is None:
-        return SweepResult(noted=noted)
+def tell_nobody(_done: int, _all: int) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepTerms:
+    """How a target is swept. `noted` is what its last sweep returned. `living_writer` is the process that may be
+    writing there now, empty where none is. What was shown at `held_ns` or later is held by readers, and stays; of
+    `unsent` epochs the rows stay. `keep` is called with the number below which epochs are about to be forgotten.
+    `aliases` are the spellings of its warehouse. With `unknown` goes what has neither a record nor an owner, with
+    `confirmed` also when it is suspiciously much. With `dry` nothing is done: `removed` is what would be tried."""
+
+    noted: Mapping[str, int] = field(default_factory=dict)
+    neighbours: Sequence[Neighbour] = ()
+    living_writer: str = ""
+    held_ns: int | None = None
+    unsent: Unsent | None = None
+    keep: Callable[[int], None] = keep_nothing
+    aliases: tuple[str, ...] = ()
+    unknown: bool = False
+    confirmed: bool = False
+    dry: bool = False
+    tell: Callable[[int, int], None] = tell_nobody
+    pool: Pool = ThreadPoolExecutor
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """What a sweep of one target did. `kept` may go by its record, and stays, `unknown` has neither a record nor an
+    owner, `held` are unknown directories that an operator has to confirm. `noted` are unknown directories (by place),
+    those that deaths left (by the numbers of their claims) and hidden tables that stay for now, each with the time by
+    which it was seen so (nanoseconds). `records` counts directories that wait for their grace. `troubles` are what
+    could not be looked at or not be removed, with why: it stays, and so do its records."""
+
+    removed: tuple[RemovedPlace, ...] = ()
+    kept: tuple[KeptPlace, ...] = ()
+    unknown: tuple[UnknownDirectory, ...] = ()
+    held: tuple[str, ...] = ()
+    noted: Mapping[str, int] = field(default_factory=dict)
+    records: int = 0
+    epochs: int = 0
+    troubles: tuple[KeptPlace, ...] = ()
+
+
+def sweep_target(side: TargetSide, journal: Journal, now_ns: int, terms: SweepTerms | None = None) -> SweepResult:
+    """Sweep one target. A target without epochs keeps all; of one whose data stay at the source no directory is looked
+    at. Raises `Unavailable` and `Refused`; what was removed by then is gone."""
+    terms = terms or SweepTerms()
+    position = target_position_of(side.ledger, journal)
+    if position is None:
+        return SweepResult(noted=terms.noted)
     before_ns = now_ns - int(side.policy.grace * 1e9)
-    before_ns = before_ns if held_ns is None else min(before_ns, held_ns)
-    hidden_names = hidden_tables(side) if target_position.is_idle else []
-    directories: Sequence[DirectoryEntry] = ()
-    staging: Sequence[DirectoryEntry] = ()
-    if side.admission.copies_some:
-        leftovers = UnreferencedDirectories(side, target_position, references_of(side), before_ns, other_admissions)
-        leftovers.look()
-        directories, staging = leftovers.directories, leftovers.staging
-    if not directories and not staging and not hidden_names:
-        return SweepResult(epochs=forget_epochs(side.ledger, before_ns, unsent, keep))
-    if directories:
-        # The first look was no snapshot: a rename under it hides a table. A second one has to miss the same.
-        references = references_of(side)
-        directories = [node for node in directories if not references.within(node.key)]
-    later_position = target_position_of(side.ledger, journal)
-    is_doubtful = later_position is None or not later_position.set_aside <= target_position.set_aside
-    unreferenced_since_ns = (
-        ended_ns(side.ledger, before_ns) if target_position.is_idle and later_position == target_position else now_ns
-    )
-    next_noted: dict[str, int] = {}
-    removed = [remove_staging(side.storage, node) for node in staging]
-    for name in hidden_names:
-        first_seen_ns = noted.get(str(name), unreferenced_since_ns)
-        if later_position == target_position and first_seen_ns <= before_ns:
-            removed.append(drop_hidden(side.catalog, name))
+    before_ns = before_ns if terms.held_ns is None else min(before_ns, terms.held_ns)
+    sweep = Sweep(side, journal, terms, position, now_ns, before_ns)
+    return sweep.run()
+
+
+@dataclass(slots=True)
+class Sweep:
+    """One sweep of one target. What an epoch that was published up to `before_ns` took from readers may go."""
+
+    side: TargetSide
+    journal: Journal
+    terms: SweepTerms
+    position: TargetPosition
+    now_ns: int
+    before_ns: int
+    troubles: list[KeptPlace] = field(default_factory=list)
+
+    def run(self) -> SweepResult:
+        if self.side.admission.copies_some:
+            spellings = Spellings((self.side.policy.warehouse, *self.terms.aliases))
+            removal = Removal(
+                self.side, Evidence(self.side, self.terms.neighbours, spellings), self.terms.tell, self.terms.pool
+            )
+            result = self.sweep_directories(removal)
+            self.troubles += removal.troubles
         else:
-            next_noted[str(name)] = first_seen_ns
-    for node in directories:
-        first_seen_ns = noted.get(node.key, unreferenced_since_ns)
-        if not is_doubtful and first_seen_ns <= before_ns and node.newest_ns() <= before_ns:
-            removed.append(remove_directory(side.storage, node))
+            result = SweepResult()
+        dropped, noted = self.hidden()
+        epochs = 0
+        if not self.terms.dry:
+            epochs = forget_epochs(self.side.ledger, self.before_ns, self.terms.unsent, self.terms.keep)
+        removed = (*result.removed, *dropped)
+        notes = {**result.noted, **noted}
+        return SweepResult(
+            removed, result.kept, result.unknown, result.held, notes, result.records, epochs, tuple(self.troubles)
+        )
+
+    def sweep_directories(self, removal: Removal) -> SweepResult:
+        evidence = removal.evidence
+        dues = [self.due(ledger, places) for ledger, places in self.swept(evidence)]
+        due = [candidate for each in dues for candidate in each.candidates]
+        recorded = {evidence.spellings.key(candidate.location) for candidate in due}
+        recorded |= {key for each in dues for key in each.waiting} | self.left_to_others(evidence)
+        walk = WarehouseWalk(
+            self.side,
+            evidence,
+            self.position,
+            [one.admission for one in self.terms.neighbours if one.admission is not None],
+            self.terms.living_writer,
+            self.before_ns,
+            recorded,
+        )
+        walk.look()
+        self.troubles += walk.troubles
+        # Of these nobody wrote down since when no reader can be there: since a sweep found them so.
+        deaths = [each for each in walk.candidates if each.origin is Origin.DEATH]
+        seen = {note_of(each): self.terms.noted.get(note_of(each), self.now_ns) for each in (*walk.unknown, *deaths)}
+        waiting = [each for each in deaths if seen[note_of(each)] > self.before_ns]
+        unknown = [each for each in walk.unknown if seen[note_of(each)] <= self.before_ns and self.is_old(each)]
+        held = self.held(evidence, unknown)
+        chosen = unknown if self.terms.unknown and not held else []
+        if self.terms.unknown:
+            removal.kept += [KeptPlace(each.location, YOUNG) for each in walk.unknown if each not in unknown]
+        candidates = [*due, *(each for each in walk.candidates if each not in waiting), *chosen]
+        if self.terms.dry:
+            removal.foresee(candidates)
         else:
-            next_noted[node.key] = first_seen_ns
-    return SweepResult(tuple(removed), next_noted, forget_epochs(side.ledger, before_ns, unsent, keep))
+            removal.remove(candidates)
+            for each in dues:
+                record(each, removal)
+        gone = {each.place for each in removal.removed} if not self.terms.dry else set()
+        left = [each for each in walk.unknown if each.location not in gone]
+        noted = [*left, *(each for each in deaths if each.location not in gone)]
+        return SweepResult(
+            tuple(removal.removed),
+            tuple(removal.kept),
+            tuple(self.as_unknown(each) for each in left),
+            tuple(each.location for each in held),
+            {note_of(each): seen[note_of(each)] for each in noted},
+            records=sum(len(each.waiting) for each in dues) + len(waiting),
+        )
+
+    def is_old(self, candidate: Candidate) -> bool:
+        """Whether nothing was written there within the grace."""
+        return candidate.node is not None and candidate.node.newest_ns() <= self.before_ns
+
+    def swept(self, evidence: Evidence) -> list[tuple[Ledger, LedgerPlaces]]:
+        """The ledgers whose replaced directories go, and what they say."""
+        others = zip(self.terms.neighbours, evidence.others, strict=True)
+        along = [(neighbour.ledger, places) for neighbour, places in others if neighbour.is_swept_along]
+        return [(self.side.ledger, evidence.own), *along]
+
+    def due(self, ledger: Ledger, places: LedgerPlaces) -> DueDirectories:
+        """What epochs left in which no reader may be, and no sweep has dealt with; and what earlier sweeps could not
+        remove."""
+        numbers = [epoch.epoch for epoch in ledger.epochs() if published_ns(epoch) <= self.before_ns]
+        horizon, records = numbers[-1] if numbers else 0, ledger.records()
+        progress = one_of(records, SweepProgress)
+        done = progress.epoch if progress is not None else 0
+        since = since_of(records)
+        own = [each for each in places.left.values() if each.epoch > done and self.is_own_place(each.place)]
+        new = [
+            Candidate(
+                left.place, Origin.RECORD, left.claim, left.epoch, left.reason, is_before_claims=left.epoch <= since
+            )
+            for left in own
+            if left.epoch <= horizon
+        ]
+        kept = [
+            Candidate(
+                each.place, origin_of(each), each.claim, each.epoch, each.reason, is_before_claims=each.epoch <= since
+            )
+            for each in all_of(records, LeftDirectory)
+            if each.epoch <= horizon or each.is_old
+        ]
+        return DueDirectories(ledger, horizon, new, kept, [left.place for left in own if left.epoch > horizon])
+
+    def left_to_others(self, evidence: Evidence) -> set[str]:
+        """What epochs of ledgers left that are swept by themselves."""
+        others = zip(self.terms.neighbours, evidence.others, strict=True)
+        return {key for neighbour, places in others if not neighbour.is_swept_along for key in places.left}
+
+    def is_own_place(self, location: str) -> bool:
+        """Whether calque writes there."""
+        return any(place(base).contains(place(location)) for base in own_places(self.side.policy))
+
+    def held(self, evidence: Evidence, unknown: Sequence[Candidate]) -> list[Candidate]:
+        """Unknown directories that are suspiciously many."""
+        if not self.terms.unknown or self.terms.confirmed or len(unknown) < LEAST:
+            return []
+        others = sum(count > 0 for count in evidence.own.living.values())
+        is_much = len(unknown) > self.side.policy.max_drop * (len(unknown) + others)
+        return list(unknown) if is_much else []
+
+    def hidden(self) -> tuple[list[RemovedPlace], Mapping[str, int]]:
+        """Tables in the hidden database that nobody builds any more, as long as nothing is to be done."""
+        side, terms = self.side, self.terms
+        names = hidden_tables(side, self.troubles) if self.position.is_idle else []
+        if not names or terms.dry:
+            return [], {}
+        later = target_position_of(side.ledger, self.journal)
+        is_same = later == self.position
+        since_ns = ended_ns(side.ledger, self.before_ns) if is_same else self.now_ns
+        first_seen = {name: terms.noted.get(str(name), since_ns) for name in names}
+        due = [name for name in names if is_same and first_seen[name] <= self.before_ns]
+        return drop_hidden(side, due, self.troubles), {str(name): first_seen[name] for name in names if name not in due}
+
+    def as_unknown(self, candidate: Candidate) -> UnknownDirectory:
+        content = candidate.node.content() if candidate.node is not None else (0, 0)
+        return UnknownDirectory(candidate.location, candidate.reason, *content)
+
+
+@dataclass(frozen=True, slots=True)
+class DueDirectories:
+    """Of one ledger: what epochs up to the `horizon` left (`new`), what earlier sweeps could not remove (`kept`), and
+    the places of those that are `waiting` for their grace."""
+
+    ledger: Ledger
+    horizon: int
+    new: Sequence[Candidate]
+    kept: Sequence[Candidate]
+    waiting: Sequence[str]
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        return [*self.new, *self.kept]
+
+
+def note_of(candidate: Candidate) -> str:
+    """By which sweeps know it again: a directory that a death left by its claim, since the place may be taken up."""
+    return candidate.claim if candidate.origin is Origin.DEATH else candidate.location
+
+
+def origin_of(record: LeftDirectory) -> Origin:
+    return Origin.OLD_RECORD if record.is_old else Origin.RECORD
+
+
+def record(due: DueDirectories, removal: Removal) -> None:
+    """Write down what stays of what was due, before the epochs are forgotten that tell of it."""
+    waiting = {each.place for each in removal.kept if each.reason in WAITING}
+    waiting |= {each.place for each in removal.troubles}
+    kept = [
+        LeftDirectory(each.location, each.claim, each.epoch or 0, each.reason)
+        for each in due.new
+        if each.location in waiting
+    ]
+    done = [RecordKey(RecordKind.LEFT_DIRECTORY, each.location) for each in due.kept if each.location not in waiting]
+    if kept:
+        due.ledger.put_records(kept)
+    if done:
+        due.ledger.remove_records(done)
+    if due.new:
+        due.ledger.put_records([SweepProgress(due.horizon)])
 
 
 def forget_epochs(

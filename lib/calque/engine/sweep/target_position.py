@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from calque.engine.sweep.directory_tree import DirectoryEntry
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.ports import Journal, Ledger
@@ -24,10 +23,6 @@ class TargetPosition:
     event_id: EventId
     set_aside: frozenset[TableName]
     is_idle: bool
-
-    def is_pending(self, node: DirectoryEntry) -> bool:
-        """Whether an event that the target does not show yet may have made the directory."""
-        return node.newest_event() > self.event_id
 
 
 def target_position_of(ledger: Ledger, journal: Journal) -> TargetPosition | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from calque.core.bounded import number_of
 from calque.core.combined import as_stored
 from calque.core.iceberg import is_iceberg
 from calque.core.image import DROPPED, EVENT, INCARNATION, SOURCE, source_mark
@@ -137,5 +138,4 @@ def content_of(shown: ShownTable, partition: str) -> tuple[str, int]:
 
 
 def event_of(parameters: Mapping[str, str] | None, mark: str = EVENT) -> int:
-    text = (parameters or {}).get(mark, "")
-    return int(text) if text.isdigit() else 0
+    return number_of((parameters or {}).get(mark, ""))

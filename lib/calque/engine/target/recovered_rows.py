@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from calque.core.bounded import number_of
 from calque.core.contents import FOUND, UNSURE
 from calque.core.definition import text_of_partition, text_of_table
 from calque.core.image import INCARNATION
@@ -38,7 +39,7 @@ def recovered_rows(
             rows.append(row_of(name, "", "", recorded, "drop_table", None))
             continue
         incarnation = table.incarnation()
-        created = incarnation.isdecimal() and int(incarnation) > recorded
+        created = number_of(incarnation) > recorded
         rows += whole(name, table, recorded, CREATED if created else FOUND)
         dropped_partitions = sorted(set(looked_for.get(name, ())) - table.partitions.keys())
         rows += [row_of(name, partition, "", recorded, "drop_partition", None) for partition in dropped_partitions]
@@ -73,7 +74,7 @@ def is_newer(target_object: Table | Partition, event_id: EventId) -> bool:
     """Whether an attempt changed its definition after the event, which rows that restate it do not show: they have no
     parameters of users."""
     incarnation = (target_object.parameters or {}).get(INCARNATION, "")
-    is_made_later = incarnation.isdecimal() and int(incarnation) > event_id
+    is_made_later = number_of(incarnation) > event_id
     return event_of(target_object.parameters) > event_id and not is_made_later
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -23,8 +24,10 @@ from calque.core.compare import (
     places_of,
     some,
 )
+from calque.core.defects import ObjectDefect, traceback_of, work_on
 from calque.core.iceberg import is_iceberg
 from calque.core.image import is_ours
+from calque.core.pointers import Pointer, notes
 from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.content_proof import is_combined_copy, other_rows
 from calque.engine.files.delta_versions import VersionLost, live_files
@@ -45,6 +48,7 @@ from calque.model.ledger import StateRow, TableState, shown_event
 from calque.model.names import OURS, EventId, Span, TableName
 from calque.ports import Storage
 
+LOG = logging.getLogger(__name__)
 Compare = tuple[ComparedCounts, list[Difference], tuple[tuple[str, str], ...]]
 
 
@@ -57,6 +61,8 @@ class ObjectComparer:
     data: str
     touching_events: TouchingEvents = field(init=False)
     grants: ComparedGrants = field(init=False)
+    notes: dict[TableName, tuple[Pointer, ...]] = field(default_factory=dict)
+    """Of each table that was compared, what its parameters name and nobody follows."""
 
     def __post_init__(self) -> None:
         self.grants = ComparedGrants(self.source, self.side)
@@ -69,7 +75,11 @@ class ObjectComparer:
 
     def attempt(self, verified_object: VerifiedObject, snapshot: TargetSnapshot) -> Outcome:
         try:
-            return self.compare(verified_object, snapshot)
+            with work_on(f"comparison of {verified_object.kind} {verified_object.name}", TableIsTooBusy):
+                return self.compare(verified_object, snapshot)
+        except ObjectDefect as error:
+            LOG.exception("%s", error, exc_info=traceback_of(error))
+            return SkippedObject(verified_object.name, TableState.LIVE.value, snapshot.position, str(error))
         except TableIsTooBusy:
             return SkippedObject(verified_object.name, TableState.LIVE.value, snapshot.position, TOO_FAST)
         except (Refused, Unavailable) as error:
@@ -107,6 +117,7 @@ class ObjectComparer:
     def table(self, name: TableName, head: EventId) -> Compare:
         with_files = self.data != "none" and self.side.admission.copies(name)
         exact_read = read_exact(self.source, name, with_files)
+        self.notes[name] = tuple(notes(exact_read.table)) if exact_read.table is not None else ()
         source = TableSide(exact_read.table, exact_read.partitions, exact_read.listings)
         target = self.at_target(name, with_files and exact_read.table is not None)
         source = self.with_live_files(source, self.source.storage)

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import pyarrow as pa
 
+from calque.core.decode import weight_of
 from calque.core.keys import entry_of
 from calque.core.weight import first_ones
 from calque.errors import Broken, Refused
@@ -35,7 +36,7 @@ class LogJournal:
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
         events = (event for event_id in sorted(set(ids)) for event in self.read(Span(event_id - 1, event_id)))
-        return {event.event_id: event for event in first_ones(events, lambda event: len(event.message), most)}
+        return {event.event_id: event for event in first_ones(events, weight_of, most)}
 
     def append(self, _rows: pa.Table) -> None:
         self.read_only()

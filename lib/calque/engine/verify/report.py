@@ -40,3 +40,5 @@ class Verification:
     compared: ComparedCounts = field(default_factory=ComparedCounts)
     differences: tuple[Difference, ...] = ()
     set_aside: tuple[SkippedObject, ...] = ()
+    notes: tuple[tuple[TableName, str, str], ...] = ()
+    """Places that parameters of the source's tables name and nobody follows: (table, key, value). No differences."""

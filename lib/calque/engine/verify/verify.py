@@ -209,6 +209,7 @@ class VerificationRun:
             sum((outcome.counts for outcome in comparisons.values()), ComparedCounts()),
             tuple(sorted([*differences, *self.shared(comparisons)], key=order)),
             tuple(sorted(skipped_objects, key=lambda skipped: skipped.table)),
+            tuple((name, one.key, one.value) for name, noted in sorted(self.comparer.notes.items()) for one in noted),
         )
 
     def extended(self, verified_object: VerifiedObject, span: Span, upto: EventId) -> Span:

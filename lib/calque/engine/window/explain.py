@@ -17,6 +17,7 @@ from calque.model.plan import (
     GroupPlan,
     HiddenBuild,
     Hop,
+    PrepareFlipSweep,
     Rebuild,
 )
 
@@ -73,7 +74,7 @@ def present_after(side: TargetSide, ready: ReadyPlan) -> frozenset[TableName]:
         match hop.operation:
             case DropTable(table):
                 present.discard(table)
-            case AlterTable(table, was):
+            case AlterTable(table, was) | PrepareFlipSweep(header=AlterTable(table, was)):
                 present.discard(was)
                 present.add(table)
             case Rebuild(table, was) | CommitTable(table, was):

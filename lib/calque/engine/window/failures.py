@@ -1,12 +1,14 @@
 """What may go wrong with a table, or with the world around it.
 
-Any other exception is a defect of calque. It ends the target: nobody knows what the target shows then. It is never a
-reason to set a table aside.
+Any other exception is a defect of calque, and becomes `ObjectDefect` where it is met (`core.defects`). What the target
+shows of the table then is observed before the work is tried again, as after a death. `Broken` is none of them: it ends
+the target.
 """
 
 from __future__ import annotations
 
 from calque.core.decode import Undecodable
+from calque.core.defects import ObjectDefect
 from calque.core.fold import Unfoldable
 from calque.engine.files.copies import ContentLost
 from calque.engine.source.exact_read import TableIsTooBusy
@@ -25,6 +27,7 @@ Failure = (
     | NotOurReplica
     | ContentLost
     | TableIsTooBusy
+    | ObjectDefect
 )
 FAILURES = (
     Refused,
@@ -36,5 +39,6 @@ FAILURES = (
     NotOurReplica,
     ContentLost,
     TableIsTooBusy,
+    ObjectDefect,
 )
-"""The same, to catch them. `Broken` is none of them."""
+"""The same, to catch them."""

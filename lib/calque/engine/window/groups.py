@@ -16,6 +16,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from calque.core.admit import Admission
+from calque.core.defects import work_on
 from calque.core.fold import groups, names_in, names_of
 from calque.core.rows import entries_of
 from calque.engine.apply.databases import DATABASE_KINDS
@@ -125,7 +126,8 @@ def prepare_share(
             return Group(gist(group))
         positions = cut.positions(group)
         try:
-            prepared_group = prepare(source, side, group, positions, cut.upto, cascaded(source, side, group))
+            with work_on(f"a group of {len(group)} events", *FAILURES, TargetIsAhead):
+                prepared_group = prepare(source, side, group, positions, cut.upto, cascaded(source, side, group))
         except (*FAILURES, TargetIsAhead, Broken):
             # Whoever applies the window prepares the group again, and says what is wrong.
             return Group(gist(group))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from calque.core.decode import weight_of
 from calque.engine.apply.definitions import events_of
 from calque.engine.sides.journal_reads import AT_ONCE
 from calque.engine.window.groups import Group
@@ -78,13 +79,13 @@ class PrefetchedMessages:
         while ids:
             events = self.journal.events(ids[:MOST], AT_ONCE)
             ids = ids[len(events) :]
-            weight = sum(len(event.message) for event in events.values())
+            weight = sum(map(weight_of, events.values()))
             self.typical, held_weight = max(1, weight // len(events)), held_weight + weight
             for event_id, event in events.items():
                 events_by_key[owners[event_id]][event_id] = event
             while held_weight > self.budget and events_by_key:
                 dropped_key, dropped_events = events_by_key.popitem()
-                held_weight -= sum(len(event.message) for event in dropped_events.values())
+                held_weight -= sum(map(weight_of, dropped_events.values()))
                 ids = [event_id for event_id in ids if owners[event_id] != dropped_key]
         self.held.update(events_by_key)
 

@@ -10,6 +10,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import replace
 
 from calque.core.decode import Undecodable
+from calque.core.defects import ObjectDefect, work_on
 from calque.core.fold import Unfoldable, names_in, names_of
 from calque.core.keys import why_unknown
 from calque.core.kinds import ACID, REASONS
@@ -21,7 +22,7 @@ from calque.engine.files.copies import ContentLost, Lost
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.target.fault_isolation import FaultIsolation
+from calque.engine.target.fault_isolation import FaultIsolation, defect_reason
 from calque.engine.target.observe import NotOurReplica
 from calque.engine.target.origin_registry import OriginLearning, carried, tells
 from calque.engine.window.advance import GroupOutcome, Interpreter, advance, carry_out
@@ -34,12 +35,12 @@ from calque.engine.window.groups import Group, GroupSpreader, WindowBounds, size
 from calque.engine.window.long_copies import CopyTakesLong, LongCopies, LongCopy
 from calque.engine.window.message_prefetch import prefetched_messages
 from calque.engine.window.pause import Pauses
-from calque.engine.window.prepare import Positions, TargetIsAhead
+from calque.engine.window.prepare import Positions, ReadyPlan, TargetIsAhead
 from calque.engine.window.result import Window
 from calque.engine.window.retries import ReadRetries
 from calque.engine.window.scan_backlog import ScanBacklog
 from calque.engine.window.view_order import ViewWave, bases_of, is_of_views, upto_drop, wave_of
-from calque.errors import EventsForgotten, Refused, Unavailable
+from calque.errors import AlterationRefused, EventsForgotten, Refused, Unavailable
 from calque.logs.fields import about, inherited
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, TableName
@@ -48,6 +49,8 @@ from calque.ports import Conflict, FormatMisfit
 LOG = logging.getLogger(__name__)
 LARGE = 50_000
 """Events of a window whose groups are prepared by other processes, where there are some."""
+EXPECTED = (*FAILURES, TargetIsAhead, CopyTakesLong)
+"""What the work on a group may raise beside calque's own errors."""
 ARRIVED = "a rename brought it from where the target has nothing of it"
 
 
@@ -109,7 +112,7 @@ class WindowPlayer:
         positions = dict(self.tables.positions)
         others, gists = self.spread(replace(cut, apart=positions, aside=aside))
         table_groups = [
-            group for group in gists if not is_of_database(group.entries[0]) and not self.leaves(group.entries)
+            group for group in gists if not is_of_database(group.entries[0]) and not self.leaves_or_fails(group.entries)
         ]
         return others, [group if group.ready else Group(self.whole(group, upto)) for group in table_groups]
 
@@ -147,7 +150,7 @@ class WindowPlayer:
         """Groups of live tables with what they have not shown yet; what can't stay live leaves."""
         of_tables = [entry for entry in entries if not is_of_database(entry)]
         groups = self.cut(self.tables.cursor).groups(self.side.admission, of_tables)
-        return self.consistency.chains([group for group in groups if not self.leaves(group)])
+        return self.consistency.chains([group for group in groups if not self.leaves_or_fails(group)])
 
     def admitted(self, group: Sequence[Entry]) -> list[TableName]:
         return self.side.admission.taken(names_in(group))
@@ -157,6 +160,18 @@ class WindowPlayer:
         return [name for name in self.admitted(group) if not self.tables.is_(name, ASIDE)]
 
     # What leaves a window
+
+    def leaves_or_fails(self, group: Sequence[Entry]) -> bool:
+        """As `leaves`; a group that calque's own defect keeps from being looked at is set aside after its attempts.
+        Raises `Unavailable` until then."""
+        work = f"looking at {work_of(self.admitted(group))}"
+        try:
+            with work_on(work, *EXPECTED):
+                return self.leaves(group)
+        except ObjectDefect as defect:
+            self.faults.require_own_fault(work, defect)
+            self.set_aside(group, defect)
+            return True
 
     def leaves(self, group: Sequence[Entry]) -> bool:
         """Whether the group can't go through this window; its tables are set aside or read."""
@@ -221,12 +236,14 @@ class WindowPlayer:
         LOG.info(text, self.side.policy.target, names[0], upto, long, extra=extra)
 
         def work() -> GroupOutcome:
-            for name in self.admitted(entries):
-                self.databases.ensure(name)
-            changes = cascaded(self.source, self.side, entries, positions.aside)
-            lost = self.lost_of(names, entries)
-            parts = (self.source, self.side, entries, positions, upto, changes)
-            return advance(*parts, lost=lost, interpret=self.interpret, tried=True)
+            with work_on(work_of(names), *EXPECTED):
+                for name in self.admitted(entries):
+                    self.databases.ensure(name)
+                changes = cascaded(self.source, self.side, entries, positions.aside)
+                lost = self.lost_of(names, entries)
+                parts = (self.source, self.side, entries, positions, upto, changes)
+                accept = self.rebase_for_arrivals
+                return advance(*parts, accept=accept, lost=lost, interpret=self.interpret, tried=True)
 
         self.copies.submit(names, entries, upto, work)
 
@@ -291,7 +308,7 @@ class WindowPlayer:
                 try:
                     window.add(self.advance(Group(dropping_entries), upto, dropping_entries[-1].event_id))
                 except Unavailable as error:
-                    if not self.faults.gives_up((ViewWave.VIEWS, self.admitted(group.entries)[0]), error):
+                    if not self.faults.gives_up(f"drop of {work_of(self.admitted(group.entries))}", error):
                         problem = error
                 except TargetIsAhead as error:
                     # An attempt before this one has brought them back already.
@@ -309,22 +326,29 @@ class WindowPlayer:
             return False
         names = self.moved(group)
         try:
-            bases = sorted(bases_of(self.source.journal, group) & waiting_tables - {*names})
-        except Undecodable:
+            with work_on(work_of(self.admitted(group)), *EXPECTED):
+                bases = sorted(bases_of(self.source.journal, group) & waiting_tables - {*names})
+        except (Undecodable, ObjectDefect):
+            # Whoever takes the group on meets it again, and says so.
             return False
         for name in names if bases else ():
             self.tables.wait_for_base(name, self.pauses.reason_of_view(bases[0]))
         return bool(bases)
 
     def advance(self, group: Group, upto: EventId, end: EventId | None = None) -> GroupOutcome:
-        """Take the group through the window to `upto`, or only to its last event, `end`."""
+        """Take the group through the window to `upto`, or only to its last event, `end`. Raises one of `EXPECTED`, or
+        an error of calque's own."""
+        with work_on(work_of(self.admitted(group.entries)), *EXPECTED):
+            return self.carry(group, upto, end)
+
+    def carry(self, group: Group, upto: EventId, end: EventId | None) -> GroupOutcome:
         entries, end = group.entries, upto if end is None else end
         for name in self.admitted(entries):
             self.databases.ensure(name)
-        applied, accept = AppliedChanges(), self.copies.require_short
+        applied = AppliedChanges()
         tried, positions = entries[0].event_id <= self.attempts.unrecorded, self.positions(entries, upto)
         if group.ready is not None:
-            accept(group.ready)
+            self.accept(group.ready)
             source = replace(self.source, journal=self.fetched.take(group.first))
             recorded = positions.by_all(names_in(entries)) if tried else None
             try:
@@ -337,8 +361,19 @@ class WindowPlayer:
                 return advanced
         changes = cascaded(self.source, self.side, entries, positions.aside)
         lost = self.lost_of(self.admitted(entries), entries)
-        parts = (self.source, self.side, entries, positions, end, changes, applied, accept, lost)
+        parts = (self.source, self.side, entries, positions, end, changes, applied, self.accept, lost)
         return advance(*parts, interpret=self.interpret, tried=tried)
+
+    def accept(self, ready: ReadyPlan) -> None:
+        """Before a plan is carried out. Raises `CopyTakesLong`."""
+        self.copies.require_short(ready)
+        self.rebase_for_arrivals(ready)
+
+    def rebase_for_arrivals(self, ready: ReadyPlan) -> None:
+        """A table that was renamed from where the target has nothing of it is read after the window: its database goes
+        on without it."""
+        for name in sorted(ready.arrived):
+            self.consistency.rebase(name.database)
 
     def lost_of(self, names: Sequence[TableName], entries: Sequence[Entry]) -> set[Lost]:
         """Files that could not be copied since the tables last arrived at a window's end, or were renamed."""
@@ -365,8 +400,8 @@ class WindowPlayer:
         except EventsForgotten:
             raise
         except FAILURES as error:
-            if isinstance(error, Unavailable):
-                self.faults.require_own_fault(self.admitted(group.entries)[0], error)
+            if isinstance(error, Unavailable | ObjectDefect):
+                self.faults.require_own_fault(work_of(self.admitted(group.entries)), error)
                 self.retries.failed_in_a_window(self.moved(group.entries))
             elif isinstance(error, Refused):
                 self.faults.require_storage()
@@ -376,7 +411,7 @@ class WindowPlayer:
                 return parts
             self.set_aside(group.entries, error)
             return []
-        self.faults.succeeded(self.admitted(group.entries)[0])
+        self.faults.succeeded(work_of(self.admitted(group.entries)))
         window.add(advanced)
         self.take_shown(group, upto, advanced)
         return []
@@ -408,10 +443,20 @@ class WindowPlayer:
             match error:
                 case NotOurReplica() if name == error.table and not ends_gone(group, name):
                     self.reads.quarantine(name, str(error), event_id)
+                case AlterationRefused():
+                    # A table that is read is built anew where it can't be altered. What the read meets sets it aside.
+                    self.reads.need(name, str(error), event_id)
                 case Undecodable() | Refused():
                     self.reads.quarantine(name, str(error), event_id)
+                case ObjectDefect():
+                    self.reads.quarantine(name, defect_reason(error), event_id)
                 case _:
                     self.reads.need(name, str(error), event_id)
+
+
+def work_of(names: Sequence[TableName]) -> str:
+    """The work on a group of these tables, by its first one."""
+    return f"table {names[0]}"
 
 
 def ends_gone(group: Sequence[Entry], name: TableName) -> bool:

@@ -245,7 +245,8 @@ def planned(
 
     in_place, rows = policy.appends == "in_place", policy.atomicity == "rows"
     committed = committed_lineages(side, chain, shown)
-    ground = EdgeRules(side.catalog.abilities(), extends, in_place, rows, committed)
+    defined = defined_lineages(side, chain)
+    ground = EdgeRules(side.catalog.abilities(), extends, in_place, rows, committed, defined)
     own_order = policy.consistency == "table"
     problem = problem_of(chain, observed, shown_event, follows, listed, ground, own_order)
     return PreparedGroup(problem, solve(problem), shown, listings)
@@ -273,6 +274,13 @@ def committed_lineages(
             if side.admission.wants_delta(name) and chain.shapes.get(lineage) is not TableShape.VIEW
         }
     return frozenset(lineages)
+
+
+def defined_lineages(side: TargetSide, chain: Chain) -> frozenset[LineageId]:
+    """Those whose files stay at the source, under all the names that they have in the chain."""
+    named = (*chain.names.items(), *(item for step in chain.steps for item in step.names.items()))
+    copied = {lineage for name, lineage in named if side.admission.takes(name) and side.admission.copies(name)}
+    return frozenset(lineage for _, lineage in named if lineage is not None and lineage not in copied)
 
 
 def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from calque.core import decode
+from calque.core.view_engines import current_database
 from calque.core.views import rewrite_names
 from calque.model.hive import is_view
 from calque.model.journal import Entry, EventKind, TableShape
@@ -59,5 +60,5 @@ def bases_of(journal: Journal, group: Sequence[Entry]) -> set[TableName]:
         return name
 
     if is_view(view):
-        rewrite_names(view.view_expanded_text or view.view_original_text or "", view.database.lower(), note)
+        rewrite_names(view.view_expanded_text or view.view_original_text or "", current_database(view), note)
     return base_tables

@@ -19,7 +19,7 @@ from calque.errors import Refused
 from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
-from calque.model.names import EventId, TableName, partition_name, partition_values, table_name
+from calque.model.names import EventId, TableName, named_values, partition_name, partition_values, table_name
 from calque.model.policy import Limits, TargetCapabilities
 from calque.ports import Conflict, TableCommit, TooLarge
 
@@ -287,9 +287,9 @@ class MemoryCatalog(MemoryReader):
             self.metastore.alter_table(name, table, cascade=commit.cascade)
         if drop:
             self.metastore.drop_partitions(name, drop, delete_data=False)
-        if changed := [one for one in put if one.values in values_before]:
+        if changed := [one for one in put if named_values(one.values) in values_before]:
             self.metastore.alter_partitions(name, changed)
-        if added := [one for one in put if one.values not in values_before]:
+        if added := [one for one in put if named_values(one.values) not in values_before]:
             self.metastore.add_partitions(name, added)
 
     def _check_list(self, operation: ListOperation, objects: Sequence[object]) -> None:

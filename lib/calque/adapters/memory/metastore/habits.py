@@ -14,7 +14,9 @@ class ServerHabits:
     partitions is logged. `own_managed_place`: managed tables lie in the warehouse wherever their database does.
     `lists_external`: CREATE_TABLE and ADD_PARTITION have lists of files for external tables too.
     `facet_events`: column statistics, defaults and checks are logged. `statistics_follow`: column statistics of
-    partitions stay when their table is renamed. `any_names`: names of objects are not looked at."""
+    partitions stay when their table is renamed. `any_names`: names of objects are not looked at.
+    `described_databases`: an alteration of a database is logged too where its parameters and its owner stay.
+    `fixed_columns`: columns are not altered to ones of other types at their places."""
 
     bulk_events: bool
     table_ids: bool
@@ -27,7 +29,9 @@ class ServerHabits:
     lists_external: bool
     facet_events: bool
     statistics_follow: bool
+    described_databases: bool
     any_names: bool = False
+    fixed_columns: bool = False
 
 
 HIVE_3 = ServerHabits(
@@ -42,6 +46,7 @@ HIVE_3 = ServerHabits(
     lists_external=True,
     facet_events=False,
     statistics_follow=False,
+    described_databases=True,
 )
 HIVE_4 = ServerHabits(
     bulk_events=True,
@@ -55,4 +60,5 @@ HIVE_4 = ServerHabits(
     lists_external=False,
     facet_events=True,
     statistics_follow=True,
+    described_databases=False,
 )

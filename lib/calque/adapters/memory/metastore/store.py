@@ -29,11 +29,11 @@ from calque.adapters.memory.metastore.stored import (
 )
 from calque.core import log_messages
 from calque.core.log_messages import CATALOG, LogMessage, key_names
-from calque.errors import Refused
+from calque.errors import AlterationRefused, Refused
 from calque.model.facets import Check, ColumnStatistics, Constraint, DefaultValue, ForeignKey, PrimaryKey, UniqueKey
 from calque.model.hive import Column, Database, Function, Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Event
-from calque.model.names import EventId, TableName, partition_values, table_name
+from calque.model.names import EventId, TableName, named_values, partition_values, table_name
 from calque.model.privileges import Grant
 from calque.ports import Conflict
 
@@ -68,8 +68,8 @@ class NoDirectories:
 
 @dataclass(slots=True)
 class StoredTable:
-    """A table with its partitions, by values. `creation_number`: how many tables had been created by then. `statistics`
-    by the partition's values (none: the table's own) and column."""
+    """A table with its partitions, by the values in their names. `creation_number`: how many tables had been created by
+    then. `statistics` by the partition's values (none: the table's own) and column."""
 
     table: Table
     creation_number: int
@@ -80,14 +80,14 @@ class StoredTable:
 
     def drop(self, values: tuple[str, ...]) -> None:
         """A partition, and what is kept of it beside it."""
-        self.partitions.pop(values, None)
+        self.partitions.pop(named_values(values), None)
         self.statistics.pop(values, None)
         self.grants.difference_update([grant for grant in self.grants if grant.partition == values])
 
     def rename(self, before: tuple[str, ...], after: Partition) -> None:
         """A partition, and what is kept of it beside it."""
-        self.partitions.pop(before)
-        self.partitions[after.values] = after
+        self.partitions.pop(named_values(before))
+        self.partitions[named_values(after.values)] = after
         if before in self.statistics:
             self.statistics[after.values] = self.statistics.pop(before)
         moved = {grant for grant in self.grants if grant.partition == before}
@@ -158,14 +158,15 @@ class MemoryMetastore:
             self.directories.make(place)
             self._databases[created.name] = created
             self._database_grants[created.name] = set()
-            self._write(log_messages.database_created(created))
+            self._write(log_messages.database_created(replace(created, name=database.name)))
 
     def alter_database(self, name: str, database: Database) -> None:
         with self._lock:
             before = self.the_database(name)
             after = replace(stored_database(database, database.location or str(before.location)), name=before.name)
             self._databases[before.name] = after
-            self._write(log_messages.database_altered(before, after))
+            if self.habits.described_databases or logged_of(before) != logged_of(after):
+                self._write(log_messages.database_altered(before, after))
 
     def drop_database(self, name: str, *, cascade: bool = False, delete_data: bool = True) -> None:
         """With `cascade`, functions are dropped first, materialised views next, then tables as they were made."""
@@ -207,6 +208,10 @@ class MemoryMetastore:
         with self._lock:
             stored = self.the_table(name)
             before = stored.table
+            if not is_view(before) and key_names(table) != key_names(before):
+                raise AlterationRefused("Partition keys can not be changed")
+            if self.habits.fixed_columns and not is_view(before) and are_incompatible(before, table):
+                raise AlterationRefused("The columns have types incompatible with the existing columns")
             after = replace(dated(stored_table(table), self._now()), create_time=before.create_time, id=before.id)
             new_name = table_name(after.database, after.name)
             old_name = table_name(before.database, before.name)
@@ -221,13 +226,13 @@ class MemoryMetastore:
             if location_of(new_table) != location_of(after):
                 self.directories.move(str(location_of(before)), str(location_of(new_table)))
             del self._tables[old_name]
-            partitions_by_values = {partition.values: partition for partition in partitions}
+            partitions_by_values = {named_values(partition.values): partition for partition in partitions}
             statistics = self._remaining(stored, before, new_table)
             self._tables[new_name] = StoredTable(
                 new_table, stored.creation_number, partitions_by_values, stored.constraints, statistics, stored.grants
             )
             self._rename_in_constraints(old_name, new_name)
-            as_given = replace(new_table, create_time=table.create_time or 0)
+            as_given = as_spelled(replace(new_table, create_time=table.create_time or 0), table)
             self._write(log_messages.table_altered(before, as_given, self.habits.write_ids))
 
     def truncate_table(self, name: TableName, partitions: Sequence[str] | None = None) -> None:
@@ -269,12 +274,13 @@ class MemoryMetastore:
             added: dict[tuple[str, ...], Partition] = {}
             for new_partition in partitions:
                 self._check_of(stored, new_partition)
-                if new_partition.values in stored.partitions or new_partition.values in added:
+                values = named_values(new_partition.values)
+                if values in stored.partitions or values in added:
                     exists("partition", str(new_partition.values))
                 partition = replace(dated(stored_partition(new_partition, stored.table), now), create_time=now)
                 if not location_of(partition) and not is_view(stored.table):
                     partition = placed(partition, partition_place(stored.table, partition))
-                added[partition.values] = partition
+                added[values] = partition
             stored.partitions.update(added)
             for partition in added.values():
                 if location := location_of(partition):
@@ -286,7 +292,7 @@ class MemoryMetastore:
             table = self.the_table(name).table
             partition = Partition(tuple(values), storage=table.storage)
             self.add_partitions(name, [placed(partition, None)])
-            return self.the_table(name).partitions[tuple(values)]
+            return self.the_table(name).partitions[named_values(values)]
 
     def alter_partition(self, name: TableName, partition: Partition) -> None:
         with self._lock:
@@ -304,9 +310,9 @@ class MemoryMetastore:
         """A managed partition moves to its new natural place; an external one stays where it was."""
         with self._lock:
             stored = self.the_table(name)
-            before = stored.partitions.get(tuple(values)) or missing("partition", str(values))
+            before = stored.partitions.get(named_values(values)) or missing("partition", str(values))
             self._check_of(stored, partition)
-            if partition.values != before.values and partition.values in stored.partitions:
+            if partition.values != before.values and named_values(partition.values) in stored.partitions:
                 exists("partition", str(partition.values))
             after = dated(stored_partition(partition, stored.table), self._now())
             place = str(location_of(before))
@@ -342,7 +348,7 @@ class MemoryMetastore:
             ]
             if not matching:
                 missing("partition", str(specification))
-            if any(partition.values in destination.partitions for partition in matching):
+            if any(named_values(partition.values) in destination.partitions for partition in matching):
                 exists("partition", str(specification))
             moved_partitions = [stored_partition(partition, destination.table) for partition in matching]
             moved_partitions = [
@@ -351,7 +357,7 @@ class MemoryMetastore:
             for before, after in zip(matching, moved_partitions, strict=True):
                 self.directories.move(str(location_of(before)), str(location_of(after)))
                 origin.drop(before.values)
-                destination.partitions[after.values] = after
+                destination.partitions[named_values(after.values)] = after
             self._write_added(destination.table, moved_partitions)
             for partition in matching:
                 self._write(log_messages.partitions_dropped(origin.table, [partition]))
@@ -365,7 +371,7 @@ class MemoryMetastore:
             stored = self.the_table(name)
             partition = None
             if values is not None:
-                partition = stored.partitions.get(tuple(values)) or missing("partition", str(values))
+                partition = stored.partitions.get(named_values(values)) or missing("partition", str(values))
             self._write(notices.inserted(stored.table, partition, log_messages.encoded_files(files), replace))
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
@@ -416,8 +422,8 @@ class MemoryMetastore:
             names = [row.column for row in columns]
             partition = None
             if values:
-                partition = stored.partitions.get(tuple(values)) or missing("partition", str(values))
-                partition = stored.partitions[tuple(values)] = analyzed(partition, names)
+                partition = stored.partitions.get(named_values(values)) or missing("partition", str(values))
+                partition = stored.partitions[named_values(values)] = analyzed(partition, names)
             else:
                 stored.table = analyzed(stored.table, names)
             stored.statistics.setdefault(tuple(values), {}).update({row.column: row for row in columns})
@@ -429,7 +435,7 @@ class MemoryMetastore:
             stored = self.the_table(name)
             partition = None
             if values:
-                partition = stored.partitions.get(tuple(values)) or missing("partition", str(values))
+                partition = stored.partitions.get(named_values(values)) or missing("partition", str(values))
             if stored.statistics.get(tuple(values), {}).pop(column, None) is None and not self.habits.bulk_events:
                 missing("statistics of column", column)
             if self.habits.facet_events:
@@ -441,13 +447,20 @@ class MemoryMetastore:
             name = table_name(function.database, function.name)
             if name in self._functions:
                 exists("function", str(name))
-            self._functions[name] = stored_function(function, self._now())
-            self._write(notices.function_created(self._functions[name]))
+            created = self._functions[name] = stored_function(function, self._now())
+            spelled = replace(created, name=function.name, database=function.database)
+            self._write(notices.function_created(spelled))
 
     def drop_function(self, name: TableName) -> None:
         with self._lock:
             function = self._functions.pop(table_name(*name), None) or missing("function", str(name))
             self._write(notices.function_dropped(function))
+
+    def reload(self, name: TableName) -> None:
+        """An engine says that it looked at the table's files anew."""
+        with self._lock:
+            table = self.the_table(name).table
+            self._write(LogMessage("RELOAD", table.database, table.name, {}))
 
     def current(self) -> EventId:
         with self._lock:
@@ -532,11 +545,9 @@ class MemoryMetastore:
         return stored.table.type != "MATERIALIZED_VIEW", stored.creation_number
 
     def _as_logged(self, created: Table, requested: Table) -> Table:
-        """CREATE_TABLE shows type and keys as the client gave them, not as they are stored."""
-        logged = replace(created, type=requested.type, partition_keys=requested.partition_keys or ())
-        return (
-            replace(logged, name=requested.name, database=requested.database) if self.habits.spelled_names else logged
-        )
+        """CREATE_TABLE shows the type as the client gave it, and names of columns and keys as it spelled them."""
+        spelled = as_spelled(replace(created, type=requested.type), requested)
+        return spelled if self.habits.spelled_names else replace(spelled, name=created.name, database=created.database)
 
     def _managed_place(self, name: TableName) -> str:
         database = self.the_database(name.database)
@@ -573,12 +584,12 @@ class MemoryMetastore:
         now = self._now()
         changes = []
         for new_partition in partitions:
-            before = stored.partitions.get(tuple(new_partition.values)) or missing(
+            before = stored.partitions.get(named_values(new_partition.values)) or missing(
                 "partition", str(new_partition.values)
             )
             after = dated(stored_partition(new_partition, stored.table), now)
             changes.append((before, after if location_of(after) else placed(after, location_of(before))))
-        stored.partitions.update((after.values, after) for _, after in changes)
+        stored.partitions.update((named_values(after.values), after) for _, after in changes)
         return changes
 
     def _write_altered(self, table: Table, changes: Sequence[tuple[Partition, Partition]]) -> None:
@@ -626,6 +637,31 @@ class MemoryMetastore:
 
     def _now(self) -> int:
         return int(self._clock())
+
+
+def as_spelled(stored: Table, requested: Table) -> Table:
+    """What messages show of a table that a client made or altered: its names as the client spelled them."""
+    storage = stored.storage
+    if storage is not None and requested.storage is not None:
+        storage = replace(storage, columns=requested.storage.columns or ())
+    return replace(
+        stored,
+        name=requested.name,
+        database=requested.database,
+        partition_keys=requested.partition_keys or (),
+        storage=storage,
+    )
+
+
+def logged_of(database: Database) -> object:
+    """What Hive 4 logs changes of."""
+    return database.parameters, database.owner, database.owner_type
+
+
+def are_incompatible(before: Table, after: Table) -> bool:
+    """Whether a column is left out, or has another type than the one at its place: more or less as Hive sees it."""
+    old, new = columns_of(before), columns_of(after)
+    return len(new) < len(old) or any(one.type != other.type for one, other in zip(old, new, strict=False))
 
 
 def columns_of(table: Table) -> Sequence[Column]:

@@ -80,7 +80,7 @@ def stored_storage(storage: Storage | None) -> Storage:
         buckets=storage.buckets or 0,
         serde=replace(serde, parameters=dict(serde.parameters or {})),
         bucket_columns=tuple(storage.bucket_columns or ()),
-        sort_columns=tuple(storage.sort_columns or ()),
+        sort_columns=tuple(replace(one, column=one.column.lower()) for one in storage.sort_columns or ()),
         parameters=dict(storage.parameters or {}),
         skew=Skew(tuple(skew.columns or ()), tuple(skew.values or ()), dict(skew.locations or {})),
         sub_directories=bool(storage.sub_directories),

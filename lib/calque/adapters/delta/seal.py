@@ -1,0 +1,99 @@
+"""A checksum over the whole of a Parquet file, within it: Arrow ends the process for some files that are damaged.
+
+It stands among the key-value pairs of the file's footer, as eight hexadecimal digits, and counts as zeros itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+KEY, ZEROS = "calque.crc32", b"00000000"
+# Thrift's compact form: the key, the head of the next field, the length of the value.
+SEAL = re.compile(re.escape(KEY.encode()) + rb"\x18\x08([0-9a-f]{8})", re.DOTALL)
+END_BYTES, MAGIC = 8, b"PAR1"
+CHUNK = 1 << 20
+
+
+@contextmanager
+def sealed_writer(stream: pa.NativeFile, schema: pa.Schema, **options: Any) -> Iterator[pq.ParquetWriter]:
+    """Writes a file with its checksum, which is whole at the end of `with`."""
+    sink = SealedSink(stream)
+    with pq.ParquetWriter(sink, schema, **options) as writer:
+        yield writer
+        writer.add_key_value_metadata({KEY: ZEROS.decode()})
+        sink.seal()
+    sink.end()
+
+
+class SealedSink:
+    """What a writer of Parquet writes to. `seal` has to be called when all row groups are written; then the writer is
+    closed, and then `end` called."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream, self._crc, self._held = stream, 0, bytearray()
+        self._is_held = False
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        view = memoryview(data)
+        if self._is_held:
+            self._held += view
+        else:
+            self._crc = crc32(view, self._crc)
+            self._stream.write(data)
+        return view.nbytes
+
+    def tell(self) -> int:
+        return int(self._stream.tell()) + len(self._held)
+
+    def flush(self) -> None:
+        """What is held comes at the end."""
+
+    def close(self) -> None:
+        """The stream is closed by whoever opened it."""
+
+    def seal(self) -> None:
+        """What comes now is the footer."""
+        self._is_held = True
+
+    def end(self) -> None:
+        footer = bytes(self._held)
+        match = SEAL.search(footer)
+        if match is not None:
+            digits = f"{crc32(footer, self._crc):08x}".encode()
+            footer = footer[: match.start(1)] + digits + footer[match.end(1) :]
+        self._stream.write(footer)
+        self._held.clear()
+
+
+def require_sealed(source: pa.NativeFile) -> None:
+    """Raises `ValueError` where a file's bytes are not those that its checksum is of. A file of an older calque has
+    none."""
+    size = source.size()
+    end = source.read_at(END_BYTES, size - END_BYTES) if size >= END_BYTES else b""
+    footer_size = int.from_bytes(end[:4], "little") + END_BYTES
+    if end[4:] != MAGIC or footer_size > size:
+        raise ValueError("It does not end as a Parquet file does")
+    footer = source.read_at(footer_size, size - footer_size)
+    match = SEAL.search(footer)
+    if match is None:
+        return
+    crc = 0
+    for chunk in chunks(source, size - footer_size):
+        crc = crc32(chunk, crc)
+    crc = crc32(footer[: match.start(1)] + ZEROS + footer[match.end(1) :], crc)
+    if f"{crc:08x}".encode() != match[1]:
+        raise ValueError("Its checksum is another one")
+
+
+def chunks(source: pa.NativeFile, upto: int) -> Iterator[bytes]:
+    """The bytes from the first on."""
+    for start in range(0, upto, CHUNK):
+        yield source.read_at(min(CHUNK, upto - start), start)

@@ -1,0 +1,44 @@
+"""Where partitions of external tables lie at the source, as far as dumps have said it: those that are not below their
+table's directory, under their names.
+
+A list of external directories has no names of partitions, and an increment has only the partitions that its events are
+of. So a loader keeps what it has learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from calque.core.layout import join
+from calque.model.journal import Entry, EventKind, TableShape
+from calque.model.names import TableName
+
+PartitionPlaces = Mapping[TableName, Mapping[str, str]]
+"""Locations by table and partition."""
+GONE = frozenset({EventKind.DROP_TABLE, EventKind.CREATE_TABLE})
+
+
+def unusual(table_location: str, locations: Mapping[str, str]) -> dict[str, str]:
+    """Those of the partitions' locations that do not follow from the table's."""
+    return {name: place for name, place in locations.items() if place.rstrip("/") != join(table_location, name)}
+
+
+def places_after(places: PartitionPlaces, entries: Iterable[Entry]) -> dict[TableName, dict[str, str]]:
+    """As events leave them. Also those that follow from the table's location, as events do not say that."""
+    after = {name: dict(partitions) for name, partitions in places.items()}
+    for entry in entries:
+        keys = entry.keys
+        if keys.table is None:
+            continue
+        if keys.kind is EventKind.RENAME_TABLE and keys.other is not None:
+            if keys.other in after:
+                after[keys.table] = after.pop(keys.other)
+        elif keys.kind in GONE:
+            after.pop(keys.table, None)
+        elif keys.shape is TableShape.PARTITIONED and keys.partitions:
+            partitions = after.setdefault(keys.table, {})
+            for partition in keys.others or (keys.partitions if keys.kind is EventKind.DROP_PARTITIONS else ()):
+                partitions.pop(partition, None)
+            if len(keys.locations) == len(keys.partitions) and keys.kind is not EventKind.DROP_PARTITIONS:
+                partitions |= dict(zip(keys.partitions, keys.locations, strict=True))
+    return {name: partitions for name, partitions in after.items() if partitions}

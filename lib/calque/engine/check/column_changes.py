@@ -1,0 +1,24 @@
+"""Does a target take the changes of columns that the source takes?"""
+
+from __future__ import annotations
+
+from calque.engine.check.findings import Findings, Severity
+from calque.engine.check.sides import Source, Target
+from calque.errors import Unavailable
+from calque.ports.services import COLUMN_CHANGES, forbids_column_changes
+
+
+def check_column_changes(source: Source, target: Target, findings: Findings) -> None:
+    """Compares the setting by which metastores refuse columns of other types. A connection may have its own. Raises
+    `Unavailable` for the target; of a source that does not answer others tell."""
+    if not takes_changes(source) or forbids_column_changes(target.server) is False:
+        return
+    what = f"{COLUMN_CHANGES} is false at the source, and not here"
+    findings.add(target.where, Severity.INFO, what, "calque's own connections set it where a change needs it")
+
+
+def takes_changes(source: Source) -> bool:
+    try:
+        return source.server is not None and forbids_column_changes(source.server) is False
+    except Unavailable:
+        return False

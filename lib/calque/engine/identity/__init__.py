@@ -1,0 +1,1 @@
+"""Who is who: which metastores and directories a ledger is of, and whether these answer."""

@@ -1,0 +1,219 @@
+"""Does what answers belong to a target's ledger? And what the ledger, the directories and the metastore remember.
+
+`require` only reads. `settle` is for whoever has the lease on the target: it writes down what answers, and gives a
+ledger that lost its newest state another name.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from secrets import token_hex
+
+from calque.core.identity import (
+    aliases,
+    has_lost_state,
+    is_settled,
+    refusal,
+    shared_directory,
+    user_of,
+    with_directories,
+    with_ledgers,
+)
+from calque.core.layout import place
+from calque.engine.identity import directories, hidden
+from calque.engine.sides.sides import TargetSide
+from calque.errors import AccessRefused, Refused, Unavailable
+from calque.model.identity import Answers, HiddenIdentity, LedgerPosition, MarkedDirectory
+from calque.model.lease import Generation
+from calque.model.names import OURS, EventId, TableName
+from calque.model.records import LedgerIdentity, TargetPolicies, one_of
+from calque.ports import CatalogReader, EventLog, Leases
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAnswer:
+    """What a source says of itself: its id, empty where it has none, and its newest event id. None where it does not
+    answer, or need not be asked."""
+
+    id: str | None = None
+    event: EventId | None = None
+
+
+def ask_source(catalog: CatalogReader, log: EventLog) -> SourceAnswer:
+    """A source that does not answer now is nobody's reason to hold a target up: the journal goes on without it."""
+    try:
+        return SourceAnswer(catalog.identity(), log.current())
+    except (Unavailable, AccessRefused):
+        return SourceAnswer()
+
+
+def remembered(side: TargetSide) -> LedgerIdentity | None:
+    """What the target's ledger remembers; None before the first writer of a version that knows identities."""
+    return one_of(side.ledger.records(), LedgerIdentity)
+
+
+def ask(side: TargetSide, leases: Leases, source: SourceAnswer) -> Answers:
+    """What answers now. Raises `Unavailable`, `Refused`."""
+    policy, known = side.policy, remembered(side)
+    marked = tuple(directories.look(side.storage, location) for location in directories.roots_of(side))
+    warehouse = warehouse_of(side, marked)
+    name_in_ledger = known.warehouse if known is not None else ""
+    return Answers(
+        policy.source,
+        policy.target,
+        side.catalog.identity(),
+        source.id,
+        source.event,
+        marked,
+        hidden.look(side.catalog, record_name(side, name_in_ledger or warehouse)),
+        leases.newest(),
+        warehouse,
+    )
+
+
+def warehouse_of(side: TargetSide, marked: Iterable[MarkedDirectory]) -> str:
+    """The spelling under which the warehouse was marked first, which names of the target are made of."""
+    first = next((one.first_place for one in marked if one.location == side.policy.warehouse), "")
+    return str(place(first or side.policy.warehouse))
+
+
+def record_name(side: TargetSide, warehouse: str) -> TableName:
+    return hidden.record_name(side.policy.source, side.policy.target, warehouse)
+
+
+def require(side: TargetSide, answers: Answers) -> None:
+    """Raises `Refused` where what answers is not what the ledger remembers."""
+    problem = refusal(remembered(side), answers, side.ledger.last_epoch() is not None)
+    if problem is not None:
+        raise problem
+
+
+def require_removal(side: TargetSide, answers: Answers) -> LedgerIdentity:
+    """The same for whoever removes, and needs more: an identity that was written down, and directories that no other
+    target metastore uses. What the ledger remembers, with every spelling of its directories that the target has; an
+    empty one before the first epoch, when there is nothing to remove. Reads only."""
+    require(side, answers)
+    identity = remembered(side)
+    if side.ledger.last_epoch() is None:
+        return identity or LedgerIdentity("")
+    if identity is None or not is_settled(identity):
+        raise Refused(
+            f"It is not written down yet which metastores {side.policy.target} is of",
+            "No `calque run` has done that since a version before, or since another one was accepted",
+            "Start `calque run` first",
+        )
+    if (problem := shared_directory(answers)) is not None:
+        raise problem
+    return with_spellings(side, identity, answers)
+
+
+def mark_directories(side: TargetSide) -> None:
+    """Give the directories that the target writes below their marks. Before the lease is taken, whose name is made of
+    the first spelling."""
+    directories.mark(side.storage, directories.roots_of(side))
+
+
+def settle(side: TargetSide, answers: Answers, mine: Generation, previous: Generation | None) -> LedgerIdentity:
+    """Write down what answers, for whoever has just taken the generation `mine` of the lease, after another writer's
+    `previous`. The identity of the ledger by now. Raises `Refused` as `require` does."""
+    require(side, answers)
+    before, epoch = remembered(side), side.ledger.last_epoch()
+    epoch_number = epoch.epoch if epoch is not None else 0
+    identity = before or LedgerIdentity(token_hex(16), since=epoch_number)
+    if before is not None and has_lost_state(before, previous, answers.hidden, epoch_number):
+        identity = replace(identity, ledger=token_hex(16))
+        LOG.warning(
+            "%s: the ledger has lost its newest state; what lies at the target and is not in it counts as another's",
+            side.policy.target,
+        )
+    identity = with_answers(identity, answers, mine)
+    identity = with_spellings(side, identity, answers)
+    if identity != before:
+        side.ledger.put_records([identity])
+    seen = answers.hidden or HiddenIdentity("")
+    seen = replace(seen, source_id=answers.source_id or seen.source_id)
+    seen = with_ledgers(seen, previous, identity.ledger, LedgerPosition(mine.number, epoch_number, mine.writer.id))
+    written = hidden.put(side.catalog, side.policy.warehouse, record_name(side, answers.warehouse), seen)
+    if (written.nonce, answers.warehouse) != (identity.hidden, identity.warehouse):
+        identity = replace(identity, hidden=written.nonce, warehouse=answers.warehouse)
+        side.ledger.put_records([identity])
+    note(side, replace(answers, hidden=written))
+    return identity
+
+
+def with_answers(identity: LedgerIdentity, answers: Answers, mine: Generation) -> LedgerIdentity:
+    return replace(
+        identity,
+        source_id=answers.source_id or identity.source_id,
+        target_id=answers.target_id,
+        generation=mine.number,
+        writer=mine.writer.id,
+        source_event=max(identity.source_event, answers.source_event or 0),
+        directories=with_directories(identity.directories, answers.directories),
+    )
+
+
+def note(side: TargetSide, answers: Answers) -> None:
+    """Say in the directories who uses them."""
+    for directory in answers.directories:
+        directories.note_target(side.storage, directory, user_of(answers))
+        if answers.source_id is not None:
+            directories.note_source(side.storage, directory, answers.source, answers.source_id)
+
+
+# Spellings
+
+
+def with_spellings(side: TargetSide, identity: LedgerIdentity, answers: Answers) -> LedgerIdentity:
+    """With the spellings that the target's databases and earlier policies have of its directories."""
+    known = {spelling for spellings in identity.directories.values() for spelling in spellings}
+    found = [look_if_possible(side, one) for one in sorted(former_places(side)) if one not in known]
+    nonces = {one.nonce for one in answers.directories if one.nonce}
+    same = tuple(one for one in found if one.nonce in nonces)
+    return replace(identity, directories=with_directories(identity.directories, (*answers.directories, *same)))
+
+
+def look_if_possible(side: TargetSide, location: str) -> MarkedDirectory:
+    """A place that can't be read is no spelling of one that can."""
+    try:
+        return directories.look(side.storage, location)
+    except (Refused, Unavailable, AccessRefused) as error:
+        LOG.info("%s is not looked at: %s", location, error)
+        return MarkedDirectory(location)
+
+
+def former_places(side: TargetSide) -> set[str]:
+    """Where directories that the target writes below may lie by another spelling."""
+    policies = one_of(side.ledger.records(), TargetPolicies)
+    locations = {
+        str(place(location))
+        for terms in (policies.policies if policies is not None else ())
+        for location in (terms.warehouse, terms.external_base)
+        if location
+    }
+    for name in side.catalog.databases():
+        if name == OURS or side.admission.source_of(TableName(name)) is not None:
+            database = side.catalog.database(name)
+            location = database.location if database is not None else None
+            if location and (parent := parent_of(location)):
+                locations.add(parent)
+    return locations
+
+
+def parent_of(location: str) -> str:
+    """The directory that the place lies directly in; empty where that is a whole file system, or no place is named."""
+    try:
+        own = place(location)
+    except Refused:
+        return ""
+    path = own.path.rpartition("/")[0]
+    return str(replace(own, path=path)) if path else ""
+
+
+def spellings_of(identity: LedgerIdentity | None, location: str) -> tuple[str, ...]:
+    """Every spelling of a location that the ledger knows, itself first."""
+    return aliases(identity, location)

@@ -1,0 +1,118 @@
+"""What time is it, when something is to be removed for its age? No clock is believed alone.
+
+An age is counted to the median of what three clocks say: the machine's own, that of the storage (the time of a file
+written now) and that of a metastore (the time of an object written now). Of two the earlier one counts: what is younger
+stays. Within a process the machine's clock is not believed where it ran ahead of the one that nobody sets.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from secrets import token_hex
+
+from calque.core.layout import join
+from calque.engine.sides.calque_database import own_view
+from calque.engine.sides.sides import TargetSide
+from calque.errors import CalqueError
+from calque.model.names import OURS, TableName
+from calque.ports import Catalog, Clock, Conflict, Storage
+from calque.ports.steady_clock import STEADY, SteadyClock
+
+LOG = logging.getLogger(__name__)
+CLOCK = TableName(OURS, f"{OURS}_clock")
+DDL_TIME = "transient_lastDdlTime"
+WRITTEN = "calque.clock.written"
+FILE = f"{OURS}_clock"
+TOLD_SECONDS = 60.0
+"""By how much clocks may differ before it is told."""
+
+Reading = Callable[[], int | None]
+"""What a clock says, in nanoseconds since the epoch; None where it does not answer."""
+
+
+def believed_now_ns(wall_ns: int, others: Iterable[Reading] = ()) -> int:
+    """The time by which ages are counted: the median of the machine's clock and the others that answer; of an even
+    number the earlier one of the two in the middle."""
+    readings = sorted([wall_ns, *(reading for clock in others if (reading := clock()) is not None)])
+    believed = readings[(len(readings) - 1) // 2]
+    if abs(wall_ns - believed) > TOLD_SECONDS * 1e9:
+        LOG.warning("the machine's clock is %+.0f s from what others say", (wall_ns - believed) / 1e9)
+    return believed
+
+
+def storage_clock(storage: Storage, directory: str) -> Reading:
+    """That of a storage which `directory` lies on: the time of a file that is written there now, and removed."""
+
+    def read() -> int | None:
+        path = join(directory, f"{FILE}.{token_hex(6)}")
+        try:
+            storage.write(path, b"now")
+            file = storage.files([path]).get(path)
+            storage.remove([path])
+        except CalqueError as error:
+            LOG.info("the clock of %s is not known: %s", directory, error)
+            return None
+        return file.modified_ns or None if file is not None else None
+
+    return read
+
+
+def metastore_clock(catalog: Catalog) -> Reading:
+    """That of a metastore: the time that it gives to a view of calque's which is written now, in whole seconds. Not
+    known where calque has no database of its own yet."""
+
+    def read() -> int | None:
+        # A parameter that differs each time: a server may pass over an alteration that changes nothing.
+        view = own_view(CLOCK, {WRITTEN: token_hex(6)})
+        try:
+            if catalog.database(OURS) is None:
+                return None
+            if catalog.table(CLOCK) is None:
+                with suppress(Conflict):
+                    catalog.create_table(view)
+            catalog.alter_table(CLOCK, view)
+            written = catalog.table(CLOCK)
+        except (CalqueError, Conflict) as error:
+            LOG.info("the clock of the target's metastore is not known: %s", error)
+            return None
+        seconds = (written.parameters or {}).get(DDL_TIME, "") if written is not None else ""
+        return int(seconds) * 10**9 if seconds.isdecimal() else None
+
+    return read
+
+
+def believed_now_at(side: TargetSide) -> int:
+    """The time by which ages are counted at a target: its storage and its metastore are asked. Writes to both."""
+    warehouse = side.policy.warehouse
+    others = [metastore_clock(side.catalog)]
+    if side.admission.copies_some:
+        others.append(storage_clock(side.storage, warehouse))
+    return believed_now_ns(STEADY.now_ns(), others)
+
+
+class BelievedClock:
+    """A clock for what removes by age: `clock`, corrected by others at most once in so many seconds."""
+
+    def __init__(
+        self, clock: Clock, others: Sequence[Reading], steady: SteadyClock = STEADY, seconds: float = 600.0
+    ) -> None:
+        self._clock, self._others, self._steady, self._seconds = clock, others, steady, seconds
+        self._lock = threading.Lock()
+        self._believed: tuple[int, int] | None = None
+        """What was believed last, and when by the clock that nobody sets."""
+
+    def now_ns(self) -> int:
+        with self._lock:
+            elapsed = self._clock.elapsed_ns()
+            if self._believed is None or elapsed - self._believed[1] > self._seconds * 1e9:
+                self._believed = believed_now_ns(self._steady.now_ns(), self._others), elapsed
+            return self._believed[0] + elapsed - self._believed[1]
+
+    def elapsed_ns(self) -> int:
+        return self._clock.elapsed_ns()
+
+    def sleep(self, seconds: float) -> None:
+        self._clock.sleep(seconds)

@@ -1,0 +1,25 @@
+"""How much of what comes from outside is taken: in bytes after unpacking, and in depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MESSAGE = 256 << 20
+"""Bytes of a message of the log, of a file of metadata, and of what either unpacks to."""
+LONGEST_MESSAGE = 1 << 30
+"""Bytes of a message that `max_message` may permit: no server sends a longer one."""
+SCHEMA = 16 << 20
+"""Bytes of a schema that a definition points to, or has in its parameters."""
+RESOURCE = 1 << 30
+"""Bytes of a file that a function points to."""
+DEEPEST = 100
+"""Levels of lists and objects in JSON, and of types in a type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of one source: `[source] max_message`, `max_schema`, `max_resource`."""
+
+    message: int = MESSAGE
+    schema: int = SCHEMA
+    resource: int = RESOURCE
