@@ -151,6 +151,8 @@ class KnownSource:
     seed: int = 0
     states: list[tuple[EventId, DatabaseState]] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=count)
+    stepping: threading.Lock = field(default_factory=threading.Lock)
+    """Held while `write` changes something and notes the state: whoever compares meanwhile waits for the note."""
 
     @classmethod
     def make(cls, server: Metastore, database: str, seed: int = 0, **parameters: str) -> KnownSource:
@@ -166,7 +168,12 @@ class KnownSource:
 
     def state_at(self, event_id: EventId) -> DatabaseState:
         """The newest state at or before the event."""
-        return [state for at, state in self.states if at <= event_id][-1]
+        return [state for at, state in self.noted() if at <= event_id][-1]
+
+    def noted(self) -> list[tuple[EventId, DatabaseState]]:
+        """The states, with that of every change that has begun."""
+        with self.stepping:
+            return list(self.states)
 
     def is_state_at(self, event_id: EventId, found: DatabaseState) -> bool:
         """Whether it is the one at the event. A file may lie there before the event that tells of it, as for readers of
@@ -186,7 +193,7 @@ class KnownSource:
 
     def next_file(self, event_id: EventId) -> Content:
         """The files that the first state after the event adds."""
-        later = next((state for at, state in self.states if at > event_id), {})
+        later = next((state for at, state in self.noted() if at > event_id), {})
         return frozenset(file for _, contents in later.values() for content in contents.values() for file in content)
 
     def done(self, state: DatabaseState) -> None:
@@ -266,7 +273,8 @@ class KnownSource:
         """Anything, until it is to stop."""
         rng = random.Random(self.seed)
         while not stopping.is_set():
-            self.step(rng)
+            with self.stepping:
+                self.step(rng)
             time.sleep(pause * rng.random())
 
     def step(self, rng: random.Random) -> None:
