@@ -13,10 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calque.core.admit import Admission
+from calque.core.delta_fit import reasons
+from calque.core.dumps.event_contents import reason_against
 from calque.core.image import ImageBuilder, Marks, same_definition
 from calque.core.kinds import database_obstacle, kind_of, obstacle, partition_obstacle
 from calque.core.pointers import PointerKind, leading_back, notes, pointers_of, relocated
-from calque.model.hive import Database, Partition, SerDe, Skew, Storage, Table, is_view
+from calque.core.subset import Subset
+from calque.errors import Refused
+from calque.model.hive import (
+    Column,
+    Database,
+    Partition,
+    SerDe,
+    Skew,
+    Storage,
+    Table,
+    is_partitioned,
+    is_view,
+    projects_partitions,
+)
 from calque.model.names import TableName
 from calque.model.policy import Policy
 
@@ -110,6 +125,37 @@ def test_an_archived_partition_is_an_obstacle() -> None:
     assert partition_obstacle(Partition(("1",), "d", "t", storage=storage, parameters={})) == ""
     archived = Partition(("1",), "d", "t", storage=storage, parameters={"original_location": f"{HERE}/p=1"})
     assert "goes on naming" in partition_obstacle(archived)
+
+
+@pytest.mark.parametrize(
+    ("template", "is_below"),
+    [
+        ("", True),
+        (f"{HERE}/${{p}}/", True),
+        (f"{HERE}/p=${{p}}", True),
+        (f"{HERE}-${{p}}", False),
+        (f"s3://hq/${{p}}?at={HERE}", False),
+        ("${p}", False),
+        (f"{HERE}/../u/${{p}}", False),
+    ],
+)
+def test_a_projection_below_the_table_is_followed_and_its_template_moves(template: str, is_below: bool) -> None:
+    texts = {"storage.location.template": template} if template else {}
+    found = replace(table({"projection.enabled": "TRUE", **texts}), partition_keys=(Column("p", "string"),))
+    assert (kind_of(found) == "") == is_below
+    assert (projects_partitions(found), is_partitioned(found)) == (True, False)
+    if is_below and template:
+        moved = (relocated(found, THERE).parameters or {})["storage.location.template"]
+        assert moved == template.replace(HERE, THERE)
+
+
+def test_what_asks_for_partitions_refuses_a_projection() -> None:
+    found = replace(table({"projection.enabled": "true"}), partition_keys=(Column("p", "string"),))
+    assert "made up by query engines" in reason_against(found)
+    assert "its partitions are made up by query engines (projection.enabled)" in list(reasons(found))
+    policy = Policy("dr", "hq", partitions={"d.*": "p > '1'"})
+    with pytest.raises(Refused, match="does not fit the table"):
+        Subset(policy).require(TableName("d", "t"), found)
 
 
 def test_a_page_of_a_wiki_is_a_note_and_a_pointer_is_none() -> None:

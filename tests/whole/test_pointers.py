@@ -163,11 +163,15 @@ REFUSED = {
     "symlinks": (with_input(plain(), "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"), "names the files"),
     "projection": (
         plain(parameters={"projection.enabled": "true", "storage.location.template": "s3://hq/t/${day}"}),
-        "made up by the query engine",
+        "not below the table's own",
     ),
-    "a template below the table": (
-        plain(parameters={"projection.enabled": "true", "storage.location.template": f"{PATH}/${{day}}"}),
-        "made up by the query engine",
+    "a template beside the table": (
+        plain(parameters={"projection.enabled": "true", "storage.location.template": f"{PATH}-${{day}}"}),
+        "not below the table's own",
+    ),
+    "hidden projection": (
+        plain(parameters={"projection.enabled": "true", "storage.location.template": f"{PATH}/_old/${{day}}"}),
+        "hidden place",
     ),
     "flink": (plain(parameters={"is_generic": "true", "flink.path": "hdfs://hq/t"}), "Flink alone"),
     "jdbc": (plain(parameters={"spark.sql.sources.provider": "jdbc"}), "in another system"),
@@ -252,6 +256,139 @@ def test_a_place_of_the_table_s_own_in_a_parameter_goes_along(at_boot: bool) -> 
     world.replica.reads.reread(lambda _: True, "repair", [State.LIVE])
     world.settle()
     assert (len(world.ledger.tables()), differences(world)) == (calls, [])
+
+
+DAY = (Column("day", "string"),)
+TEMPLATE = "storage.location.template"
+
+
+def projected(template: str = f"{PATH}/${{day}}/", enabled: str = "true") -> Table:
+    """A table of Athena's: its partitions are made up by the engine."""
+    texts = {TEMPLATE: template} if template else {}
+    return plain(parameters={"projection.enabled": enabled, **texts}, partition_keys=DAY)
+
+
+def partition(day: str) -> Partition:
+    storage = replace(plain().storage or Storage(), location=f"{PATH}/{day}")
+    return Partition((day,), *T, storage=storage, parameters={})
+
+
+def days(world: World, table: Table) -> dict[str, bytes | None]:
+    """What an engine reads that makes up the partitions: the files below the template's directories, or the table's."""
+    place = ((table.parameters or {}).get(TEMPLATE) or f"{location_of(table)}/day=").partition("$")[0]
+    root, _, beginning = place.rpartition("/")
+    listing = world.storage.list([root])[root]
+    return {
+        file.path: world.storage.read(join(root, file.path))
+        for file in listing.files
+        if file.path.startswith(beginning)
+    }
+
+
+@pytest.mark.parametrize("at_boot", [True, False])
+@pytest.mark.parametrize("habits", [HIVE_3, HIVE_4])
+@pytest.mark.parametrize("template", [f"{PATH}/${{day}}/", ""])
+def test_a_table_whose_partitions_an_engine_makes_up_has_its_rows_and_template(
+    template: str, at_boot: bool, habits: Any
+) -> None:
+    world = world_of(habits=habits, opened=not at_boot)
+    form = "" if template else "day="
+    write(world, f"{form}1/a", b"1")
+    create(world, projected(template))
+    if at_boot:
+        world.open()
+    world.settle()
+    assert days(world, shown(world)) == {f"{form}1/a": b"1"}
+    assert shown(world).partition_keys == DAY
+    write(world, f"{form}2/b", b"2")
+    world.source.insert(T, [f"{PATH}/{form}2/b"])
+    world.note()
+    world.settle()
+    assert days(world, shown(world)) == {f"{form}1/a": b"1", f"{form}2/b": b"2"}
+    alter(world, name="u")
+    world.settle()
+    other = TableName("d1", "u")
+    assert days(world, shown(world, other)) == {f"{form}1/a": b"1", f"{form}2/b": b"2"}
+    assert (differences(world), world.problems) == ([], [])
+    world.storage.write(join(location_of(shown(world, other)) or "", f"{form}2/b"), b"3")
+    assert [kind for kind, _ in differences(world)] == ["content"]
+
+
+def test_it_goes_to_another_place_with_its_template() -> None:
+    world = world_of()
+    write(world, "1/a", b"1")
+    create(world, projected())
+    world.settle()
+    write(world, "1/a", b"2", "file:/other")
+    moved = projected("file:/other/${day}/")
+    storage = replace(moved.storage or Storage(), location="file:/other")
+    alter(world, storage=storage, parameters=moved.parameters)
+    world.settle()
+    assert days(world, shown(world)) == {"1/a": b"2"}
+    assert (differences(world), world.problems) == ([], [])
+
+
+def test_where_its_files_stay_at_the_source_its_template_stays_too() -> None:
+    world = world_of(data="none")
+    write(world, "1/a", b"1")
+    create(world, projected())
+    world.settle()
+    assert (shown(world).parameters or {})[TEMPLATE] == f"{PATH}/${{day}}/"
+    world.source.add_partitions(T, [partition("1")])
+    world.note()
+    world.settle()
+    assert aside(world) == (TableState.QUARANTINED, True)
+
+
+@pytest.mark.parametrize("at_boot", [True, False])
+@pytest.mark.parametrize("data", ["copy", "none"])
+def test_one_of_which_the_metastore_has_partitions_is_set_aside_until_it_has_none(at_boot: bool, data: str) -> None:
+    world = world_of(opened=not at_boot, data=data)
+    write(world, "1/a", b"1")
+    create(world, projected())
+    if not at_boot:
+        world.settle()
+        assert shown(world)
+    world.source.add_partitions(T, [partition("1")])
+    world.note()
+    if at_boot:
+        world.open()
+    world.settle()
+    assert aside(world) == (TableState.QUARANTINED, True)
+    world.source.drop_partitions(T, ["day=1"])
+    world.note()
+    write(world, "1/a", b"1")
+    world.replica.reads.reread(lambda _: True, "repair", [State.QUARANTINED])
+    world.settle()
+    assert days(world, shown(world)) == {"1/a": b"1"}
+    assert (differences(world), world.problems) == ([], [])
+
+
+def aside(world: World) -> tuple[TableState, bool]:
+    row = world.replica.tables.rows[T]
+    return row.state, "has partitions of d1.t" in row.reason
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_table_may_become_one_whose_partitions_are_made_up_and_end_being_one(begins: bool) -> None:
+    world = world_of()
+    write(world, "1/a", b"1")
+    before, after = projected("", "false"), projected("", "true")
+    create(world, before if begins else after)
+    world.settle()
+    alter(world, parameters=(after if begins else before).parameters)
+    world.settle()
+    assert days(world, replace(shown(world), parameters={TEMPLATE: f"{location_of(shown(world))}/$"})) == (
+        {"1/a": b"1"} if begins else {}
+    )
+    world.source.add_partitions(T, [partition("1")])
+    world.note()
+    world.settle()
+    if begins:
+        assert aside(world) == (TableState.QUARANTINED, True)
+        return
+    assert list(world.target_store.the_table(T).partitions) == [("1",)]
+    assert (differences(world), world.problems) == ([], [])
 
 
 def named(world: World) -> dict[str, str]:

@@ -30,7 +30,7 @@ from calque.core.iceberg import is_iceberg
 from calque.core.kinds import kind_of
 from calque.core.partition_values import FRACTION, WHOLE, converter
 from calque.core.small_files import PARQUET_INPUT
-from calque.model.hive import PROVIDER, Column, Partition, Storage, Table, is_delta, is_view
+from calque.model.hive import PROVIDER, Column, Partition, Storage, Table, is_delta, is_view, projects_partitions
 from calque.model.names import DEFAULT_PARTITION
 
 REFUSED_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")
@@ -70,6 +70,8 @@ def reasons(table: Table) -> Iterator[str]:
         yield "it is an Iceberg table"
     if kind := kind_of(table):
         yield f"it belongs to {kind}"
+    if projects_partitions(table):
+        yield "its partitions are made up by query engines (projection.enabled)"
     storage = table.storage or Storage()
     yield from format_reasons(storage)
     yield from parameter_reasons(table.parameters, storage)

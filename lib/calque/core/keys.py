@@ -22,7 +22,17 @@ from calque.core.decode import (
 )
 from calque.core.defects import ObjectDefect, work_on
 from calque.core.iceberg import calls_iceberg
-from calque.model.hive import BASIC_STATISTICS, FIELDS, VIEW_TYPES, Partition, Table, root_of, says_delta, says_provider
+from calque.model.hive import (
+    BASIC_STATISTICS,
+    FIELDS,
+    VIEW_TYPES,
+    Partition,
+    Table,
+    root_of,
+    says_delta,
+    says_projection,
+    says_provider,
+)
 from calque.model.journal import LOOKED, Entry, Event, EventKind, Keys, TableShape
 from calque.model.names import TableName, named_values, partition_name, table_name
 
@@ -141,7 +151,7 @@ def created_table(message: Fields) -> Keys:
 def altered_table(message: Fields) -> Keys:
     before, after = embedded(message, "tableObjBeforeJson"), embedded(message, "tableObjAfterJson")
     old, new = name_in(before), name_in(after)
-    if iceberg(before) != iceberg(after):
+    if iceberg(before) != iceberg(after) or projected(before) != projected(after):
         return Keys(EventKind.UNKNOWN, new, other=None if old == new else old)
     shape = shape_of(after)
     return Keys(
@@ -207,6 +217,8 @@ def inserted(message: Fields) -> Keys:
 def dropped_partitions(message: Fields) -> Keys:
     table = embedded(message, "tableObjJson")
     keys = partition_keys(table)
+    if projected(table):
+        return listed_beside_projection(table)
     return Keys(
         EventKind.DROP_PARTITIONS,
         name_in(table),
@@ -214,6 +226,12 @@ def dropped_partitions(message: Fields) -> Keys:
         partitions=tuple(name_of_pairs(keys, pairs) for pairs in dropped(message)),
         transactional=transactional(table),
     )
+
+
+def listed_beside_projection(table: Fields) -> Keys:
+    """The metastore has partitions of a table, or no longer has them, that query engines make up as well: it has to be
+    read, which says why it is set aside."""
+    return Keys(EventKind.UNKNOWN, name_in(table))
 
 
 def partition_event(
@@ -227,6 +245,8 @@ def partition_event(
     table = embedded(message, "tableObjJson")
     keys = partition_keys(table)
     shape = shape_of(table)
+    if projected(table):
+        return listed_beside_projection(table)
     names, locations = [], []
     for part in after:
         names.append(name_of_partition(keys, part))
@@ -349,7 +369,7 @@ def database_name(database: Fields) -> TableName:
 def shape_of(table: Fields) -> TableShape:
     if string(table, "12") in VIEW_TYPES:
         return TableShape.VIEW
-    return TableShape.PARTITIONED if items(table, "8") and not delta(table) else TableShape.PLAIN
+    return TableShape.PARTITIONED if items(table, "8") and not (delta(table) or projected(table)) else TableShape.PLAIN
 
 
 def partition_keys(table: Fields) -> list[str]:
@@ -394,6 +414,11 @@ def transactional(table: Fields) -> bool:
     parameters = mapping(table, "9")
     value = parameters.get("transactional") or parameters.get("TRANSACTIONAL")
     return type(value) is str and value.lower() == "true"
+
+
+def projected(table: Fields) -> bool:
+    """`hive.projects_partitions`, on fields."""
+    return bool(items(table, "8")) and says_projection(mapping(table, "9")) and not delta(table)
 
 
 def delta(table: Fields) -> bool:

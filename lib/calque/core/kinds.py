@@ -36,6 +36,8 @@ POINTING = {
     PointerKind.VALUE: "tables with places in parameters that can't follow",
 }
 """Kinds of tables that have a place that is refused, by the first one."""
+PROJECTED = "Its partitions are made up by query engines (projection.enabled)"
+"""Of a table that has its rows at a target, and goes where partitions are asked for."""
 HUDI_TIMELINE = ".hoodie"
 """The directory below a Hudi table's own that has its timeline."""
 HUDI_CLASSES = ("org.apache.hudi.", "com.uber.hoodie.")

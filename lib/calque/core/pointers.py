@@ -72,7 +72,7 @@ class Pointer:
 
 
 SYMLINKS = "a file in their directory names the files that have the rows"
-PROJECTION = "their partitions are made up by the query engine, and no metastore lists them"
+PROJECTION = "their template names a place that is not below the table's own"
 FLINK = "Flink alone reads them, from the place that its own parameters name"
 ARCHIVE = "it goes on naming the place that its rows had before"
 NO_FILES = "their rows are in another system"
@@ -148,7 +148,7 @@ def refused_pointers(thing: Table | Partition) -> Iterator[Pointer]:
     if "symlinktextinputformat" in (storage.input_format or "").lower():
         yield Pointer(PointerKind.SYMLINKS, "input format", storage.input_format or "", SYMLINKS)
     template = parameters.get("storage.location.template", "")
-    if template or is_true(parameters.get("projection.enabled")):
+    if template and not put_below(template, own_places(thing), OWN_PLACE).startswith(OWN_PLACE):
         yield Pointer(PointerKind.PROJECTION, "parameters.storage.location.template", template, PROJECTION)
     if is_true(parameters.get("is_generic")) or "flink.path" in parameters or "flink.connector" in parameters:
         yield Pointer(PointerKind.FLINK, "parameters.flink.path", parameters.get("flink.path", ""), FLINK)
@@ -328,7 +328,8 @@ def put_below(value: str, roots: list[Place], location: str) -> str:
     if found is not None and root is not None:
         rest = found.path[len(root.path.rstrip("/")) :]
         if ":/" not in rest and not holds(f"{OWN_PLACE}{rest}", roots):
-            return f"{location.rstrip('/')}{rest}"
+            end = "/" if rest and value.endswith("/") else ""
+            return f"{location.rstrip('/')}{rest}{end}"
     return replaced(value, roots, location)
 
 

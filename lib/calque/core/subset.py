@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
 
+from calque.core.kinds import PROJECTED
 from calque.core.patterns import matches, parse_pattern
 from calque.core.predicates import (
     PARAMETER,
@@ -23,7 +24,7 @@ from calque.core.predicates import (
     unknown_name,
 )
 from calque.errors import Refused
-from calque.model.hive import BASIC_STATISTICS, VOLATILE, Table, location_of
+from calque.model.hive import BASIC_STATISTICS, VOLATILE, Table, location_of, projects_partitions
 from calque.model.journal import Entry, EventKind, Keys
 from calque.model.names import TableName, table_name
 from calque.model.policy import Policy
@@ -86,6 +87,8 @@ class Subset:
         predicate = self.predicate(name)
         if predicate is None or not table.partition_keys:
             return ""
+        if projects_partitions(table):
+            return PROJECTED
         types = {column.name.lower(): column.type for column in table.partition_keys if column.name and column.type}
         return misfit(predicate, types)
 

@@ -257,6 +257,7 @@ def is_view(table: Table) -> bool:
 
 
 PROVIDER = "spark.sql.sources.provider"
+PROJECTION = "projection.enabled"
 DELTA_HANDLER = "io.delta.hive.DeltaStorageHandler"
 PLACEHOLDER = "-__PLACEHOLDER__"
 """How a location ends that Spark gives to external tables of formats that Hive can't read; the real one is the SerDe's
@@ -280,9 +281,24 @@ def says_delta(parameters: Mapping[str, object]) -> bool:
     return False
 
 
+def projects_partitions(table: Table) -> bool:
+    """Whether query engines make up the table's partitions, by its parameters (Athena's and Trino's partition
+    projection): its content is all files below its location, and no metastore lists them by partition."""
+    return bool(table.partition_keys) and says_projection(table.parameters or {}) and not is_delta(table)
+
+
+def says_projection(parameters: Mapping[str, object]) -> bool:
+    """Whether a table's parameters say so."""
+    return any(
+        type(value) is str and key.lower() == PROJECTION and value.strip().lower() == "true"
+        for key, value in parameters.items()
+    )
+
+
 def is_partitioned(table: Table) -> bool:
     """Whether the table's content is that of partitions in the metastore."""
-    return bool(table.partition_keys) and not is_delta(table)
+    parameters = table.parameters or {}
+    return bool(table.partition_keys) and not (says_delta(parameters) or says_projection(parameters))
 
 
 BY_PARAMETER = frozenset({"MANAGED_TABLE", "EXTERNAL_TABLE"})

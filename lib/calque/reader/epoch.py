@@ -20,6 +20,7 @@ from calque.control.epoch_holds import hold
 from calque.core.contents import Content, contents, line_of
 from calque.core.definition import definition_of, format_of
 from calque.core.iceberg import METADATA
+from calque.core.kinds import PROJECTED
 from calque.core.layout import join
 from calque.engine.sweep.target_position import published_ns
 from calque.errors import Refused, Unavailable, nearest
@@ -212,6 +213,10 @@ def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) ->
     if metadata := definition.parameters.get(METADATA):
         raise Refused(
             f"{name} is an Iceberg table", "calque does not read these", f"Read its metadata file {metadata} as a table"
+        )
+    if definition.keys and not content.partitions and content.table.files and rows[content.table.files.index].files:
+        raise Refused(
+            f"{name} can't be read as partitions", PROJECTED, "Read it with the engine that makes up its partitions"
         )
     parts = content.partitions.items() if definition.keys else [("", content.table)]
     directories = []

@@ -24,10 +24,10 @@ from calque.core.dumps.metadata import (
 )
 from calque.core.dumps.options import DumpOptions
 from calque.core.iceberg import is_iceberg
-from calque.core.kinds import obstacle
+from calque.core.kinds import PROJECTED, obstacle
 from calque.core.layout import join
 from calque.model.files import Listing
-from calque.model.hive import VIEW_TYPES, Database, Partition, Table, is_delta, location_of
+from calque.model.hive import VIEW_TYPES, Database, Partition, Table, is_delta, location_of, projects_partitions
 from calque.model.journal import Event, Keys
 from calque.model.names import EventId
 
@@ -91,6 +91,8 @@ def reason_against(table: Table) -> str:
     """Why the table is in no dump; empty for most."""
     if is_iceberg(table) or is_delta(table):
         return "Hive's dumps have no Delta and no Iceberg tables"
+    if projects_partitions(table):
+        return f"{PROJECTED}, and Hive's dumps have files by partition"
     return obstacle(table)
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from calque.core.dumps.layout import ExportDirectory
 from calque.core.dumps.metadata import ReplicationSpec, dumped_partition, dumped_table, table_metadata
 from calque.core.import_fit import chosen_partitions, unknown_key
-from calque.core.kinds import obstacle
+from calque.core.kinds import PROJECTED, obstacle
 from calque.core.layout import join
 from calque.engine.files.copies import copy_tasks
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import ExactTable, TableIsTooBusy, read_exact
 from calque.errors import Refused, Unavailable
-from calque.model.hive import is_partitioned, is_view
+from calque.model.hive import is_partitioned, is_view, projects_partitions
 from calque.model.names import TableName
 from calque.ports import Storage
 
@@ -50,6 +50,8 @@ def read(source: SourceSide, name: TableName) -> ExactTable:
     if exact.table is None:
         raise Refused(f"There is no table {name}", "The source does not have it", "Correct the name")
     why = "A view has no data" if is_view(exact.table) else obstacle(exact.table)
+    if projects_partitions(exact.table):
+        why = f"{PROJECTED}, and an export has files by partition"
     if why:
         raise Refused(f"{name} can't be exported", why, "Export the tables below it, or another one")
     return exact

@@ -30,7 +30,7 @@ from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.stable_listings import list_what_can_be
 from calque.model.files import Listing
-from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of, projects_partitions
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
 from calque.ports import CatalogReader, Journal
@@ -181,12 +181,13 @@ class TableLikeness:
 
     def same_header(self, pair: _TablePair) -> bool:
         """Iceberg tables, and tables that are Delta tables at the target, are never called equal: their files are told
-        by metadata of their own."""
+        by metadata of their own. Nor are projected tables, of which it has to be asked whether they have partitions."""
         source_table, target_table = pair.source_table, pair.target_table
         if (
             source_table is None
             or target_table is None
             or obstacle(source_table)
+            or projects_partitions(source_table)
             or is_iceberg(source_table)
             or is_iceberg(target_table)
             or is_delta_replica(target_table)

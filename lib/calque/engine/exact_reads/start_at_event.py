@@ -24,6 +24,7 @@ from calque.engine.exact_reads.take_over import taken, with_marks
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.log_reads import events_after
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.source.exact_read import require_no_listed_partitions
 from calque.engine.target.list_calls import send_list
 from calque.engine.target.observe import NotOurReplica
 from calque.errors import Refused
@@ -164,6 +165,7 @@ class ClaimTable:
         target_table, source_table = side.catalog.table(target_name), self.source.table(name)
         if source_table is not None and (problem := obstacle(source_table)):
             return problem
+        require_no_listed_partitions(self.source, source_table)
         if target_table is None:
             return ""
         mark = (target_table.parameters or {}).get(SOURCE, "")

@@ -17,8 +17,8 @@ from calque.core.subset import KeyMissing, Subset, crossed, narrowed
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused
-from calque.model.hive import Partition, Table, is_partitioned
-from calque.model.journal import Entry, Event, EventKind, TableShape
+from calque.model.hive import Partition, Table, is_partitioned, projects_partitions
+from calque.model.journal import Entry, Event, EventKind
 from calque.model.names import Span, TableName, table_name
 from calque.ports import CatalogReader, Journal, Scans
 from calque.ports.forwarding import ForwardingCatalogReader, ForwardingJournal, ForwardingScans
@@ -151,7 +151,6 @@ class NarrowedJournal(ForwardingJournal):
             for entry in entries
             if entry.keys.kind is EventKind.CREATE_TABLE
             and entry.keys.table is not None
-            and entry.keys.shape is not TableShape.PLAIN
             and self._subset.predicate(entry.keys.table) is not None
         }
         unfit: dict[int, str] = {}
@@ -161,7 +160,8 @@ class NarrowedJournal(ForwardingJournal):
             try:
                 with work_on(f"the look at event {event.event_id}", Undecodable):
                     table = decode.table_after(event)
-                    why = self._subset.obstacle(name, table) if is_partitioned(table) else ""
+                    asks = is_partitioned(table) or projects_partitions(table)
+                    why = self._subset.obstacle(name, table) if asks else ""
             except (Undecodable, ObjectDefect) as error:
                 why = why_of(error)
             if why:

@@ -17,9 +17,19 @@ from calque.engine.sides.sides import SourceSide
 from calque.engine.source.stable_listings import UnsureDirectories, emptied_lately
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing, agree
-from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
+from calque.model.hive import (
+    PROJECTION,
+    Partition,
+    Table,
+    is_delta,
+    is_partitioned,
+    is_view,
+    location_of,
+    projects_partitions,
+)
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, Span, TableName
+from calque.ports import CatalogReader
 
 ROUNDS = 60
 PATIENCE_NS = 20_000_000
@@ -112,6 +122,7 @@ def read_round(
 ) -> Sequence[str]:
     """Read what is in doubt; the partitions that were read (`""`: the table itself)."""
     reading.table = source.catalog.table(name)
+    require_no_listed_partitions(source.catalog, reading.table)
     if reading.reads_all:
         reading.partitions, reading.listings = {}, {}
         if with_files:
@@ -161,6 +172,16 @@ def listed(
         if not certain or not agree(first[location], listing) or not unsure.is_at_rest(listing, limit, now_ns):
             unsettled.add(partition)
     return listings, unsettled
+
+
+def require_no_listed_partitions(catalog: CatalogReader, table: Table | None) -> None:
+    """`Refused` for a projected table of which the metastore has partitions: engines differ in what its rows are."""
+    if table is not None and projects_partitions(table) and catalog.few_partitions(table, 0) is None:
+        raise Refused(
+            f"The metastore has partitions of {table.database}.{table.name}, and {PROJECTION} is true",
+            "Engines that make up partitions read other rows than those that ask the metastore",
+            "Drop its partitions, which leaves an external table's files, or set the parameter to false",
+        )
 
 
 def require_no_timeline(source: SourceSide, table: Table | None) -> None:
