@@ -233,12 +233,18 @@ def drop_link(remotes: RemotesWiring, database: TableName, seconds: float = SETT
         links = {name: record for name, record in registry.links.items() if name != database}
         remotes.put(replace(registry, links=links, leaving={**registry.leaving, database: DROP}))
     deadline = time.monotonic() + seconds
-    while holder(remotes.folder.path, ROLE) is not None and database in remotes.registry().leaving:
+    while True:
+        is_followed = holder(remotes.folder.path, ROLE) is not None
+        if not is_followed:
+            settle(remotes, (database,))
+        if database not in remotes.registry().leaving:
+            return
         if time.monotonic() > deadline:
             what = f"{database} is no link any more, but its tables are still there"
-            raise Unavailable(what, "`calque run` drops them", "See its log")
+            if is_followed:
+                raise Unavailable(what, "`calque run` drops them", "See its log")
+            raise Unavailable(what, "Somebody changes them all the time", "Say it again, or start `calque run`")
         time.sleep(0.05)
-    settle(remotes, (database,))
 
 
 def fit(remotes: RemotesWiring, catalog: Catalog, link: LinkDefinition, one: Table | Database) -> None:
@@ -275,6 +281,9 @@ def leave(remotes: RemotesWiring, registry: LinkRegistry, name: TableName) -> bo
             return True
         if is_filled:
             (drop_tables if what == DROP else unmark_tables)(catalog, name.database, source)
+            if what == DROP and tables_of(catalog, name.database, source):
+                LOG.warning("%s was a link, and some of its tables could not be dropped: they are tried again", name)
+                return False
         if what == DROP:
             parameters = without_link(parameters)
             for function in remotes.functions(source, name.database) if is_filled else ():

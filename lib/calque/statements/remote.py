@@ -7,7 +7,6 @@ before anything is made.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 
 from calque.config.places import one_metastore
@@ -120,8 +119,11 @@ def drop_remote_table(statement: DropRemoteTable, session: Session) -> Result:
     local = local_name(statement.table, session)
     if linked_object(remotes, local, statement.if_exists) is None:
         return NO_RESULT
-    with suppress(Conflict):
+    try:
         remotes.catalog().drop_table(local)
+    except Conflict as error:
+        if objects_of(remotes.catalog(), [local])[local] is not None:
+            raise Unavailable(f"{local} was not dropped", str(error), "Say it again") from error
     look(remotes, [local])
     return NO_RESULT
 
