@@ -17,6 +17,7 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
+from support.services.servers import Shared
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 SECONDS = 120.0
@@ -88,6 +89,28 @@ class Warehouse:
         while not wanted():
             assert time.monotonic() < deadline, self.deployment.tail()
             time.sleep(0.05)
+
+
+def test_a_table_that_nobody_scans_is_compared_when_an_engine_says_that_its_files_changed(
+    shared: Shared, tmp_path: Path
+) -> None:
+    servers = shared("source-4", "target-4")
+    made = Deployment(tmp_path, next(NUMBERS), servers["source-4"], {"dr": servers["target-4"]}, seed=7)
+    try:
+        warehouse = Warehouse(made)
+        made.start()
+        made.settle()
+        warehouse.write("plain/g", b"2")
+        warehouse.write("parted/p=a/g", b"2")
+        for table in ("plain", "parted"):
+            made.source.client.reload(TableName(warehouse.database, table))
+        warehouse.wait(lambda: warehouse.shown("plain") == {"f": b"1", "g": b"2"})
+        warehouse.wait(lambda: warehouse.shown("parted", "p=a") == {"f": b"1", "g": b"2"})
+        made.settle()
+        verified = made.calque("verify", "--data", "checksum")
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+    finally:
+        made.close()
 
 
 def test_files_that_change_without_events_come_to_the_target_whole(deployment: Deployment) -> None:

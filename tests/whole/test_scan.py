@@ -18,7 +18,7 @@ from calque.engine.failpoints import FailpointGuard
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.source.scanner import Scanner, ScanSelection
-from calque.engine.source.unscanned_reloads import UnscannedReloads
+from calque.engine.source.unscanned_reloads import PAUSE_SECONDS, UnscannedReloads
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
@@ -329,16 +329,33 @@ def test_a_reload_has_its_table_looked_at_at_once_with_its_files(case: Case) -> 
     assert case.scan() == []
 
 
-def test_a_reload_of_a_table_that_is_not_scanned_is_said_once(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_table_that_is_not_scanned_is_compared_after_a_reload_and_not_too_often(case: Case) -> None:
     scanned, admitted = {"t"}, {"t", "plain"}
+    asked: list[list[str]] = []
     reloads = UnscannedReloads(
-        lambda name: name.table in admitted, lambda name: 30.0 if name.table in scanned else None
+        lambda name: name.table in admitted,
+        lambda name: 30.0 if name.table in scanned else None,
+        lambda names: asked.append([name.table for name in names]),
+        case.clock,
     )
     case.capture.hear = reloads.hear
     case.source.create_table(Table("foreign", "d", storage=TEMPLATE, type="MANAGED_TABLE"))
-    for name in ("t", "plain", "foreign", "plain"):
-        case.source.reload(TableName("d", name))
-    case.capture_all()
-    (said,) = [record.getMessage() for record in caplog.records if "RELOAD" in record.getMessage()]
-    assert said.startswith(f"d.plain: event {case.source.current() - 2} ")
-    assert "is not scanned" in said
+
+    def reload(*names: str) -> list[list[str]]:
+        asked.clear()
+        for name in names:
+            case.source.reload(TableName("d", name))
+        case.capture_all()
+        reloads.look()
+        return asked
+
+    assert reload("t", "foreign") == []
+    assert reload("plain", "foreign", "plain") == [["plain"]]
+    assert reload("plain", "t") == []
+    case.clock.now += int((PAUSE_SECONDS - 1) * 1e9)
+    assert reload() == []
+    case.clock.now += 10**9
+    assert reload() == [["plain"]]
+    assert reload() == []
+    case.clock.now += int(PAUSE_SECONDS * 1e9)
+    assert reload("plain") == [["plain"]]

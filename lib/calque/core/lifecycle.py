@@ -59,6 +59,8 @@ ASIDE = UNREAD | {State.QUARANTINED}
 """States in which no window may take a table on."""
 BEHIND = frozenset({State.WAITING, State.PAUSED})
 """States in which a table shows a state of the source, but an earlier one."""
+SHOWN = BEHIND | {State.LIVE}
+"""States in which the target shows a state of the source."""
 
 RECORDED: Mapping[State, TableState] = MappingProxyType(
     {

@@ -10,11 +10,13 @@ from calque.model.names import EventId
 
 class Action(StrEnum):
     """Each makes tables UNKNOWN: they are read again, exactly, while the stream goes on. `RELEASE_DROPS` concerns those
-    alone whose drops wait for an operator, and no other concerns these."""
+    alone whose drops wait for an operator, and no other concerns these. Capture itself asks for `COMPARE`, which leaves
+    quarantined tables alone."""
 
     BOOTSTRAP = "bootstrap"
     RELEASE = "release"
     REPAIR = "repair"
+    COMPARE = "compare"
     REPLAY = "replay"
     ADOPT = "adopt"
     RELEASE_DROPS = "release-drops"

@@ -112,6 +112,10 @@ class HiveClient:
         partition = None if values is None else tuple(values)
         self.client.call(messages.FIRE_LISTENER_EVENT, FireRequest(True, data, *name, partition))
 
+    def reload(self, name: TableName) -> None:
+        """Tell a metastore of 4.x that the table's files were looked at anew, as an engine's REFRESH does."""
+        self.client.call(messages.FIRE_LISTENER_EVENT, FireRequest(True, FiredData(reloaded=True), *name))
+
     def create_function(self, function: Function) -> None:
         self.client.call(messages.CREATE_FUNCTION, function)
 

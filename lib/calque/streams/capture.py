@@ -17,6 +17,7 @@ from calque.adapters.spark.query import rows_of
 from calque.adapters.spark.watch import announce, brisk
 from calque.control.believed_time import with_believed_clock
 from calque.control.identity import settle_source
+from calque.control.requests import leave_request
 from calque.control.status_records import UNREAD, tell
 from calque.core.admit import Admission
 from calque.engine.capture.capture import Capture
@@ -31,6 +32,7 @@ from calque.engine.source.unscanned_reloads import UnscannedReloads
 from calque.engine.sweep.retention import Limits, keep, retain_keys
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.names import EventId, Span, TableName
+from calque.model.requests import Action
 from calque.ports.records import Json
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
@@ -158,13 +160,14 @@ class CapturePart(Part):
             self.wiring.folder.touch(self.source.places.news)
 
         gatherer = self.gatherer = EvidenceGatherer(source, takes, tell_targets)
-        reloads = UnscannedReloads(takes, self.source.plug.keys.intervals())
+        reloads = UnscannedReloads(takes, self.source.plug.keys.intervals(), self.compare, source.clock)
         capture = Capture(source, after, gatherer, seam, reloads.hear)
         tell_targets()
         gatherer.resume(after, capture.last())
         self.go_on("evidence", lambda _: gatherer.run())
         self.go_on("pins", lambda _: self.see_what_is_kept(admissions))
         self.scan(source, admissions, after)
+        self.go_on("reloads", reloads.run)
         self.keep(source)
         self.go_on("vigil", lambda stopping: watch(seam, self.notice, stopping))
         places = self.wake_file, self.source.coming_file
@@ -236,6 +239,13 @@ class CapturePart(Part):
             LOG.warning("how files of the source are kept is not known: %s", error)
         else:
             LOG.info("files of the source are kept for targets that lag by: %s", self.pins)
+
+    def compare(self, names: Sequence[TableName]) -> None:
+        """Have the targets that copy files of these tables compare them."""
+        for target in self.followers():
+            admission = target.admission()
+            if copied := [str(name) for name in names if admission.takes(name) and admission.copies(name)]:
+                leave_request(self.wiring, target.plug.name, Action.COMPARE, copied)
 
     def keep(self, source: SourceSide) -> None:
         """Let go, beside capture, of what is past its retention."""

@@ -361,7 +361,10 @@ class InsertEventData:
 
 @dataclass(frozen=True, slots=True)
 class FiredData:
-    inserted: InsertEventData
+    """A union: one field is set. `reloaded` is of servers of 4.x."""
+
+    inserted: InsertEventData | None = None
+    reloaded: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,7 +515,7 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
         Events: ((1, "events", ListOf(Event)),),
         CurrentEventId: ((1, "event_id", "i64"),),
         InsertEventData: ((1, "replace", "bool"), (2, "files", TEXTS), (3, "checksums", TEXTS)),
-        FiredData: ((1, "inserted", InsertEventData),),
+        FiredData: ((1, "inserted", InsertEventData), (3, "reloaded", "bool")),
         FireRequest: (
             (1, "successful", "bool"),
             (2, "data", FiredData),

@@ -128,7 +128,9 @@ class ExactReads:
     def ask(self, names: Collection[TableName], reason: str, how: ReadMode) -> None:
         """The tables must be read again: now, or as soon as they are back from where they are copied, read or held."""
         passed_by = self.tables.passed_by()
-        postponed_names = names if how is not ReadMode.READ else [name for name in names if name in passed_by]
+        postponed_names = [
+            name for name in names if how is not ReadMode.READ or name in passed_by or self.tables.is_(name, UNREAD)
+        ]
         self.side.read_requests.add(self.side.ledger, how, postponed_names, reason)
         for name in names:
             if name not in passed_by:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from calque.core.lifecycle import SHOWN, UNREAD
 from calque.core.patterns import chosen, covering
 from calque.engine.exact_reads.coordinator import SETTLED, ExactReads
 from calque.engine.replica.adopt import Adoption
@@ -43,6 +44,8 @@ class OperatorRequests:
                 return self.reads.reread(takes, reason, SETTLED)
             case Action.REPAIR:
                 return self.reads.reread(takes, reason, SETTLED, ReadMode.LOOK)
+            case Action.COMPARE:
+                return self.reads.reread(takes, reason, SHOWN | UNREAD)
             case Action.ADOPT:
                 try:
                     return self.adoption.tables(takes, covering(request.tables), reason)

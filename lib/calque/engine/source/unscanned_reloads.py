@@ -1,38 +1,59 @@
-"""Say of which tables an engine found the files changed although nobody scans them."""
+"""Tables that nobody scans, and of which an engine found the files changed: targets are asked to compare them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from calque.core.keys import RELOADED
 from calque.model.journal import Entry
 from calque.model.names import TableName
+from calque.ports import Clock
 
 LOG = logging.getLogger(__name__)
-MOST_NAMED = 1000
+PAUSE_SECONDS = 600.0
+"""Between two comparisons of one table: each reads the whole table."""
+LOOK_SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class UnscannedReloads:
-    """`takes` says which tables some target has, `interval` how often a table is scanned (None: not at all). Each table
-    is named once in a process, and at most `MOST_NAMED` of them."""
+    """`takes` says which tables some target has, `interval` how often a table is scanned (None: not at all). `ask` has
+    targets compare tables. One thread hears entries, and one runs."""
 
     takes: Callable[[TableName], bool]
     interval: Callable[[TableName], float | None]
-    named: set[TableName] = field(default_factory=set)
+    ask: Callable[[Sequence[TableName]], None]
+    clock: Clock
+    waiting: dict[TableName, None] = field(default_factory=dict)
+    asked_ns: dict[TableName, int] = field(default_factory=dict)
+    """When each table was asked for, of those for which that is less than the pause ago."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             name = entry.keys.table
-            if entry.event_type != RELOADED or name is None or name in self.named or len(self.named) >= MOST_NAMED:
+            if entry.event_type != RELOADED or name is None or not self.takes(name) or self.interval(name) is not None:
                 continue
-            if self.takes(name) and self.interval(name) is None:
-                self.named.add(name)
-                LOG.warning(
-                    "%s: event %d says that an engine looked at its files anew (%s), and nothing is done: the table is "
-                    "not scanned. Write scan, or a pattern of scans, below [source] if files change there without "
-                    "events",
-                    *(name, entry.event_id, RELOADED),
-                )
+            with self.lock:
+                self.waiting[name] = None
+
+    def run(self, stopping: threading.Event) -> None:
+        """Ask for what is due, until `stopping`."""
+        while not stopping.wait(LOOK_SECONDS):
+            self.look()
+
+    def look(self) -> None:
+        """Ask for the tables that were heard of, and not asked for within the pause."""
+        now = self.clock.elapsed_ns()
+        with self.lock:
+            self.asked_ns = {name: at for name, at in self.asked_ns.items() if now - at < PAUSE_SECONDS * 1e9}
+            due_names = [name for name in self.waiting if name not in self.asked_ns]
+            for name in due_names:
+                del self.waiting[name]
+        if due_names:
+            LOG.info("an engine found files changed (%s): %s are compared", RELOADED, ", ".join(map(str, due_names)))
+            self.ask(due_names)
+            self.asked_ns |= dict.fromkeys(due_names, now)
