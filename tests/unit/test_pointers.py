@@ -158,6 +158,37 @@ def test_what_asks_for_partitions_refuses_a_projection() -> None:
         Subset(policy).require(TableName("d", "t"), found)
 
 
+DELTA = {"spark.sql.sources.provider": "delta"}
+ICEBERG = {"table_type": "ICEBERG", "metadata_location": f"{HERE}/metadata/1.json"}
+
+
+@pytest.mark.parametrize("kind", [DELTA, ICEBERG], ids=["delta", "iceberg"])
+def test_parameters_of_lake_tables_are_looked_into(kind: dict[str, str]) -> None:
+    found = table({**kind, "k": f"{HERE}/x", "list": f"a={HERE}/y,b", "wiki": "https://wiki/t"})
+    assert kind_of(found) == ""
+    moved = IMAGING.table(found, MARKS, THERE)
+    assert {key: (moved.parameters or {})[key] for key in ("k", "list", "wiki")} == {
+        "k": f"{THERE}/x", "list": f"a={THERE}/y,b", "wiki": "https://wiki/t"
+    }  # fmt: skip
+    assert [pointer.key for pointer in notes(found)] == ["parameters.wiki"]
+    encoded = table({**kind, "k": b64encode(f"{HERE}/x".encode()).decode()})
+    assert kind_of(encoded) == "tables with places in parameters that can't follow"
+
+
+def test_places_for_new_files_of_an_iceberg_table_are_its_own_or_left_out() -> None:
+    places = {"write.data.path": f"{HERE}/d", "write.metadata.path": "hdfs://hq/data/other"}
+    found = table({**ICEBERG, **places, "k": "v"}, location=HERE)
+    assert kind_of(found) == ""
+    parameters = IMAGING.table(found, MARKS, THERE).parameters or {}
+    assert {key: parameters.get(key) for key in places} == {
+        "write.data.path": f"{THERE}/d", "write.metadata.path": None
+    }  # fmt: skip
+    beside = table({**ICEBERG, "write.data.path": "hdfs://hq/w/d.db/other"}, location="hdfs://hq/w/d.db/t")
+    assert kind_of(beside) == ""
+    none = ImageBuilder(Admission(Policy("dr", "hq", include=("*.*",), warehouse="s3a://dr/w", data="none")))
+    assert (none.table(found, MARKS, HERE).parameters or {})["write.metadata.path"] == places["write.metadata.path"]
+
+
 def test_a_page_of_a_wiki_is_a_note_and_a_pointer_is_none() -> None:
     found = table({"wiki": "https://me:word@wiki/t?token=x", "own": f"{HERE}/x", "calque.source": "hq://d"})
     assert [(pointer.key, pointer.value) for pointer in notes(found)] == [("parameters.wiki", "https://wiki/t")]

@@ -26,7 +26,7 @@ from calque.engine.failpoints import FailpointGuard
 from calque.engine.sweep.sweep import SweepTerms, sweep_target
 from calque.engine.verify.verify import verify
 from calque.model import hive
-from calque.model.hive import Database
+from calque.model.hive import Database, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
@@ -334,6 +334,23 @@ def test_files_outside_of_the_tables_location_come_along(bay: Bay) -> None:
     bay.follow()
     shutil.rmtree(bay.root / "source")
     assert [row["a"] for row in bay.rows()] == [2]
+
+
+def test_places_in_its_parameters_follow_or_are_left_out(bay: Bay) -> None:
+    """Iceberg's Hive catalog copies a table's properties to the metastore."""
+    bay.create().append(rows(1))
+    bay.follow()
+    places = {"write.data.path": f"{bay.location}/d", "write.metadata.path": f"file://{bay.root}/source/d1.db/far"}
+    shown = bay.source.the_table(T).table
+    parameters = {**(shown.parameters or {}), **places, "k": f"{bay.location}/x"}
+    bay.source.alter_table(T, replace(shown, parameters=parameters))
+    bay.follow()
+    target = bay.world.target_store.the_table(T).table
+    own = location_of(target)
+    parameters = target.parameters or {}
+    assert (parameters["k"], parameters["write.data.path"]) == (f"{own}/x", f"{own}/d")
+    assert "write.metadata.path" not in parameters
+    assert verify(bay.world.source_side, bay.world.side).differences == ()
 
 
 def test_a_plain_table_that_becomes_one_is_read_again(bay: Bay) -> None:

@@ -82,6 +82,12 @@ def is_displaced(table: Table) -> bool:
     )
 
 
+def without_places_elsewhere(parameters: Mapping[str, str], location: str) -> dict[str, str]:
+    """The parameters without places for new files outside of the location, as `moved_properties` leaves them out."""
+    base = place(location)
+    return {key: value for key, value in parameters.items() if key not in PLACES or base.contains(place(value))}
+
+
 @dataclass(frozen=True, slots=True)
 class PathMapping:
     """From the location of a table at the source to the one at the target. Readers match the paths in position deletes

@@ -10,7 +10,7 @@ from functools import cache
 
 from calque.core import attached
 from calque.core.admit import Admission
-from calque.core.iceberg import calls_iceberg, comparable
+from calque.core.iceberg import calls_iceberg, comparable, is_iceberg, without_places_elsewhere
 from calque.core.link_definitions import without_link
 from calque.core.pointers import placeless, relocated
 from calque.core.view_engines import current_database, require_rewritable, with_databases_at_target
@@ -25,6 +25,7 @@ from calque.model.hive import (
     Partition,
     Table,
     is_view,
+    location_of,
 )
 from calque.model.names import EventId, TableName, table_name
 
@@ -113,6 +114,8 @@ class ImageBuilder:
         view = is_view(table)
         if not view:
             parameters["EXTERNAL"] = "TRUE"
+            if is_iceberg(table) and self.admission.copies(name) and (place_at_source := location_of(table)):
+                parameters = without_places_elsewhere(parameters, place_at_source)
         elif self.admission.policy.rename:
             require_rewritable(table)
             parameters = with_databases_at_target(parameters, self.admission.name_at_target)

@@ -56,12 +56,11 @@ def kind_of(table: Table) -> str:
         return INDEX
     if parameters.get("table_type", "").upper() == "ICEBERG-VIEW":
         return ICEBERG_VIEW
-    if calls_iceberg(parameters) or is_delta(table):
-        return ""
-    if is_hudi(table, parameters):
-        return HUDI
-    if parameters.get("storage_handler"):
-        return HANDLER
+    if not (calls_iceberg(parameters) or is_delta(table)):
+        if is_hudi(table, parameters):
+            return HUDI
+        if parameters.get("storage_handler"):
+            return HANDLER
     refused = next(refusals(table), None)
     return POINTING[refused.kind] if refused is not None else ""
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from calque.core import attached
 from calque.core.embedded_places import END, OWN_PLACE, anchor_of, holds, lies_in, replaced
-from calque.core.iceberg import calls_iceberg
+from calque.core.iceberg import METADATA, PLACES, PREVIOUS, calls_iceberg
 from calque.core.layout import Place, is_data, place
 from calque.errors import Refused
 from calque.model.hive import (
@@ -37,6 +37,9 @@ NOTES = frozenset(
     {"comment", "columns.comments", "avro.schema.literal", "COLUMN_STATS_ACCURATE", "transient_lastDdlTime"}
 )
 """Parameters with texts for people, which engines read no rows by, or with statistics."""
+METADATA_FILES = frozenset({METADATA, PREVIOUS})
+ICEBERG_PLACES = frozenset(f"parameters.{key}" for key in PLACES)
+"""Those outside of the table's own place are left out at a target: new files of writers go there."""
 DIGITS = 20
 """Of a number; hexadecimal text may have nothing else, too."""
 SHORTEST = 4
@@ -87,8 +90,8 @@ WITHOUT_FILES = ("jdbc", "kafka", "mongodb", "cassandra", "hbase", "org.apache.s
 
 
 def pointers_of(thing: Table | Partition) -> Iterator[Pointer]:
-    """All places that the definition names. A view has none, and what Iceberg's tables name is rewritten with their
-    metadata (`core.iceberg`)."""
+    """All places that the definition names. A view has none; the files of an Iceberg table are named by its metadata,
+    which are written for the new place (`core.iceberg`)."""
     if isinstance(thing, Table) and is_view(thing):
         return
     if location := location_of(thing):
@@ -103,8 +106,7 @@ def pointers_of(thing: Table | Partition) -> Iterator[Pointer]:
 def other_pointers(thing: Table | Partition) -> Iterator[Pointer]:
     """Those that no rule of their own follows, of an object that is no view."""
     yield from refused_pointers(thing)
-    if not (isinstance(thing, Table) and calls_iceberg(thing.parameters or {})):
-        yield from value_pointers(thing)
+    yield from value_pointers(thing)
 
 
 def refusals(thing: Table | Partition) -> Iterator[Pointer]:
@@ -182,9 +184,10 @@ def value_pointers(thing: Table | Partition) -> Iterator[Pointer]:
         return
     own_roots, other_roots = own_places(thing), other_places(thing)
     shortest = min((len(anchor_of(root)) for root in (*own_roots, *other_roots)), default=0)
+    left_out = ICEBERG_PLACES if calls_iceberg(thing.parameters) else frozenset()
     for key, value in values:
         refusal = refusal_of(value, own_roots, other_roots) if len(value) >= shortest else None
-        if refusal is not None:
+        if refusal is not None and not (refusal and key in left_out):
             yield Pointer(PointerKind.VALUE, key, value, refusal)
 
 
@@ -207,11 +210,12 @@ def names_below(text: str) -> Iterator[str]:
 
 def values_for_places(thing: Table | Partition) -> list[tuple[str, str]]:
     """Parameters that may name a place and are none of the known pointers; most others have numbers alone."""
+    metadata = METADATA_FILES if calls_iceberg(thing.parameters) else frozenset()
     return [
         (f"{name}.{key}", value)
         for name, values in parameters_of(thing)
         for key, value in values.items()
-        if may_name_places(key, value) and known_pointer(name, key, value) is None
+        if may_name_places(key, value) and key not in metadata and known_pointer(name, key, value) is None
     ]
 
 
@@ -222,12 +226,14 @@ def may_name_places(key: str, value: str) -> bool:
 
 def notes(thing: Table | Partition) -> Iterator[Pointer]:
     """Other places that parameters name, a wiki's page for instance: they stay as they are."""
-    if isinstance(thing, Table) and (is_view(thing) or calls_iceberg(thing.parameters or {})):
+    if isinstance(thing, Table) and is_view(thing):
         return
     pointing = {pointer.key for pointer in pointers_of(thing)}
+    known = METADATA_FILES.union(PLACES) if calls_iceberg(thing.parameters) else frozenset()
     for name, values in parameters_of(thing):
         for key, value in values.items():
-            if f"{name}.{key}" not in pointing and "://" in value and not key.startswith("calque."):
+            is_note = "://" in value and key not in known and not key.startswith("calque.")
+            if is_note and f"{name}.{key}" not in pointing:
                 yield Pointer(PointerKind.VALUE, f"{name}.{key}", without_login(value))
 
 
@@ -284,7 +290,7 @@ def relocated(thing: Thing, location: str | None) -> Thing:
 
 def with_values_below(thing: Thing, location: str) -> Thing:
     """The object with what its parameters name below its own place put below the location."""
-    if isinstance(thing, Table) and (is_view(thing) or calls_iceberg(thing.parameters)):
+    if isinstance(thing, Table) and is_view(thing):
         return thing
     values = values_for_places(thing)
     if not values:
