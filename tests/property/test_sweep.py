@@ -23,7 +23,8 @@ from calque.engine.sweep.evidence import Neighbour
 from calque.engine.sweep.remove import OF_BEFORE
 from calque.engine.sweep.stock import take_stock
 from calque.engine.sweep.sweep import SweepResult, SweepTerms, sweep_target
-from calque.errors import Unavailable
+from calque.engine.target.references import is_referenced
+from calque.errors import Refused, Unavailable
 from calque.model.hive import Column, Database, Storage, Table, is_partitioned, location_of
 from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import OURS, TableName
@@ -450,6 +451,25 @@ def test_a_foreign_table_keeps_the_directory_that_it_points_at() -> None:
     )
     Sweeper(world).sweep(hours=2)
     assert world.storage.exists(join(old, "f2"))
+
+
+@pytest.mark.parametrize("location", ["file:/target/d1.db/../d1.db/t", "somewhere"])
+def test_a_foreign_table_whose_place_can_t_be_read_is_named_and_nothing_goes(location: str) -> None:
+    world = with_table()
+    old = overwrite(world, b"2")
+    overwrite(world, b"3")
+    world.target_store.create_database(Database("theirs"))
+    foreign = Table("t", "theirs", storage=Storage((), "file:/far"), type="EXTERNAL_TABLE", parameters={})
+    world.target_store.create_table(foreign)
+    world.target_store.the_table(TableName("theirs", "t")).table = replace(foreign, storage=Storage((), location))
+    with pytest.raises(Refused, match=r"has a table theirs\.t at .*, and nothing is removed meanwhile"):
+        Sweeper(world).sweep(hours=2)
+    assert world.storage.exists(join(old, "f2"))
+    assert is_referenced(world.side, "file:/target/d1.db/other")
+    world.target_store.drop_table(TableName("theirs", "t"))
+    Sweeper(world).sweep(hours=2)
+    assert not world.storage.exists(join(old, "f2"))
+    assert not is_referenced(world.side, "file:/target/d1.db/other")
 
 
 def test_a_sweep_that_died_in_the_middle_is_finished_by_the_next() -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from calque.core.image import INCARNATION, is_ours
 from calque.core.layout import place
+from calque.core.pointers import place_or_none
 from calque.engine.sides.sides import TargetSide
-from calque.errors import Unavailable
+from calque.errors import Refused, Unavailable
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.names import OURS, TableName, table_name
 
@@ -92,7 +93,7 @@ class ReferenceReading:
         location = location_of(table)
         if is_view(table) or not location:
             return
-        root, incarnation = self.key(location), (table.parameters or {}).get(INCARNATION, "")
+        root, incarnation = self.key_of(name, location), (table.parameters or {}).get(INCARNATION, "")
         self.locations.add(root)
         if not is_partitioned(table):
             references.leaves.add(root)
@@ -104,12 +105,23 @@ class ReferenceReading:
             if cell not in self.partition_places:
                 partitions = self.side.catalog.partitions(name, self.side.catalog.partition_names(name))
                 self.partition_places[cell] = {
-                    self.key(partition_location)
+                    self.key_of(name, partition_location)
                     for partition in partitions.values()
                     if (partition_location := location_of(partition))
                 }
             references.leaves |= self.partition_places[cell]
             self.locations |= self.partition_places[cell]
+
+    def key_of(self, name: TableName, location: str) -> str:
+        """Raises `Refused`, with the table, for a location of which it is not known what lies there."""
+        try:
+            return self.key(location)
+        except Refused as error:
+            raise Refused(
+                f"{self.side.policy.target} has a table {name} at {location!r}, and nothing is removed meanwhile",
+                f"What lies there is not known: {error.what}",
+                "Give the table another location, or drop it",
+            ) from error
 
     def is_meant(self, name: TableName, root: str) -> bool:
         if self.around is None or name in self.names or name.database == OURS:
@@ -122,8 +134,9 @@ def lies_in(key: str, above: str) -> bool:
 
 
 def is_referenced(side: TargetSide, location: str) -> bool:
-    """Whether a table or a partition of the target that readers see lies at the place, or below it. Asks for every
-    header of the target, and for the partitions of tables that lie at the place, above it or below."""
+    """Whether a table or partition of the target that readers see lies at the place, or below it, or may, as one whose
+    location can't be read. Asks for every header of the target, and for the partitions of tables that lie at the place,
+    above it or below."""
     own = place(location)
     for database in side.catalog.databases():
         if database == OURS:
@@ -132,12 +145,13 @@ def is_referenced(side: TargetSide, location: str) -> bool:
             root = location_of(table)
             if is_view(table) or not root:
                 continue
-            root_place = place(root)
-            if own.contains(root_place):
+            root_place = place_or_none(root)
+            if root_place is None or own.contains(root_place):
                 return True
             if is_partitioned(table) and root_place.contains(own):
                 target_name = table_name(database, name)
                 partitions = side.catalog.partitions(target_name, side.catalog.partition_names(target_name))
-                if any(own.contains(place(at)) for part in partitions.values() if (at := location_of(part))):
+                places = [place_or_none(at) for part in partitions.values() if (at := location_of(part))]
+                if any(one is None or own.contains(one) for one in places):
                     return True
     return False
