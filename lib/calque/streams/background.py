@@ -45,18 +45,21 @@ def again_and_again(
     look: Callable[[], object], what: str, seconds: float, share: int
 ) -> Callable[[threading.Event], None]:
     """Work that looks until it is to end: `seconds` lie between two looks at least, and they take at most one of
-    `share` seconds. `what` says for people what waits where a look fails."""
+    `share` seconds. `what` says for people what waits where a look fails, once for each reason."""
 
     def work(stopping: threading.Event) -> None:
-        pause = 0.0
+        pause, said = 0.0, ""
         while not stopping.wait(pause):
-            began = time.monotonic()
+            began, reason, level = time.monotonic(), "", logging.WARNING
             try:
                 look()
             except Unavailable as error:
-                LOG.info("%s wait: %s", what, error)
+                reason, level = str(error), logging.INFO
             except CalqueError as error:
-                LOG.warning("%s wait: %s", what, error)
+                reason = str(error)
+            if reason and reason != said:
+                LOG.log(level, "%s wait: %s", what, reason)
+            said = reason
             pause = max(seconds, (time.monotonic() - began) * (share - 1))
 
     return work
