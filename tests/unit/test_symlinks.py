@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from calque.core.combined import combination_of, note_of
+from calque.core.definition import Format
 from calque.core.dumps.event_contents import reason_against
+from calque.core.formats import kind_of
 from calque.core.symlinks import COPIES, Line, is_symlinks, lines_of, moved
 from calque.errors import Refused
 from calque.model.files import Combination, CombinedFile, File
@@ -99,6 +101,14 @@ def test_files_of_one_name_in_two_directories_have_two_copies_and_one_file_has_o
 )
 def test_which_objects_are_read_by_manifests(thing: Table | Partition, expected: bool) -> None:
     assert is_symlinks(thing) is expected
+
+
+@pytest.mark.parametrize("serde", ["parquet.serde.ParquetHiveSerDe", "orc.OrcSerde"])
+def test_files_of_manifests_are_not_read_as_rows(serde: str) -> None:
+    name = f"org.apache.hadoop.hive.ql.io.{serde}"
+    assert kind_of("d.t", Format("org.apache.hadoop.hive.ql.io.SomeInputFormat", name))
+    with pytest.raises(Refused, match="can't be read by its files"):
+        kind_of("d.t", Format(SYMLINKS, name))
 
 
 def test_a_dump_has_none() -> None:

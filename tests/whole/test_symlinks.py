@@ -16,14 +16,17 @@ from calque.core.lifecycle import State
 from calque.core.symlinks import COPIES
 from calque.engine.check.check_source import check_kinds
 from calque.engine.check.findings import Findings
+from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.sweep.sweep import sweep_target
 from calque.engine.verify.verify import verify
 from calque.errors import Refused
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.model.plan import CreateTable
 from calque.model.policy import Policy
 from calque.model.records import ReadMode
+from support.worlds.policies import PolicyWorld
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, Died, World
 
 T = TableName("d1", "t")
@@ -261,6 +264,24 @@ def test_a_manifest_that_leads_to_the_source_is_told_and_repaired() -> None:
     assert (read(world), differences(world)) == ({"a": b"1"}, [])
 
 
+def test_a_manifest_that_is_altered_within_its_size_and_time_is_told_and_repaired() -> None:
+    world = world_of()
+    manifest(world, raw(world, a=b"1"))
+    create(world, table())
+    world.settle()
+    place = location_of(shown(world)) or ""
+    [(name, content)] = world.storage.contents(place)
+    path = join(place, name)
+    time_ns = world.storage.files([path])[path].modified_ns
+    world.storage.remove([path])
+    world.storage.write(path, content[:-2] + b"z\n")
+    world.storage.date({path: time_ns})
+    assert [kind for kind, _ in differences(world, "size")] == ["files"]
+    world.replica.reads.reread(lambda _: True, "repair", [State.LIVE])
+    world.settle()
+    assert (read(world), differences(world)) == ({"a": b"1"}, [])
+
+
 def test_a_table_whose_input_format_turns_is_read_anew() -> None:
     world = world_of()
     manifest(world, raw(world, a=b"1"))
@@ -351,6 +372,56 @@ def test_a_named_file_that_changes_while_it_is_copied_is_taken_as_it_is_then() -
     assert (read(world), differences(world)) == ({"a": b"changed meanwhile"}, [])
 
 
+def test_a_manifest_that_is_replaced_before_it_is_read_is_not_taken_for_the_one_that_was_listed() -> None:
+    world = world_of()
+    world.settle()
+    manifest(world, raw(world, a=b"1"))
+    create(world, table())
+    world.capture_all()
+    changes = iter([raw(world, b=b"2")])
+
+    def change(call: str, about: str) -> None:
+        if call == "create" and about.startswith("file:/target/") and (text := next(changes, None)) is not None:
+            manifest(world, text)
+
+    world.storage.before = change
+    world.window()
+    assert (next(changes, None), world.side.catalog.table(T)) == (None, None)
+    inserted(world)
+    world.settle()
+    assert read(world) == {"b": b"2"}
+    require_equal(world)
+
+
+class FollowingPolicyWorld(PolicyWorld):
+    def content(self, location: str) -> Any:
+        return tuple(sorted(named(self, location), key=str))
+
+
+def test_a_table_whose_files_are_copied_no_more_and_again_leads_where_the_policy_says() -> None:
+    copied = Policy("dr", "hq", include=("d1.*",), warehouse="file:/target")
+    world = FollowingPolicyWorld((copied, replace(copied, data="none")), HIVE_3)
+    world.source.create_database(Database("d1"))
+    manifest(world, raw(world, a=b"1"))
+    create(world, table())
+    manifest(world, raw(world, b=b"2"), location=f"{PATH}_parts/p=1")
+    parts = TableName("d1", "parts")
+    keyed = table(f"{PATH}_parts", partition_keys=(Column("p", "string"),))
+    create(world, replace(keyed, name="parts"))
+    storage = replace(keyed.storage or Storage(), location=f"{PATH}_parts/p=1")
+    world.source.add_partitions(parts, [Partition(("1",), *parts, storage=storage, parameters={})])
+    world.note()
+    world.open()
+    for policy, beginning in ((0, "file:/target/"), (1, RAW), (0, "file:/target/")):
+        world.change(policy)
+        world.settle()
+        places = [location_of(shown(world)), location_of(world.target_store.the_table(parts).partitions["1",])]
+        found = [line for place in places for line in lines(world, place or "")]
+        assert [line.startswith(beginning) for line in found] == [True, True]
+        assert [named(world, place or "") for place in places] == [[("a", b"1")], [("b", b"2")]]
+        assert differences(world) == []
+
+
 def test_calque_may_die_anywhere() -> None:
     deaths = 0
     for seed in range(40):
@@ -380,6 +451,40 @@ def test_calque_may_die_anywhere() -> None:
         require_equal(world)
         deaths += world.deaths
     assert deaths > 40
+
+
+def test_a_plan_says_what_would_be_done_and_changes_nothing() -> None:
+    world = world_of()
+    world.settle()
+    manifest(world, raw(world, a=b"1"))
+    create(world, table())
+    world.capture_all()
+    changes = world.storage.changes
+    explained = explain_next_window(world.source_side, world.side, lambda: world.begin, None, 100)
+    assert (explained.quarantined, explained.reads) == ((), ())
+    assert [type(hop.operation) for group in explained.groups for hop in group.plan.hops] == [CreateTable]
+    assert (world.storage.changes, world.side.catalog.table(T)) == (changes, None)
+
+
+def test_what_was_copied_by_hand_leads_to_the_source_and_is_not_taken_over_as_it_is() -> None:
+    world = world_of(opened=False)
+    manifest(world, raw(world, a=b"1"))
+    create(world, table())
+    by_hand = "file:/by_hand/t"
+    manifest(world, f"{RAW}/a\n", location=by_hand)
+    world.target_store.create_database(Database("d1"))
+    world.target_store.create_table(table(by_hand))
+    times = world.storage.files([f"{PATH}/manifest"])[f"{PATH}/manifest"].modified_ns
+    world.storage.date({f"{by_hand}/manifest": times})
+    world.open()
+    world.settle()
+    world.replica.requests.adoption.tables(lambda name: name == T, lambda _: False, "asked for by adopt")
+    world.settle()
+    assert world.replica.tables.rows[T].state is State.LIVE
+    place = location_of(shown(world)) or ""
+    assert place != by_hand
+    assert all(line.startswith(place) for line in lines(world, place))
+    assert (read(world), differences(world)) == ({"a": b"1"}, [])
 
 
 def test_what_a_replaced_manifest_named_is_swept_with_its_directory() -> None:

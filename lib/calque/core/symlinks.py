@@ -42,8 +42,11 @@ def is_symlinks(thing: Table | Partition) -> bool:
     """Whether the files in the object's directory name the files with its rows."""
     if isinstance(thing, Table) and (is_view(thing) or is_delta(thing) or calls_iceberg(thing.parameters)):
         return False
-    storage = thing.storage
-    return storage is not None and (storage.input_format or "").lower().endswith(INPUT)
+    return thing.storage is not None and reads_symlinks(thing.storage.input_format)
+
+
+def reads_symlinks(input_format: str | None) -> bool:
+    return (input_format or "").lower().endswith(INPUT)
 
 
 def require_same_reading(before: Table | Partition, after: Table | Partition) -> None:

@@ -49,17 +49,19 @@ def follow(side: TargetSide, listing: Listing, location: str) -> FollowedManifes
         # A file that may not be read, as a link may lead anywhere, is so for good.
         require_each(manifests, {path for path, _, _ in lost.files}, lambda path: side.storage.tails([path], 1))
         raise
-    names = {}
+    names, written = {}, {}
     for number, manifest in enumerate(manifests, 1):
         name = names[manifest.file.path] = combined_name(listing.fingerprint(), number, RowLayout.TEXT)
-        side.storage.write(join(location, name), moved(manifest.lines, location))
-    stored = {file.path: file for file in side.storage.list([location])[location].files}
-    if stored.keys() != {*names.values()}:
+        content = moved(manifest.lines, location)
+        side.storage.write(join(location, name), content)
+        written[name] = File(name, len(content), 0)
+    found = {file.path: file for file in side.storage.list([location])[location].files}
+    if found.keys() - written.keys():
         raise Unavailable(
             f"Other files lie at {location} than were made there", "Somebody else writes there", "It is tried again"
         )
     sources = tuple(sorted(replace(file, checksum=None) for file in listing.files))
-    files = tuple(CombinedFile(stored[name], (path,)) for path, name in names.items())
+    files = tuple(CombinedFile(found.get(name, written[name]), (path,)) for path, name in names.items())
     combination = Combination(None, sources, tuple(sorted(files, key=lambda each: each.file)))
     side.storage.write(join(location, NOTE), note_of(combination))
     moved_bytes = [result.bytes_moved for result in results.values()]
