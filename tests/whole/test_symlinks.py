@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from calque.model.names import TableName
 from calque.model.plan import CreateTable
 from calque.model.policy import Policy
 from calque.model.records import ReadMode
+from support.worlds.disks import Death, DiskWorld
 from support.worlds.policies import PolicyWorld
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, Died, World
 
@@ -451,6 +453,32 @@ def test_calque_may_die_anywhere() -> None:
         require_equal(world)
         deaths += world.deaths
     assert deaths > 40
+
+
+class FollowingDisk(DiskWorld):
+    def content(self, location: str) -> Any:
+        return tuple(sorted(named(self, location), key=str))
+
+
+def test_manifests_on_a_disk_that_change_without_an_event_are_found_by_a_scan(tmp_path: Path) -> None:
+    world = FollowingDisk(tmp_path, Death(), scanned=True)
+    world.source.create_database(Database("d1"))
+    place, rows = f"file:{tmp_path}/data/t", tmp_path / "raw"
+    for name in "ab":
+        world.storage.write(f"file:{rows}/{name}", name.encode())
+    manifest(world, f"{rows}/a\n", location=place)
+    create(world, table(place))
+    world.start()
+    world.settle()
+    assert read(world) == {"a": b"a"}
+    manifest(world, f"{rows}/b\n", "more", location=place)
+    world.note()
+    for _ in range(5):
+        world.clock.now += 10**10
+        world.settle()
+    assert read(world) == {"a": b"a", "b": b"b"}
+    assert all(str(tmp_path / "target") in line for line in lines(world, location_of(shown(world)) or ""))
+    assert differences(world) == []
 
 
 def test_a_plan_says_what_would_be_done_and_changes_nothing() -> None:
