@@ -9,6 +9,7 @@ import pytest
 
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.core.decode import thrift_object
+from calque.core.dumps.layout import ExportDirectory
 from calque.core.dumps.metadata import read_table
 from calque.core.layout import join
 from calque.engine.dump.export_table import export_table
@@ -17,7 +18,7 @@ from calque.errors import Refused
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName
 from support.worlds.gapped import create
-from support.worlds.worlds import World
+from support.worlds.worlds import INPUT, World
 
 DAYS, PLAIN = TableName("d1", "days"), TableName("d1", "plain")
 EXPORT = "file:/exports/one"
@@ -147,3 +148,16 @@ def test_what_would_mix_with_other_data_is_refused(exporting: Exporting) -> None
         exporting.imported(database="d9")
     with pytest.raises(Refused, match="is no export"):
         exporting.imported(directory="file:/nowhere")
+
+
+def test_an_export_whose_files_name_the_files_with_the_rows_is_not_imported(exporting: Exporting) -> None:
+    """As Hive exports a symlink table: the manifests alone."""
+    exporting.export(PLAIN)
+    path = ExportDirectory(EXPORT).metadata
+    content = exporting.storage.read(path)
+    assert content is not None
+    symlinks = b"org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"
+    exporting.storage.write(path, content.replace(INPUT.encode(), symlinks))
+    with pytest.raises(Refused, match=r"The export of d1\.plain can't be imported\. Its files name"):
+        exporting.imported()
+    assert exporting.catalog.table(TableName("d2", "plain")) is None

@@ -154,13 +154,7 @@ def plain(**more: Any) -> Table:
     return replace(Table("t", "d1", storage=storage, parameters=parameters, type="EXTERNAL_TABLE"), **more)
 
 
-def with_input(table: Table, input_format: str) -> Table:
-    assert table.storage is not None
-    return replace(table, storage=replace(table.storage, input_format=input_format))
-
-
 REFUSED = {
-    "symlinks": (with_input(plain(), "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"), "names the files"),
     "projection": (
         plain(parameters={"projection.enabled": "true", "storage.location.template": "s3://hq/t/${day}"}),
         "not below the table's own",

@@ -17,6 +17,8 @@ from calque.model.names import OURS
 
 NOTE = f"{OURS}_combined.json"
 FORMAT = 1
+MANIFESTS = "manifests"
+"""What a note says in the place of a layout where the files are manifests of a symlink table."""
 NAME = re.compile(r"calque-([0-9a-f]{24})-\d{4,}\.(parquet|txt)")
 SUFFIXES: Mapping[RowLayout, str] = {RowLayout.PARQUET: "parquet", RowLayout.TEXT: "txt"}
 
@@ -42,7 +44,8 @@ def note_of(combination: Combination) -> bytes:
         for combined in combination.files
     ]
     sources = [record(file) for file in combination.sources]
-    document = {"format": FORMAT, "layout": combination.layout.value, "sources": sources, "files": files}
+    layout = combination.layout.value if combination.layout is not None else MANIFESTS
+    document = {"format": FORMAT, "layout": layout, "sources": sources, "files": files}
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -63,7 +66,8 @@ def combination_of(note: bytes) -> Combination | None:
         files = tuple(
             CombinedFile(file_of(each), tuple(each["sources"]), each["row_digest"]) for each in document["files"]
         )
-        return Combination(RowLayout(document["layout"]), tuple(map(file_of, document["sources"])), files)
+        layout = None if document["layout"] == MANIFESTS else RowLayout(document["layout"])
+        return Combination(layout, tuple(map(file_of, document["sources"])), files)
     except (ValueError, KeyError, TypeError):
         return None
 

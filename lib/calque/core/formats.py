@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from calque.core.bounded import number_of
 from calque.core.definition import Definition, Format
+from calque.core.symlinks import reads_symlinks
 from calque.errors import Refused
 
 
@@ -47,7 +48,8 @@ class LineFormat:
 def kind_of(table: str, file_format: Format) -> FileFormat:
     """`Refused` for a SerDe that calque has no reader for."""
     kind = SERDES.get(file_format.serde)
-    if kind is None or (kind in OF_TEXT and file_format.input_format != TEXT_INPUT):
+    is_other = file_format.input_format != TEXT_INPUT if kind in OF_TEXT else reads_symlinks(file_format.input_format)
+    if kind is None or is_other:
         raise Refused(
             f"{table} can't be read by its files",
             f"calque has no reader for {file_format.serde or 'a table without a SerDe'}"

@@ -28,7 +28,6 @@ REASONS = {
     REMOTE: "their tables are those of another system, which the metastore asks for them",
 }
 POINTING = {
-    PointerKind.SYMLINKS: "symlink tables",
     PointerKind.PROJECTION: "tables with partition projection",
     PointerKind.FLINK: "Flink's generic tables",
     PointerKind.SOURCE: "tables of Spark's data sources without a place",

@@ -16,6 +16,7 @@ from calque.core import attached
 from calque.core.embedded_places import END, OWN_PLACE, anchor_of, holds, lies_in, replaced
 from calque.core.iceberg import METADATA, PLACES, PREVIOUS, calls_iceberg
 from calque.core.layout import Place, is_data, place
+from calque.core.symlinks import is_symlinks
 from calque.errors import Refused
 from calque.model.hive import (
     Partition,
@@ -74,7 +75,6 @@ class Pointer:
     refusal: str = ""
 
 
-SYMLINKS = "a file in their directory names the files that have the rows"
 PROJECTION = "their template names a place that is not below the table's own"
 FLINK = "Flink alone reads them, from the place that its own parameters name"
 ARCHIVE = "it goes on naming the place that its rows had before"
@@ -96,6 +96,8 @@ def pointers_of(thing: Table | Partition) -> Iterator[Pointer]:
         return
     if location := location_of(thing):
         yield Pointer(PointerKind.LOCATION, "location", location)
+    if is_symlinks(thing):
+        yield Pointer(PointerKind.SYMLINKS, "input format", (thing.storage or Storage()).input_format or "")
     for name, values in parameters_of(thing):
         for key, value in values.items():
             if (pointer := known_pointer(name, key, value)) is not None:
@@ -146,9 +148,6 @@ def refused_pointers(thing: Table | Partition) -> Iterator[Pointer]:
         return
     if is_delta(thing) or calls_iceberg(parameters):
         return
-    storage = thing.storage or Storage()
-    if "symlinktextinputformat" in (storage.input_format or "").lower():
-        yield Pointer(PointerKind.SYMLINKS, "input format", storage.input_format or "", SYMLINKS)
     template = parameters.get("storage.location.template", "")
     if template and not put_below(template, own_places(thing), OWN_PLACE).startswith(OWN_PLACE):
         yield Pointer(PointerKind.PROJECTION, "parameters.storage.location.template", template, PROJECTION)

@@ -10,6 +10,8 @@ LONGEST_MESSAGE = 1 << 30
 """Bytes of a message that `max_message` may permit: no server sends a longer one."""
 SCHEMA = 16 << 20
 """Bytes of a schema that a definition points to, or has in its parameters."""
+MANIFESTS = 16 << 20
+"""Bytes of the manifests in one directory of a symlink table."""
 RESOURCE = 1 << 30
 """Bytes of a file that a function points to."""
 DEEPEST = 100

@@ -57,9 +57,10 @@ class CombinedFile:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """How the small files of a directory were combined on their way to a target. `sources` are the source's, sorted."""
+    """How the small files of a directory were combined on their way to a target. `sources` are the source's, sorted.
+    Without a layout they are a symlink table's manifests, each written anew, which name files of the target."""
 
-    layout: RowLayout
+    layout: RowLayout | None
     sources: tuple[File, ...]
     files: tuple[CombinedFile, ...]
 

@@ -54,6 +54,8 @@ NEARER = {
     "core/link_definitions.py": ("unit/test_link_definitions.py",),
     "core/link_permission.py": ("unit/test_link_definitions.py",),
     "core/roots.py": ("unit/test_roots.py",),
+    "core/symlinks.py": ("unit/test_symlinks.py",),
+    "engine/files/symlink_manifests.py": ("whole/test_symlinks.py",),
     "core/pattern_set.py": ("unit/test_pattern_set.py",),
     "engine/files/kept_files.py": KEPT,
     "engine/window/kept_contents.py": KEPT,

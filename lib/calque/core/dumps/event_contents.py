@@ -26,6 +26,7 @@ from calque.core.dumps.options import DumpOptions
 from calque.core.iceberg import is_iceberg
 from calque.core.kinds import PROJECTED, obstacle
 from calque.core.layout import join
+from calque.core.symlinks import IN_NO_DUMP, is_symlinks
 from calque.model.files import Listing
 from calque.model.hive import VIEW_TYPES, Database, Partition, Table, is_delta, location_of, projects_partitions
 from calque.model.journal import Event, Keys
@@ -93,6 +94,8 @@ def reason_against(table: Table) -> str:
         return "Hive's dumps have no Delta and no Iceberg tables"
     if projects_partitions(table):
         return f"{PROJECTED}, and Hive's dumps have files by partition"
+    if is_symlinks(table):
+        return IN_NO_DUMP
     return obstacle(table)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from calque.core.symlinks import is_symlinks
 from calque.engine.apply.context import HopContext
-from calque.engine.apply.partitions import incarnation_of
+from calque.engine.apply.partitions import alter_partitions, incarnation_of
 from calque.engine.apply.tables import advanced, alter_table
 from calque.engine.files.permissions import directories_below, keep
 from calque.engine.files.stage import StagedFiles, identity, stage_append
 from calque.model.files import File, Listing
 from calque.model.names import EventId, TableName
-from calque.model.plan import BASE, AlterTable, Head, Publish
+from calque.model.plan import BASE, AlterPartitions, AlterTable, Head, Part, Publish
 
 
 def publish(context: HopContext, operation: Publish) -> None:
@@ -22,11 +23,25 @@ def publish(context: HopContext, operation: Publish) -> None:
     if target_listing.version is not None:
         go_on(context, operation)
         return
+    if is_symlinks(shown.partitions[partition] if partition else shown.table):
+        replace_manifests(context, operation)
+        return
     source_listing = context.listing(operation.data)
     placed = with_more(context, table, partition, target_listing, source_listing, operation.since)
     context.shows_files(table, partition, placed)
     incarnation = incarnation_of(shown.partitions[partition]) if partition else shown.incarnation()
     context.record(table, partition, incarnation, operation.since, "append", placed)
+
+
+def replace_manifests(context: HopContext, operation: Publish) -> None:
+    """All manifests in a directory of their own, since what they name is copied with them."""
+    table, partition = operation.table, operation.partition
+    if not partition:
+        head = Head(0, BASE, data=operation.data, since=operation.since)
+        alter_table(context, AlterTable(table, table, head, switch=True))
+        return
+    part = Part(partition, BASE, operation.data, since=operation.since)
+    alter_partitions(context, AlterPartitions(table, ((partition, part),), frozenset({partition})))
 
 
 def go_on(context: HopContext, operation: Publish) -> None:

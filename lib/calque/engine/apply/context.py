@@ -15,7 +15,14 @@ from calque.core.layout import join, natural_location
 from calque.core.limits import ListOperation, batches, of_hidden
 from calque.core.object_row import row_of
 from calque.core.pointers import relocated
-from calque.engine.files.permissions import Pair, directories_above, directories_below, keep, keeps_permissions
+from calque.engine.files.permissions import (
+    Pair,
+    directories_above,
+    directories_below,
+    files_of,
+    keep,
+    keeps_permissions,
+)
 from calque.engine.files.referenced_files import Attachments
 from calque.engine.files.stage import StagedFiles, StageRequest, stage
 from calque.engine.sides.announced_exceptions import ToAnnounce
@@ -235,6 +242,8 @@ class HopContext:
                 location, root = directories[key].location, own_root if key else request.listing.location
                 pairs += directories_above(request, location, root or "")
                 pairs += directories_below(request.listing, location)
+            if request.names_files:
+                pairs += files_of(request.listing, directories[key].listing())
         keep(self.side, pairs)
 
     def count(self, placed: StagedFiles) -> None:

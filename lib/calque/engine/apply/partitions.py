@@ -10,6 +10,7 @@ from calque.core.kinds import partition_obstacle
 from calque.core.layout import join
 from calque.core.pointers import relocated
 from calque.core.small_files import GroupedFiles, group_files, layout_of
+from calque.core.symlinks import is_symlinks, require_same_reading
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.files.stage import StagedFiles, StageRequest
@@ -96,7 +97,7 @@ def new_partitions(
 def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, part: Part) -> StageRequest:
     """The first directory of a partition."""
     natural = join(location_of(shown.table) or "", name)
-    target_table = context.shown.get(table)
+    target_table, source = context.shown.get(table), source_of(context, part)
     target_partition = target_table.partitions.get(name) if target_table is not None else None
     return StageRequest(
         context.listing(part.data),
@@ -107,8 +108,9 @@ def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, p
         part.since,
         part.incarnation or f"moved{part.since}",
         shown=target_partition is not None and location_of(target_partition) == natural,
-        grouped=small_files(context, table, shown.table, source_of(context, part), part),
+        grouped=small_files(context, table, shown.table, source, part),
         root=context.root(shown.table),
+        symlinks=is_symlinks(source),
     )
 
 
@@ -147,6 +149,7 @@ def altered_partitions(
                 part.since,
                 grouped=small_files(context, table, shown.table, definition, part),
                 root=context.root(shown.table),
+                symlinks=is_symlinks(definition),
             )
     placed = {**(kept_directories or {}), **context.staged(table, requests)}
     writes = {}
@@ -178,6 +181,8 @@ def altered_partition(
         return relocated(kept, context.place(table, target_partition, target_partition, placed))
     marks = Marks(part.since, part.incarnation or incarnation_of(before or target_partition))
     source = source_of(context, part)
+    if placed is None and context.side.admission.copies(table):
+        require_same_reading(before or target_partition, source)
     definition = context.side.imaging.partition(
         source, table, marks, context.place(table, target_partition, source, placed)
     )

@@ -13,6 +13,7 @@ from calque.core.kinds import obstacle
 from calque.core.layout import external_location, join, natural_location
 from calque.core.moves import Move, move_of_tables
 from calque.core.pointers import relocated
+from calque.core.symlinks import is_symlinks, require_same_reading
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.hidden_table import begin, hidden_name
 from calque.engine.files.copies import ContentLost
@@ -79,7 +80,9 @@ def delta_root(context: HopContext, table: TableName, source: Table, head: Head)
     listing = context.listing(head.data)
     require_kind(source, listing)
     name = context.name_at_target(table)
-    request = StageRequest(listing, None, name, "", head.incarnation, head.since, root=own_place.location)
+    request = StageRequest(
+        listing, None, name, "", head.incarnation, head.since, root=own_place.location, symlinks=is_symlinks(source)
+    )
     return context.staged(table, {"": request})[""]
 
 
@@ -95,8 +98,10 @@ def root(context: HopContext, table: TableName, source: Table, head: Head) -> St
         require_kind(source, listing)
     grows = partitioned or head.data is None or is_iceberg(source)
     shown = context.is_shown(natural)
+    symlinks = head.data is not None and is_symlinks(source)
+    name = context.name_at_target(table)
     request = StageRequest(
-        listing, natural, context.name_at_target(table), "", head.incarnation, head.since, "", grows, shown
+        listing, natural, name, "", head.incarnation, head.since, "", grows, shown, symlinks=symlinks
     )
     return context.staged(table, {"": request})[""]
 
@@ -188,12 +193,14 @@ def switched_content(context: HopContext, table: TableName, head: Head, shown: S
     if head.data is None:
         return None
     listing = context.listing(head.data)
-    require_kind(shown.table if head.version == BASE else context.images.table(head.version), listing)
+    definition = shown.table if head.version == BASE else context.images.table(head.version)
+    require_kind(definition, listing)
     if (placed := advanced(context, shown, listing, head.since)) is not None:
         return placed
     incarnation, own_root = head.incarnation or shown.incarnation(), context.root(shown.table)
     name = context.name_at_target(table)
-    request = StageRequest(listing, None, name, "", incarnation, head.since, root=own_root)
+    symlinks = is_symlinks(definition)
+    request = StageRequest(listing, None, name, "", incarnation, head.since, root=own_root, symlinks=symlinks)
     return context.staged(table, {"": request})[""]
 
 
@@ -229,6 +236,8 @@ def altered(context: HopContext, table: TableName, shown: ShownTable, head: Head
         kept = replace(target_table, parameters=parameters)
         return relocated(kept, context.place(table, target_table, target_table, placed))
     source = replicated(context, head.version)
+    if placed is None and not is_partitioned(source) and context.side.admission.copies(table):
+        require_same_reading(target_table, source)
     marks = Marks(head.since, head.incarnation or shown.incarnation())
     definition = context.side.imaging.table(source, marks, context.place(table, target_table, source, placed))
     return pointed(context, table, source, like(definition, target_table), target_table)

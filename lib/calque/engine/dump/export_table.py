@@ -10,6 +10,7 @@ from calque.core.dumps.metadata import ReplicationSpec, dumped_partition, dumped
 from calque.core.import_fit import chosen_partitions, unknown_key
 from calque.core.kinds import PROJECTED, obstacle
 from calque.core.layout import join
+from calque.core.symlinks import IN_NO_DUMP, is_symlinks
 from calque.engine.files.copies import copy_tasks
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import ExactTable, TableIsTooBusy, read_exact
@@ -52,6 +53,8 @@ def read(source: SourceSide, name: TableName) -> ExactTable:
     why = "A view has no data" if is_view(exact.table) else obstacle(exact.table)
     if projects_partitions(exact.table):
         why = f"{PROJECTED}, and an export has files by partition"
+    if is_symlinks(exact.table) or any(map(is_symlinks, exact.partitions.values())):
+        why = IN_NO_DUMP
     if why:
         raise Refused(f"{name} can't be exported", why, "Export the tables below it, or another one")
     return exact

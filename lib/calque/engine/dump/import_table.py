@@ -3,7 +3,7 @@ equal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from calque.core.decode import Undecodable
@@ -12,11 +12,13 @@ from calque.core.dumps.log_events import logged_partitions, logged_table, name_o
 from calque.core.dumps.metadata import read_table
 from calque.core.image import SOURCE
 from calque.core.import_fit import chosen_partitions, difference, plain_parameters, unknown_key
+from calque.core.kinds import PROJECTED, obstacle
 from calque.core.layout import join, natural_location
 from calque.core.limits import batches
 from calque.core.pointers import relocated
+from calque.core.symlinks import is_symlinks
 from calque.errors import Refused, Unavailable
-from calque.model.hive import Partition, Table, is_partitioned, location_of
+from calque.model.hive import Partition, Table, is_partitioned, location_of, projects_partitions
 from calque.model.names import TableName, table_name
 from calque.ports import Catalog, CopyTask, Storage
 
@@ -81,6 +83,8 @@ def read_export(storage: Storage, request: ImportRequest) -> Exported:
         partitions = {name_of(table, each): each for each in logged_partitions(metadata.partitions)}
     except Undecodable as error:
         raise Refused(f"{path} can't be read", error.reason, "Export the table again") from error
+    if why := reason_against_export(table, partitions.values()):
+        raise Refused(f"The export of {table.database}.{table.name} can't be imported", why, "Copy it by other means")
     spec = request.partition or {}
     if key := unknown_key(table, spec):
         raise Refused(f"The export is not partitioned by {key}", "PARTITION names its keys", "Correct the key")
@@ -88,6 +92,15 @@ def read_export(storage: Storage, request: ImportRequest) -> Exported:
     if spec and not names:
         raise Refused("The export has no such partition", f"It has {', '.join(partitions) or 'none'}", "Correct it")
     return Exported(table, {name: partitions[name] for name in names})
+
+
+def reason_against_export(table: Table, partitions: Iterable[Partition]) -> str:
+    """Why a copy of the export's files would not have the rows that readers of the table find; empty where it has."""
+    if is_symlinks(table) or any(map(is_symlinks, partitions)):
+        return "Its files name the files with the rows, which it does not have"
+    if projects_partitions(table):
+        return PROJECTED
+    return obstacle(table)
 
 
 def require_fitting(

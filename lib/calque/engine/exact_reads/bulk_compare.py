@@ -23,6 +23,7 @@ from calque.core.image import SOURCE, Marks, is_ours, source_mark
 from calque.core.kinds import obstacle
 from calque.core.land import is_ahead, same_incarnation, unchanged
 from calque.core.limits import batches
+from calque.core.symlinks import is_symlinks
 from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.permissions import contents_of, keeps_permissions, permissions_of
 from calque.engine.files.referenced_files import SharedFileCheck
@@ -204,6 +205,9 @@ class TableLikeness:
         return self.same(name, source_partition, target_partition, image)
 
     def same(self, name: TableName, source_object: Thing, target_object: Thing, image: Thing) -> bool:
+        """Of manifests nothing here tells that they lead to the target's files."""
+        if is_symlinks(source_object):
+            return False
         if is_ahead(target_object.parameters, self.low) or not unchanged(
             self.shared_files.as_found(name, target_object), image
         ):

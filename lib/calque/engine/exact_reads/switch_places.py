@@ -13,6 +13,7 @@ from calque.core.iceberg import is_iceberg
 from calque.core.land import OLD, same_incarnation
 from calque.core.layout import place
 from calque.core.pointers import relocated
+from calque.core.symlinks import is_symlinks
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.definitions import ReadImages
@@ -55,7 +56,15 @@ def to_copies(context: HopContext, exact: ExactTable, source: Table, shown: Show
     name, incarnation = exact.name, shown.incarnation()
     target_name = context.name_at_target(name)
     requests = {
-        key: StageRequest(exact.listings[key], None, target_name, key, incarnation, exact.exact_at)
+        key: StageRequest(
+            exact.listings[key],
+            None,
+            target_name,
+            key,
+            incarnation,
+            exact.exact_at,
+            symlinks=is_symlinks(exact.partitions[key]),
+        )
         for key, part in shown.partitions.items()
         if key in exact.listings and is_at_source(context.side, exact, part, exact.listings[key].location)
     }
@@ -64,7 +73,8 @@ def to_copies(context: HopContext, exact: ExactTable, source: Table, shown: Show
             placed = root(context, name, source, Head(OLD, BASE, incarnation, None, exact.exact_at))
         else:
             listing = exact.listings[""]
-            request = StageRequest(listing, None, target_name, "", incarnation, exact.exact_at)
+            symlinks = is_symlinks(source)
+            request = StageRequest(listing, None, target_name, "", incarnation, exact.exact_at, symlinks=symlinks)
             placed = context.staged(name, {"": request})[""]
         put_table(context, exact, shown, placed.location)
     if requests:

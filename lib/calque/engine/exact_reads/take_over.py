@@ -15,13 +15,15 @@ from calque.core.kinds import ACID, kind_of
 from calque.core.land import same_incarnation, unchanged
 from calque.core.layout import natural_location
 from calque.core.pointers import relocated
+from calque.core.symlinks import is_symlinks
 from calque.engine.apply import AppliedChanges
 from calque.engine.files.content_proof import is_shared, prove, require_told, same_files
 from calque.engine.files.delta_versions import VersionLost, live_files
+from calque.engine.files.symlink_manifests import lacks_named_files
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import ExactTable
 from calque.engine.target.list_calls import send_list
-from calque.engine.target.observe import ShownTable, event_of
+from calque.engine.target.observe import NOT_FOLLOWED, ShownTable, event_of
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, File, Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
@@ -108,9 +110,18 @@ def look(side: TargetSide, exact: ExactTable, shown: ShownTable) -> None:
     for key, listing in exact.listings.items():
         target_listing = shown.listings.get(key)
         if target_listing is not None and (
-            is_shared(listing, target_listing) or (looks and not is_whole(side, listing, target_listing))
+            is_shared(listing, target_listing)
+            or is_read_otherwise(exact, shown, key)
+            or (looks and not is_whole(side, listing, target_listing))
+            or lacks_named_files(side.storage, listing, target_listing)
         ):
             shown.listings[key] = replace(target_listing, files=NOT_TO_KEEP, combination=None)
+
+
+def is_read_otherwise(exact: ExactTable, shown: ShownTable, partition: str) -> bool:
+    """Whether the files name those with rows at one side alone."""
+    source, target = exact.partitions.get(partition, exact.table), shown.partitions.get(partition, shown.table)
+    return source is not None and is_symlinks(source) != is_symlinks(target)
 
 
 def is_whole(side: TargetSide, source_listing: Listing, target_listing: Listing) -> bool:
@@ -128,8 +139,12 @@ def is_whole(side: TargetSide, source_listing: Listing, target_listing: Listing)
 
 
 def listed(side: TargetSide, listings: dict[str, Listing]) -> dict[str, Listing]:
+    """As they are now; manifests that were not written for the target stay unlike all others."""
     listings_by_location = side.storage.list(sorted({listing.location for listing in listings.values()}))
-    return {key: listings_by_location[listing.location] for key, listing in listings.items()}
+    return {
+        key: listing if listing.files == NOT_FOLLOWED else listings_by_location[listing.location]
+        for key, listing in listings.items()
+    }
 
 
 def mark_partitions(side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges) -> None:

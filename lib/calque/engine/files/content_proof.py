@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from calque.core.layout import join, place
 from calque.core.limits import batches
+from calque.engine.files.symlink_manifests import other_manifests
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.files import File, Listing
@@ -90,18 +91,21 @@ def prove_combined(side: TargetSide, pairs: Sequence[tuple[Listing, Listing]]) -
 
 def other_rows(source: Storage, target: Storage, source_listing: Listing, target_listing: Listing) -> list[str]:
     """Files of a combined directory that have other rows than the source's files that they stand for, or are copies
-    of other content. Both listings say the same files, at the target those that lie there stand for."""
+    of other content, and manifests that do not lead to copies of what the source's name. Both listings say the same
+    files, at the target those that lie there stand for."""
     combination = target_listing.combination
     if combination is None:
         return []
-    source_location = source_listing.pin or source_listing.location
+    if combination.layout is None:
+        return other_manifests(source, target, source_listing, target_listing)
+    layout, source_location = combination.layout, source_listing.pin or source_listing.location
     others = []
     combined_files = [each for each in combination.files if each.row_digest]
     source_digests = source.row_digests(
-        [(combination.layout, tuple(join(source_location, path) for path in each.sources)) for each in combined_files]
+        [(layout, tuple(join(source_location, path) for path in each.sources)) for each in combined_files]
     )
     target_digests = target.row_digests(
-        [(combination.layout, (join(target_listing.location, each.file.path),)) for each in combined_files]
+        [(layout, (join(target_listing.location, each.file.path),)) for each in combined_files]
     )
     for each, source_digest, target_digest in zip(combined_files, source_digests, target_digests, strict=True):
         if not target_digest or source_digest != target_digest:

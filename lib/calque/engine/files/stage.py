@@ -15,6 +15,7 @@ from calque.engine.files.claims import make, may_take_up, new_claim, standing
 from calque.engine.files.combine_files import DirectoryToCombine, combine
 from calque.engine.files.copies import ContentLost, copied, copy_tasks
 from calque.engine.files.path_ownership import comes_from_source, contested, lies_in_another
+from calque.engine.files.symlink_manifests import FollowedManifests, follow
 from calque.engine.sides.sides import TargetSide
 from calque.model.claims import Claim
 from calque.model.files import Combination, File, Listing
@@ -42,6 +43,12 @@ class StageRequest:
     """Which of the files are combined."""
     root: str = ""
     """Below which a versioned one lies; empty for the place where those of all tables do."""
+    symlinks: bool = False
+    """Whether the files are manifests, which name those with the rows."""
+
+    @property
+    def names_files(self) -> bool:
+        return self.symlinks and self.listing.version is None and bool(self.listing.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +98,32 @@ def filled(side: TargetSide, directories: Sequence[ChosenDirectory]) -> list[Sta
         for directory in directories
         if directory.target_listing.combination is not None
     }
+    followed = {
+        directory.location: follow(side, directory.request.listing, directory.location)
+        for directory in directories
+        if directory.request.names_files and directory.location not in made
+    }
     tasks = [
         task
         for directory in directories
-        if directory.request.listing.version is None and directory.location not in made
+        if directory.request.listing.version is None and directory.location not in {**made, **followed}
         for task in copies_of(directory)
     ]
     results = copied(side, tasks)
     return [
-        replace(staged(side, directory, made.get(directory.location), results), claim=directory.claim)
+        replace(
+            of_manifests(directory, followed[directory.location])
+            if directory.location in followed
+            else staged(side, directory, made.get(directory.location), results),
+            claim=directory.claim,
+        )
         for directory in directories
     ]
+
+
+def of_manifests(directory: ChosenDirectory, followed: FollowedManifests) -> StagedFiles:
+    files = directory.request.listing.files
+    return StagedFiles(directory.location, files, followed.files, followed.bytes, followed.combination)
 
 
 def copies_of(directory: ChosenDirectory) -> list[CopyTask]:
@@ -266,7 +288,14 @@ def has_only_wanted(side: TargetSide, request: StageRequest, location: str, targ
         target_listing = without_strange(target_listing, request.listing)
         if NOTE in side.storage.children(location):
             return False
+    if target_listing.files and names_files(target_listing) != request.names_files:
+        return False
     return request.grows or fits(side, target_listing, request.listing)
+
+
+def names_files(target_listing: Listing) -> bool:
+    """Whether manifests that were followed lie there."""
+    return target_listing.combination is not None and target_listing.combination.layout is None
 
 
 def claim_for(side: TargetSide, request: StageRequest, location: str, epoch: int) -> Claim:

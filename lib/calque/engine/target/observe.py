@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from calque.core.bounded import number_of
 from calque.core.combined import as_stored
@@ -12,11 +12,14 @@ from calque.core.image import DROPPED, EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.locate import ObservedPart, ObservedTable
 from calque.core.policies import marked
 from calque.core.small_files import layout_of
+from calque.core.symlinks import is_symlinks
 from calque.engine.sides.sides import TargetSide
-from calque.model.files import Listing
+from calque.model.files import File, Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName
 
+NOT_FOLLOWED = (File("manifests that were not written for the target", 0, 0),)
+"""Stands for files that equal none of a source's."""
 AT_ONCE = 2000
 """Partitions that are asked for in one call without asking for their names."""
 
@@ -106,10 +109,15 @@ def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -
 
 def believed(shown: ShownTable, partition: str, listing: Listing) -> Listing:
     """What really lies there, where the definition gives files another meaning than when they were combined: a header
-    in each, for instance."""
+    in each, for instance. Manifests that nobody wrote for the target are no copies of any."""
     combination, target_partition = listing.combination, shown.partitions.get(partition)
+    if is_symlinks(target_partition or shown.table):
+        is_followed = not listing.files or (combination is not None and combination.layout is None)
+        return listing if is_followed else replace(listing, files=NOT_FOLLOWED, combination=None)
     if combination is None:
         return listing
+    if combination.layout is None:
+        return as_stored(listing)
     is_same = target_partition is not None and layout_of(shown.table, target_partition) is combination.layout
     return listing if is_same else as_stored(listing)
 

@@ -13,10 +13,12 @@ from calque.core.compare import (
     ComparedCounts,
     Difference,
     DifferenceKind,
+    FilePair,
     TableSide,
     called,
     compare_contents,
     compare_database,
+    compare_files,
     compare_function,
     compare_table,
     file_pairs,
@@ -30,9 +32,11 @@ from calque.core.image import is_ours
 from calque.core.pointers import Pointer, notes
 from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.content_proof import is_combined_copy, other_rows
+from calque.engine.files.copies import ContentLost
 from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.files.permissions import keeps_permissions
 from calque.engine.files.referenced_files import compare_files_of, expected_function, missing_resources
+from calque.engine.files.symlink_manifests import are_followed, named_files
 from calque.engine.grants.compare import ComparedGrants
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import TableIsTooBusy, read_exact
@@ -139,6 +143,9 @@ class ObjectComparer:
             differences += self.grants.differences(name, self.side.admission.name_at_target(name))
         if with_files and is_own and keeps_permissions(self.side):
             differences += compare_permissions(self.side, name, source, target)
+        if with_files and is_own:
+            named_counts, named_differences = self.compare_named_files(name, source, target)
+            counts, differences = counts + named_counts, differences + named_differences
         if self.data == "checksum" and with_files and is_own:
             pairs = file_pairs(source, target)
             source_sums = self.source.storage.checksums([pair.source for pair in pairs])
@@ -148,12 +155,38 @@ class ObjectComparer:
         is_copied = is_own and self.side.admission.copies(name)
         return counts, differences, tuple(places_of(target)) if is_copied else ()
 
+    def compare_named_files(
+        self, name: TableName, source: TableSide, target: TableSide
+    ) -> tuple[ComparedCounts, list[Difference]]:
+        """What the manifests of symlink tables name, where both sides have the same ones."""
+        counts, differences = ComparedCounts(), list[Difference]()
+        stores = (self.source.storage, self.side.storage)
+        for partition, target_listing in sorted(target.listings.items()):
+            source_listing = source.listings.get(partition)
+            if source_listing is None or not are_followed(source_listing, target_listing):
+                continue
+            try:
+                named = named_files(*stores, source_listing, target_listing)
+            except ContentLost as lost:
+                raise TableIsTooBusy(str(lost)) from lost
+            source_files, target_files = named.listings()
+            counts += ComparedCounts(files=len(source_files.files), bytes=source_files.size)
+            differences += compare_files(name, partition, source_files, target_files)
+            if self.data == "checksum":
+                pairs = [FilePair(partition, path, path, copy) for path, copy in named.comparable().items()]
+                source_sums = stores[0].checksums([pair.source for pair in pairs])
+                target_sums = stores[1].checksums([pair.target for pair in pairs])
+                differences += compare_contents(name, pairs, source_sums, target_sums)
+        return counts, differences
+
     def compare_rows(self, name: TableName, source: TableSide, target: TableSide) -> list[Difference]:
         """Of partitions whose files were combined."""
         differences = []
         for partition, target_listing in sorted(target.listings.items()):
             source_listing = source.listings.get(partition)
             if source_listing is None or not is_combined_copy(source_listing, target_listing):
+                continue
+            if are_followed(source_listing, target_listing):
                 continue
             paths = other_rows(self.source.storage, self.side.storage, source_listing, target_listing)
             if paths:
