@@ -229,6 +229,13 @@ def test_a_table_with_a_place_that_can_t_follow_is_set_aside_with_the_reason(
     assert ("d1.t" in finding.what, reason in str(finding)) == (True, True)
 
 
+def test_tables_of_one_kind_are_told_of_with_each_of_their_reasons() -> None:
+    findings, shapes = Findings(), ("hidden", "elsewhere")
+    check_kinds({TableName("d1", shape): REFUSED[shape][0] for shape in shapes}, findings)
+    said = {shape: str(finding) for finding in findings.entries for shape in shapes if f"d1.{shape}" in finding.what}
+    assert {shape: REFUSED[shape][1] in text for shape, text in said.items()} == dict.fromkeys(shapes, True)
+
+
 def test_an_archived_partition_has_its_table_set_aside() -> None:
     world = world_of()
     create(world, plain(partition_keys=(Column("p", "string"),)))
