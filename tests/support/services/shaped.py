@@ -38,6 +38,8 @@ from support.sources.shapes import ASIDE, SHAPES, Ground, Rows, SetAside, Shape,
 TARGETS = ("dr", "copy", "none")
 CONNECTOR = "pg"
 DESCRIPTION = "described without an event"
+LOOK_SECONDS = 900.0
+"""Looks at databases are the seldomer, the longer they take."""
 NO_FILES = "none"
 """The target to which files do not come."""
 
@@ -74,8 +76,9 @@ class Shaped(Deployment):
 
     # The source
 
-    def play(self, look: Callable[[str], None] = lambda _: None) -> None:
-        """All that happens; `look` is called with each moment's name when all targets show it."""
+    def play(self, look: Callable[[str], None] = lambda _: None, *, is_described: bool = False) -> None:
+        """All that happens; `look` is called with each moment's name when all targets show it. `is_described`: servers
+        of 4.x change the database without an event, too (`require_described`)."""
         ground = self.ground
         for database in self.databases:
             self.source.create_database(Database(database))
@@ -87,7 +90,7 @@ class Shaped(Deployment):
             self.connect()
         self.start()
         self.arrive("at boot", look)
-        if self.version == 4:
+        if is_described and self.version == 4:
             self.describe()
         with self.window():
             self.make((shape for shape in SHAPES if self.version not in shape.at_boot), "late")
@@ -243,7 +246,7 @@ class Shaped(Deployment):
     def require_described(self) -> None:
         """What changed without an event, as servers of 4.x permit."""
         if self.version == 4:
-            self.wait_for(lambda _: all(map(self.is_described, self.targets)))
+            self.wait_for(lambda _: all(map(self.is_described, self.targets)), LOOK_SECONDS)
 
     def is_described(self, target: Target) -> bool:
         found = target.catalog.database(target.admission.name_at_target(self.ground.name("t")).database)
