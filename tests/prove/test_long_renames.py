@@ -1,5 +1,5 @@
-"""The demo's writer at two targets, for long: what a target has is not read again, and what the source had does not
-vanish there. What goes is counted from the metastores' own logs, beside what calque says of itself."""
+"""The demo's writer at two targets, and at links, for long: what a target has is not read again, and what the source
+had does not vanish there. What goes is counted from the metastores' own logs, beside what calque says of itself."""
 
 from __future__ import annotations
 
@@ -25,29 +25,34 @@ from calque.demo.run import replication, started
 from calque.demo.source import Source
 from calque.demo.warehouse import create_sample
 from calque.demo.writer import Writer
+from calque.model.hive import Storage, location_of
 from calque.model.journal import Entry, EventKind
-from calque.model.names import EventId
+from calque.model.names import EventId, TableName
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring
 from support.judges.departures import departures, logged
 from support.runs.seeds import seed
+from support.services.linked import Catalog, Linked
 
 TARGET_EVENTS = int(os.environ.get("CALQUE_TARGET_EVENTS", "10000"))
 """Events that the targets, all together, follow once each shows something."""
 NAMES = ["mirror", "dr"]
+FAR = "far_"
+"""How the names of linked databases begin."""
 
 
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("pause", [0.05, 0.6], ids=["fast", "slow"])
-@pytest.mark.parametrize("pin", ["none", "hardlink"])
+@pytest.mark.parametrize(("pin", "data"), [("none", "copy"), ("hardlink", "copy"), ("none", "none")])
 def test_the_demo_reads_nothing_again_and_nothing_is_away_that_its_source_has(
-    pin: str, pause: float, tmp_path: Path
+    pin: str, data: str, pause: float, tmp_path: Path
 ) -> None:
     with ExitStack() as stack:
         servers = started(["source", *NAMES], tmp_path / "metastores", stack)
         file = tmp_path / "calque.toml"
         configuration.write(file, servers["source"].uri, {name: servers[name].uri for name in NAMES})
-        file.write_text(file.read_text().replace("[source]", f'[source]\npin = "{pin}"'))
+        text = file.read_text().replace("[source]", f'[source]\npin = "{pin}"')
+        file.write_text(text.replace("\nwarehouse =", f'\ndata = "{data}"\nwarehouse ='))
         client = HiveClient(servers["source"].uri)
         stack.callback(client.close)
         source = Source(client, tmp_path / "data", seed())
@@ -82,12 +87,69 @@ def test_the_demo_reads_nothing_again_and_nothing_is_away_that_its_source_has(
             named = ((admission.source_of(one), times) for one, times in gone.items())
             here = Counter({str(one): times for one, times in named if one is not None and admission.takes(one)})
             there = Counter({str(one): times for one, times in departures(entries).items()})
-            print(f"{pin}, {pause} s, {name}: {len(entries)} events, {here.total()} departures, {rereads}, {bridges}")
+            case = f"{pin}, {data}, {pause} s, {name}"
+            print(f"{case}: {len(entries)} events, {here.total()} departures, {rereads}, {bridges}")
             unsaid = [bridge for bridge in bridges if not any(is_unsaid(entry, *bridge, pin) for entry in entries)]
             unsaid = [bridge for bridge in unsaid if not came_and_went(entries, *bridge)]
             unsaid += [reread for reread in rereads if pin != "none" or reread["cause"] != "hole"]
             assert unsaid == []
             assert not here - there - Counter(table for table, _, _ in bridges)
+
+
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("pause", [0.05, 0.6], ids=["fast", "slow"])
+def test_links_are_never_away_where_their_tables_are_there(pause: float, tmp_path: Path) -> None:
+    """The same writer at a metastore whose databases are linked under other names, counted from the logs of both."""
+    with ExitStack() as stack:
+        servers = started(["source", "local"], tmp_path / "metastores", stack)
+        source = Source(HiveClient(servers["source"].uri), tmp_path / "data", seed())
+        create_sample(source)
+        writer = Writer(source, seed())
+        linked = Linked(tmp_path, servers["local"].uri, servers["source"].uri)
+        stack.callback(linked.close)
+        databases = sorted(name for name in source.client.catalog.databases() if name != "default")
+        for database in databases:
+            linked.link_database(f"{FAR}{database}", database)
+        linked.start()
+        linked.wait_live(*(f"{FAR}{database}" for database in databases))
+        wait_for_links(linked, databases)
+        first_events = {"source": linked.there.client.current(), "local": linked.here.client.current()}
+        while linked.there.client.current() - first_events["source"] < TARGET_EVENTS:
+            assert linked.process is not None
+            assert linked.process.poll() is None, linked.tail()
+            writer.step()
+            time.sleep(pause)
+        wait_for_links(linked, databases)
+        gone_at_source = departures(logged(servers["source"].uri, first_events["source"]))
+        gone = departures(logged(servers["local"].uri, first_events["local"]))
+        here = Counter({name_at_source(one): times for one, times in gone.items() if one.database.startswith(FAR)})
+        print(f"links, {pause} s: {here.total()} departures of links, {gone_at_source.total()} of tables")
+        assert not here - gone_at_source
+        assert linked.end() == 0
+
+
+def name_at_source(link: TableName) -> TableName:
+    return TableName(link.database.removeprefix(FAR), link.table)
+
+
+def wait_for_links(linked: Linked, databases: Sequence[str]) -> None:
+    """Until each link shows what its table is."""
+    linked.wait_until(
+        lambda: all(shown(linked.here, f"{FAR}{one}") == shown(linked.there, one) for one in databases), 300
+    )
+
+
+def shown(catalog: Catalog, database: str) -> dict[str, object]:
+    """Of each table its columns and its partitions with their places."""
+    found: dict[str, object] = {}
+    for table in catalog.tables(database):
+        definition = catalog.shown(f"{database}.{table}")
+        if definition is None or definition.type == "VIRTUAL_VIEW":
+            continue
+        columns = tuple((definition.storage or Storage()).columns or ())
+        parts = catalog.locations(f"{database}.{table}") if definition.partition_keys else [location_of(definition)]
+        found[table] = (columns, parts)
+    return found
 
 
 def wait_for_targets(file: Path, event_id: EventId) -> None:

@@ -147,6 +147,24 @@ def test_a_byte_behind_the_path_is_a_difference() -> None:
     assert [kind for kind, _ in differences(world)] == ["content"]
 
 
+@pytest.mark.parametrize("damaged", [b"2", None])
+def test_another_byte_behind_a_schema_s_url_is_a_difference_and_goes_with_the_next_read(damaged: bytes | None) -> None:
+    world = world_of()
+    write(world, "a", b"1")
+    write(world, "schema.avsc", b"1", "file:/schemas")
+    create(world, plain(parameters={"avro.schema.url": "file:/schemas/schema.avsc"}))
+    world.settle()
+    url = (shown(world).parameters or {})["avro.schema.url"]
+    assert (world.storage.read(url), differences(world)) == (b"1", [])
+    world.storage.remove([url])
+    if damaged is not None:
+        world.storage.write(url, damaged)
+    assert differences(world) == [("content", "parameters.avro.schema.url: other content")]
+    world.replica.reads.reread(lambda _: True, "repair", [State.LIVE])
+    world.settle()
+    assert (world.storage.read(url), differences(world), world.problems) == (b"1", [], [])
+
+
 def plain(**more: Any) -> Table:
     """An external table of Hive's at `PATH`."""
     storage = Storage((Column("a", "int"),), PATH, INPUT, OUTPUT, serde=SerDe(class_name=SERDE))
@@ -207,6 +225,13 @@ def test_a_table_with_a_place_that_can_t_follow_is_set_aside_with_the_reason(
     check_kinds({T: table}, findings)
     [finding] = findings.entries
     assert ("d1.t" in finding.what, reason in str(finding)) == (True, True)
+
+
+def test_tables_of_one_kind_are_told_of_with_each_of_their_reasons() -> None:
+    findings, shapes = Findings(), ("hidden", "elsewhere")
+    check_kinds({TableName("d1", shape): REFUSED[shape][0] for shape in shapes}, findings)
+    said = {shape: str(finding) for finding in findings.entries for shape in shapes if f"d1.{shape}" in finding.what}
+    assert {shape: REFUSED[shape][1] in text for shape, text in said.items()} == dict.fromkeys(shapes, True)
 
 
 def test_an_archived_partition_has_its_table_set_aside() -> None:

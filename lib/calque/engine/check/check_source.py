@@ -21,7 +21,7 @@ from calque.core.kinds import (
     reason_of,
 )
 from calque.core.layout import Place, place
-from calque.core.pointers import notes
+from calque.core.pointers import notes, refusals
 from calque.core.view_engines import BY_HAND, ENCODED_TEXT, is_rewritable
 from calque.engine.check.check_log import check_log
 from calque.engine.check.check_marks import check_marks
@@ -129,11 +129,12 @@ EXCLUDE = "Exclude them; else they are set aside as quarantined, and everything 
 
 
 def check_kinds(tables: Mapping[TableName, Table], findings: Findings) -> None:
-    kinds: dict[str, list[TableName]] = {}
+    kinds: dict[tuple[str, str], list[TableName]] = {}
     for name, table in tables.items():
         if kind := kind_of(table):
-            kinds.setdefault(kind, []).append(name)
-    for kind, names in sorted(kinds.items()):
+            refused = next(refusals(table), None) if kind in POINTING.values() else None
+            kinds.setdefault((kind, refused.refusal if refused is not None else ""), []).append(name)
+    for (kind, _), names in sorted(kinds.items()):
         if kind in REASONS or kind in POINTING.values():
             what = f"{len(names)} {kind} can't be replicated: {listed(names)}"
             findings.add("source", Severity.WARNING, what, reason_of(tables[names[0]], kind), EXCLUDE)

@@ -62,14 +62,17 @@ class Attachments:
 
     def copy(self, url: str, target_address: str) -> None:
         storage = self.side.storage
-        files = storage.files([url, target_address])
-        if target_address in files or url not in files:
+        if has_content_of_name(self.side, target_address):
             return
+        files = storage.files([url, target_address])
+        if url not in files:
+            return
+        if target_address in files:
+            storage.remove([target_address])
         (result,) = storage.copy([CopyTask(url, target_address, files[url].size, files[url].modified_ns, lent=True)])
         if result.problem:
             raise ContentLost(url, result.problem)
-        digest = storage.digests([target_address]).get(target_address, "")
-        if not target_address.endswith(address("", digest, url)):
+        if not has_content_of_name(self.side, target_address):
             storage.remove([target_address])
             raise ContentLost(url, "it changed while it was copied")
 
@@ -128,14 +131,20 @@ class SharedFileCheck:
 
 
 def is_same(source: Storage, side: TargetSide, url: str, target_address: str) -> bool:
-    """Whether `target_address` is the address of what lies at `url`, and the file is there."""
+    """Whether `target_address` is the address of what lies at `url`, and the file there has that content."""
     expected_address = readable_address(source, side.policy.warehouse, url)
     return (
         expected_address is not None
         and is_file(target_address)
         and place(expected_address) == place(target_address)
-        and target_address in side.storage.files([target_address])
+        and has_content_of_name(side, target_address)
     )
+
+
+def has_content_of_name(side: TargetSide, target_address: str) -> bool:
+    """Whether a file of ours is there and has the content that its address is made of."""
+    digest = side.storage.digests([target_address]).get(target_address, "")
+    return target_address.endswith(address("", digest, target_address))
 
 
 def compare_files_of(
