@@ -1,4 +1,4 @@
-"""The picture of a table's life, drawn from `calque.core.lifecycle`.
+"""The picture of a table's life, drawn from `calque.core.records.lifecycle`.
 
 States with the same transitions share a box, so that an arrow that leaves the box stands for all of them.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import NamedTuple
 
-from calque.core.lifecycle import TRANSITIONS, Change, State
+from calque.core.records.lifecycle import TRANSITIONS, Change, State
 
 WIDTH, HEIGHT = 860, 470
 STATE_WIDTH, STATE_HEIGHT, MARGIN = 104, 34, 22

@@ -19,9 +19,9 @@ import pyarrow as pa
 from rig import partition, plain_table
 
 from calque.adapters.delta.journal import DeltaJournal
-from calque.core.encode import tjson
-from calque.core.keys import keys_of
-from calque.core.rows import SCHEMA, entries_of, events_of
+from calque.core.events.encode import tjson
+from calque.core.events.keys import keys_of
+from calque.core.events.rows import SCHEMA, entries_of, events_of
 from calque.model.hive import Column, Database, Partition, Table
 from calque.model.journal import EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName

@@ -21,7 +21,7 @@ from calque.adapters.delta.columns import EPOCHS, OBJECTS
 from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import RangedTable
 from calque.config import load
-from calque.core.rows import SCHEMA
+from calque.core.events.rows import SCHEMA
 from calque.statements.execute import run
 from calque.statements.session import Session
 from calque.wiring.wiring import Wiring

@@ -30,8 +30,8 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.config import load
-from calque.core.decode import partitions_after, table_after
-from calque.core.keys import keys_of
+from calque.core.events.decode import partitions_after, table_after
+from calque.core.events.keys import keys_of
 from calque.engine.failpoints import EFFECTS
 from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import TargetSide

@@ -40,7 +40,7 @@ from rig import (
     timed,
 )
 
-from calque.core.limits import batches
+from calque.core.plan.limits import batches
 from calque.model.hive import Database, Partition, Table, location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore

@@ -19,7 +19,7 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.hive import Database, Table

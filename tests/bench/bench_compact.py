@@ -25,8 +25,8 @@ from calque.adapters.files import FileStorage, SparkStorage
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.spark.session import session
-from calque.core.layout import join
-from calque.core.small_files import group_files
+from calque.core.formats.layout import join
+from calque.core.small_files.grouping import group_files
 from calque.engine.files.combine_files import DirectoryToCombine, combine
 from calque.engine.files.copies import copied, copy_tasks
 from calque.engine.sides.sides import TargetSide

@@ -24,7 +24,7 @@ from rig import arguments, tell, tell_machine, tell_ratio, timed
 
 from calque.adapters.files import FileStorage, SparkStorage
 from calque.adapters.spark.session import session
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.ports import CopyTask, Storage
 
 CHUNK = 16 << 20

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import orjson
 
-from calque.core.decode import partition_before, partition_files, partitions_after, table_after
-from calque.core.keys import keys_of
+from calque.core.events.decode import partition_before, partition_files, partitions_after, table_after
+from calque.core.events.keys import keys_of
 from calque.model.journal import Event
 
 RECORDING = Path(__file__).parents[1] / "golden" / "events" / "hive-4.1-json.jsonl"

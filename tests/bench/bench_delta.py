@@ -33,7 +33,7 @@ from rig import (
 )
 
 from calque.config import load
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore

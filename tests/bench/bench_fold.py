@@ -27,9 +27,9 @@ from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.fold import fold
-from calque.core.image import EVENT, INCARNATION, SOURCE, source_mark
-from calque.core.rows import ENTRY_COLUMNS, SCHEMA
+from calque.core.events.rows import ENTRY_COLUMNS, SCHEMA
+from calque.core.images.image import EVENT, INCARNATION, SOURCE, source_mark
+from calque.core.states.fold import fold
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.prepare import Positions, prepare

@@ -35,8 +35,8 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.core.lifecycle import State
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.records.lifecycle import State
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.gaps import Gap, GapCause

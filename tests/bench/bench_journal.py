@@ -21,7 +21,7 @@ from rig import arguments, percentile, tell, tell_machine, tell_ratio, timed
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.kafka.topic import Topic
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.model.journal import Event
 from calque.model.names import Span
 from calque.ports import Journal

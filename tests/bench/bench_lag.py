@@ -18,7 +18,7 @@ from pathlib import Path
 import rig
 from rig import Job, arguments, metastores, percentile, plain_table, target, tell, tell_machine, tell_ratio, wait_until
 
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.model.hive import Database, Table, location_of
 from calque.model.names import TableName
 from calque.sandbox import Broker, Metastore

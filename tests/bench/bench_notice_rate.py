@@ -21,10 +21,10 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.notices import KafkaNoticeBroker
 from calque.adapters.memory.gaps import MemoryGaps
+from calque.core.events.rows import table_of
 from calque.core.notices.channel import Channel
 from calque.core.notices.selection import Selection
 from calque.core.notices.topics import TopicTemplate
-from calque.core.rows import table_of
 from calque.engine.notices.positions import KeyRecords
 from calque.engine.notices.sending import Sender
 from calque.engine.notices.source_feed import SourceFeed

@@ -19,7 +19,7 @@ from rig import arguments, memory_mib, tell, tell_machine, timed, wait_until
 
 from calque.config import load
 from calque.config.checks import Endpoint
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
 from calque.engine.sides.table_states import TableStates, TableStatus
 from calque.model.names import TableName
 from calque.serve.guard import Tokens

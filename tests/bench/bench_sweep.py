@@ -22,7 +22,7 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files import FileStorage
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.core.claims import claim_file, written
+from calque.core.records.claims import claim_file, written
 from calque.engine.sides.sides import TargetSide
 from calque.engine.sweep.sweep import sweep_target
 from calque.model.ledger import Epoch, ObjectRow

@@ -11,7 +11,7 @@ import pytest
 from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import read_exact
 from calque.model.hive import Column, Partition, Storage, Table

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from calque.core.facets import Changes, Rows, by_name, same_constraint, same_statistics
-from calque.core.keys import keys_of
+from calque.core.events.keys import keys_of
+from calque.core.states.facets import Changes, Rows, by_name, same_constraint, same_statistics
 from calque.engine.apply.statistics import calls_accurate
 from calque.errors import Refused
 from calque.model.facets import (

@@ -21,8 +21,8 @@ from calque.adapters.files import FileStorage, FileSystemSet
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.hdfs import HdfsSystem, open_hdfs
 from calque.adapters.files.system import System
-from calque.core.deltalog import LOG
-from calque.core.layout import place
+from calque.core.formats.deltalog import LOG
+from calque.core.formats.layout import place
 from calque.errors import Refused, Unavailable
 from calque.ports import CopyTask
 from calque.reader.arrow import filesystem_of, path_of

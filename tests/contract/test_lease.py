@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.lease import Watch
+from calque.core.records.lease import Watch
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease, LeaseHeldByOther
 from calque.errors import Broken, Unavailable

@@ -31,8 +31,8 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import RangedTable
 from calque.adapters.memory.ledger import MemoryLedger
-from calque.core.contents import contents, line_of
-from calque.core.digest import is_intact, sealed
+from calque.core.records.contents import contents, line_of
+from calque.core.records.digest import is_intact, sealed
 from calque.errors import Broken
 from calque.model.files import File
 from calque.model.ledger import (

@@ -23,8 +23,8 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.stores import StoredObject
 from calque.adapters.files.system import FileSystemSet, OwnLocations, System
 from calque.adapters.files.times import MANY, NOTE
-from calque.core.layout import join, place, staged_name
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.formats.layout import join, place, staged_name
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import File
 from calque.model.journal import Event

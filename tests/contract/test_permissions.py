@@ -20,7 +20,7 @@ from calque.adapters.files.spark import SparkThresholds
 from calque.adapters.files.system import OwnLocations
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark import session as spark_session
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.model.files import RowLayout
 from calque.model.permissions import Permissions
 from calque.ports import CombineTask, CopyTask, Storage

@@ -30,8 +30,8 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark import session as spark_session
-from calque.core.layout import COPYING, join, place, staged_name
-from calque.core.small_files import group_files
+from calque.core.formats.layout import COPYING, join, place, staged_name
+from calque.core.small_files.grouping import group_files
 from calque.engine.files.combine_files import DirectoryToCombine, combine
 from calque.engine.files.content_proof import prove
 from calque.engine.sides.sides import TargetSide

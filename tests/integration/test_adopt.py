@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from calque.config import load
-from calque.core.image import EVENT, INCARNATION, SOURCE
-from calque.core.layout import place
-from calque.core.pointers import moved
+from calque.core.formats.layout import place
+from calque.core.formats.pointers import moved
+from calque.core.images.image import EVENT, INCARNATION, SOURCE
 from calque.demo.source import Source
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.ledger import TableState

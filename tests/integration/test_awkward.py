@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName, partition_name
 from calque.sandbox import Metastore

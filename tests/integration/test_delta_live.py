@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from calque.core.delta_replica import is_delta_replica
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.model.hive import SerDe, Storage, location_of
 from calque.model.names import TableName, partition_name
 from calque.model.policy import Policy

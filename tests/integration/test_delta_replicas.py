@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 import calque
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.errors import Refused
 from calque.model.hive import Column, Partition, Storage, Table, location_of
 from calque.model.names import TableName, partition_name

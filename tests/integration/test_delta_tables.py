@@ -14,8 +14,8 @@ import pytest
 
 from calque.config import load
 from calque.control.status import snapshot
-from calque.core.deltalog import log_of
-from calque.core.layout import place
+from calque.core.formats.deltalog import log_of
+from calque.core.formats.layout import place
 from calque.model.hive import location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 
 from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.kafka.topic import Topic
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.model.journal import Event
 from calque.sandbox import Broker, SchemaRegistry
 from support.services.kafkas import reader

@@ -21,7 +21,7 @@ from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.commands import wait
 from calque.commands.options import CommandSettings
 from calque.config import load
-from calque.core.layout import COPYING, join, place
+from calque.core.formats.layout import COPYING, join, place
 from calque.errors import Unavailable
 from calque.model.hive import is_partitioned
 from calque.model.policy import Policy

@@ -18,7 +18,7 @@ from calque.adapters.metastore.log import HiveLog
 from calque.cli import main
 from calque.config import load
 from calque.control.identity import RunIdentity
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity
 from calque.engine.capture.gap_guard import fenced

@@ -13,7 +13,7 @@ import hdfs_native
 import pytest
 
 from calque.adapters.files import FileStorage
-from calque.core.layout import join, place
+from calque.core.formats.layout import join, place
 from calque.model.hive import Database, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy

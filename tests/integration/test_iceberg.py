@@ -15,8 +15,8 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from calque.core.iceberg import name_of
-from calque.core.layout import place
+from calque.core.formats.iceberg import name_of
+from calque.core.formats.layout import place
 from calque.model.hive import Column, Database, Function, Resource, SerDe, Storage
 from calque.model.hive import Table as HiveTable
 from calque.model.names import TableName

@@ -20,7 +20,7 @@ from calque.adapters.control import ControlStore
 from calque.cli import main
 from calque.commands.check import look_at_journal
 from calque.config import load
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.engine.check.findings import Findings
 from calque.model.files import Evidence, File, Listing
 from calque.model.names import EventId, Span

@@ -23,7 +23,7 @@ from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.kafka.partition import Sender
 from calque.adapters.kafka.record import CountedUpTo, Record, cut
 from calque.adapters.kafka.topic import Topic
-from calque.core.rows import table_of
+from calque.core.events.rows import table_of
 from calque.engine.failpoints import FailpointGuard, Hit, Kill, passing
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import Evidence, File, Listing

@@ -13,10 +13,10 @@ import pytest
 
 from calque.adapters.files import FileStorage, FileSystemSet
 from calque.config import load
-from calque.core import decode
 from calque.core.dumps.layout import DumpDirectory
-from calque.core.kept_files import NamedFile
-from calque.core.layout import join, place
+from calque.core.events import decode
+from calque.core.formats.layout import join, place
+from calque.core.states.kept_files import NamedFile
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from calque.config import load
 from calque.control.status import snapshot
-from calque.core.image import STATE
+from calque.core.images.image import STATE
 from calque.model.names import Span, TableName, partition_name
 from calque.sandbox import Broker, Metastore
 from calque.wiring.wiring import Wiring

@@ -17,7 +17,7 @@ import pytest
 
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Policy

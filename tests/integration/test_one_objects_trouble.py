@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.metastore.catalog import HiveCatalog
-from calque.core.claims import is_mark
+from calque.core.records.claims import is_mark
 from calque.engine.apply.statistics import ACCURATE
 from calque.model.facets import ColumnStatistics, Longs, StatisticsCounts
 from calque.model.hive import Column, Database, Function, Resource, SerDe, Storage, Table, location_of

@@ -14,7 +14,7 @@ import pytest
 
 from calque.adapters.files import FileStorage
 from calque.adapters.metastore.privileges import HivePrivileges
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.permissions import Permissions

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 from deltalake import DeltaTable
 
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.demo.source import location_at
 from calque.model.hive import Partition, location_of
 from calque.model.names import TableName

@@ -14,7 +14,7 @@ import pytest
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.config import load
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.verify.verify import verify
 from calque.model.facets import ColumnStatistics, Longs, StatisticsCounts

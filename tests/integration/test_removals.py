@@ -12,7 +12,7 @@ import pytest
 
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.demo.source import Source
 from calque.model.hive import Column, location_of
 from calque.model.names import TableName

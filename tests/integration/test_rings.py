@@ -17,8 +17,8 @@ import pytest
 from calque.commands import wait
 from calque.commands.options import CommandSettings
 from calque.config import load
-from calque.core.image import ORIGIN, SOURCE
-from calque.core.keys import keys_of
+from calque.core.events.keys import keys_of
+from calque.core.images.image import ORIGIN, SOURCE
 from calque.engine.verify.verify import verify
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of

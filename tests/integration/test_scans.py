@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from calque.config import load
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore

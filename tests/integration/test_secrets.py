@@ -15,7 +15,7 @@ import pytest
 
 from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.kafka.topic import Topic
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.errors import CalqueError
 from calque.model.journal import Event
 from calque.model.secrets import FileSecret

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import calque
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.model.hive import location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore

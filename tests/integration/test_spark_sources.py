@@ -29,8 +29,8 @@ from calque.adapters.spark.journal_source import JournalStream
 from calque.adapters.spark.log_source import LogStream
 from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, Until, discard, rows_of
 from calque.adapters.spark.session import session
-from calque.core import rows
-from calque.core.keys import entry_of, keys_of
+from calque.core.events import rows
+from calque.core.events.keys import entry_of, keys_of
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import Evidence, Listing
 from calque.model.journal import Entry, Event

@@ -17,8 +17,8 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark.session import session
-from calque.core.fold import names_in
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.states.fold import names_in
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.window.groups import BESIDE, FAILURES, Group, WindowBounds, gist

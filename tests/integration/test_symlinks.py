@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.model.hive import location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore

@@ -11,7 +11,7 @@ import pytest
 
 from calque.adapters.files.storage import FileStorage
 from calque.cli import main
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.model.hive import Function, Resource, location_of
 from calque.model.names import TableName
 from calque.sandbox import Hdfs, Metastore

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.core.admit import Admission
-from calque.core.overlap import common_text, shared_name
-from calque.core.patterns import parse_pattern
+from calque.core.images.overlap import common_text, shared_name
+from calque.core.policy.admit import Admission
+from calque.core.policy.patterns import parse_pattern
 from calque.model.names import TableName
 from calque.model.policy import Policy
 

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from calque.core.image import is_ours
-from calque.core.kinds import kind_of
+from calque.core.events.kinds import kind_of
+from calque.core.images.image import is_ours
 from calque.errors import Unavailable
 from calque.model.hive import Database
 from calque.model.names import TableName

@@ -11,7 +11,7 @@ from hypothesis import example, given, note
 from hypothesis import strategies as st
 
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
 from calque.errors import Refused, Unavailable
 from calque.ports import CopiedFile, CopyTask
 from support.worlds.worlds import World

@@ -1,4 +1,4 @@
-"""`core.decode` and `core.keys` on every object and on broken messages."""
+"""`core.events.decode` and `core.events.keys` on every object and on broken messages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from calque.core import decode
-from calque.core.decode import Undecodable, thrift_object
-from calque.core.kept_names import is_lowered
-from calque.core.keys import keys_of
-from calque.core.rows import entries_of, table_of
+from calque.core.events import decode
+from calque.core.events.decode import Undecodable, thrift_object
+from calque.core.events.kept_names import is_lowered
+from calque.core.events.keys import keys_of
+from calque.core.events.rows import entries_of, table_of
 from calque.model.hive import (
     FIELDS,
     Column,

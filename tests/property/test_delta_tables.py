@@ -18,8 +18,8 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from calque.core.deltalog import commit_actions, commit_path, newest_commit, replayed
-from calque.core.layout import join
+from calque.core.formats.deltalog import commit_actions, commit_path, newest_commit, replayed
+from calque.core.formats.layout import join
 from calque.engine.sweep.sweep import SweepTerms, sweep_target
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.names import TableName

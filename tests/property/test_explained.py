@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, ServerHabits
-from calque.core import decode
-from calque.core.lifecycle import UNREAD
+from calque.core.events import decode
+from calque.core.records.lifecycle import UNREAD
 from calque.engine.apply.applier import names_of
 from calque.engine.failpoints import EFFECTS
 from calque.engine.replica.dry_run import ExplainedWindow, explain_next_window

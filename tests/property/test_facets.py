@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from calque.core.facets import Rows, by_name, constraint_image, same_constraint, same_statistics
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
+from calque.core.states.facets import Rows, by_name, constraint_image, same_constraint, same_statistics
 from calque.engine.apply.statistics import ACCURATE
 from calque.model.facets import Check, DefaultValue, ForeignKey, PrimaryKey, Statistics
 from calque.model.hive import is_view

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
-from calque.core.decode import bounded
 from calque.core.defects import DEFECT
-from calque.core.lifecycle import State
+from calque.core.events.decode import bounded
+from calque.core.records.lifecycle import State
 from calque.engine.verify.verify import verify
 from calque.errors import Refused
 from calque.model.facets import Statistics
@@ -128,7 +128,7 @@ class ForeignWorld(World):
 
     def append_log(self, limit: int | None = None) -> None:
         """As `World`, through the log that says what is foreign."""
-        from calque.core.rows import rows_of_events
+        from calque.core.events.rows import rows_of_events
 
         last = self.capture.reached()
         events = list(self.source_side.log.read(last, 10_000))

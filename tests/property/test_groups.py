@@ -1,11 +1,11 @@
-"""`core.fold.groups`: tables share a group exactly where a way of renames leads from one to the other."""
+"""`core.states.fold.groups`: tables share a group exactly where a way of renames leads from one to the other."""
 
 from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calque.core.fold import groups, groups_of_databases, names_in
+from calque.core.states.fold import groups, groups_of_databases, names_in
 from calque.model.journal import Entry, EventKind, Keys
 from calque.model.names import TableName
 

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.adapters.memory.metastore.store import NoDirectories
-from calque.core.layout import place
-from calque.core.lifecycle import State
+from calque.core.formats.layout import place
+from calque.core.records.lifecycle import State
 from calque.errors import Refused
 from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Storage, Table
 from calque.model.journal import Event

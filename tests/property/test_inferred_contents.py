@@ -16,10 +16,10 @@ from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.fold import Unfoldable, fold, groups
-from calque.core.image import EVENT
-from calque.core.layout import join
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.formats.layout import join
+from calque.core.images.image import EVENT
+from calque.core.states.fold import Unfoldable, fold, groups
 from calque.engine.sides.sides import SourceSide
 from calque.engine.target.observe import ShownTable
 from calque.engine.window.prepare import moves_in

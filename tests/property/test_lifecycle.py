@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.core.lifecycle import ASIDE, BEHIND, RECORDED, TRANSITIONS, UNREAD, Change, State, after, arrows
+from calque.core.records.lifecycle import ASIDE, BEHIND, RECORDED, TRANSITIONS, UNREAD, Change, State, after, arrows
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR, TableStates
 from calque.errors import Broken
 from calque.model.ledger import TableRow

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from calque.adapters.looks.log import LooksLog
 from calque.adapters.memory.remote_catalog import MemoryCatalog
-from calque.core import decode
-from calque.core.admit import Admission
-from calque.core.fold import same_run
-from calque.core.keys import entry_of
+from calque.core.events import decode
+from calque.core.events.keys import entry_of
+from calque.core.policy.admit import Admission
+from calque.core.states.fold import same_run
 from calque.engine.source.looker import Looker
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from calque.adapters.memory.marks import MemoryMarks
-from calque.core.image import STATE
+from calque.core.images.image import STATE
 from calque.engine.failpoints import passing
 from calque.engine.notices.source_feed import SourceFeed
 from calque.model.journal import EventKind

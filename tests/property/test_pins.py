@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from calque.core.layout import join
-from calque.core.lifecycle import State
+from calque.core.formats.layout import join
+from calque.core.records.lifecycle import State
 from calque.engine.sweep.retention import Limits, release
 from calque.errors import Unavailable
 from calque.model.hive import is_partitioned, is_view, location_of

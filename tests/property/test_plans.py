@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from calque.core.edges import EdgeRules
-from calque.core.fold import Chain, ColumnChanges, fold, groups, same_run
-from calque.core.locate import ObservedPart, ObservedTable
-from calque.core.plan import HOP_BYTES, ChainSearch, Solution, kept_stops, solve, visitable_states
-from calque.core.problem import Problem, problem_of
-from calque.core.state import UNLISTED, HeadValue, PartValue
+from calque.core.plan.edges import EdgeRules
+from calque.core.plan.problem import Problem, problem_of
+from calque.core.plan.search import HOP_BYTES, ChainSearch, Solution, kept_stops, solve, visitable_states
+from calque.core.states.fold import Chain, ColumnChanges, fold, groups, same_run
+from calque.core.states.locate import ObservedPart, ObservedTable
+from calque.core.states.state import UNLISTED, HeadValue, PartValue
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AlterTable, CommitTable, Data, Hop, Operation, Rebuild

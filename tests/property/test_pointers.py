@@ -19,10 +19,10 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from calque.core.admit import Admission
-from calque.core.image import ImageBuilder, Marks, same_definition
-from calque.core.kinds import kind_of, partition_obstacle
-from calque.core.pointers import leading_back
+from calque.core.events.kinds import kind_of, partition_obstacle
+from calque.core.formats.pointers import leading_back
+from calque.core.images.image import ImageBuilder, Marks, same_definition
+from calque.core.policy.admit import Admission
 from calque.model.hive import Column, Partition, SerDe, Skew, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy

@@ -21,7 +21,7 @@ from hypothesis import settings
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.engine.sides.sides import TargetSide
 from calque.engine.sweep.sweep import SweepTerms, sweep_target
 from calque.errors import Unavailable

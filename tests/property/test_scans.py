@@ -8,8 +8,8 @@ import pytest
 
 from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.scans import MemoryScans
-from calque.core.layout import join
-from calque.core.lifecycle import State
+from calque.core.formats.layout import join
+from calque.core.records.lifecycle import State
 from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.policy import Policy

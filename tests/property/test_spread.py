@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 
 import pytest
 
-from calque.core.rows import table_of
+from calque.core.events.rows import table_of
 from calque.engine.replica.replica import Replica
 from calque.engine.window.groups import Group, WindowBounds, prepare_share
 from calque.model.journal import Entry, Event, EventKind, Keys

@@ -13,10 +13,10 @@ from typing import Any, cast
 import pytest
 
 from calque.adapters.memory.ledger import MemoryLedger
-from calque.core.admit import Admission
-from calque.core.claims import OLD_MARK, claim_file, is_mark, written
-from calque.core.layout import STAGE, VERSIONS, join, place
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.formats.layout import STAGE, VERSIONS, join, place
+from calque.core.policy.admit import Admission
+from calque.core.records.claims import OLD_MARK, claim_file, is_mark, written
 from calque.engine.files.stage import StageRequest, choose
 from calque.engine.sweep.candidates import ASIDE_REASON, HIDDEN, STAGING, RemovedPlace
 from calque.engine.sweep.evidence import Neighbour

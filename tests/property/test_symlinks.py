@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from calque.core.layout import is_data, join, place
-from calque.core.symlinks import lines_of, moved
+from calque.core.formats.layout import is_data, join, place
+from calque.core.formats.symlinks import lines_of, moved
 from calque.errors import Refused
 
 EXAMPLES = {"check": 30, "prove": 20_000}

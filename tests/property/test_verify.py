@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.compare import ComparedCounts, Difference, DifferenceKind
-from calque.core.layout import join
+from calque.core.formats.layout import join
+from calque.core.images.compare import ComparedCounts, Difference, DifferenceKind
 from calque.engine.failpoints import EFFECTS
 from calque.engine.verify.outcomes import TOO_FAST
 from calque.engine.verify.report import SkippedObject, Verification

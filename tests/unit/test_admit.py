@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from calque.core.admit import Admission
-from calque.core.overlap import common_text, shared_name
+from calque.core.images.overlap import common_text, shared_name
+from calque.core.policy.admit import Admission
 from calque.errors import Refused
 from calque.model.names import TableName
 from calque.model.policy import Policy

@@ -12,9 +12,9 @@ import pytest
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import DELTA_LIKE, GLUE_LIKE, HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.image import DROPPED, EVENT, INCARNATION, STATE, same_definition
-from calque.core.layout import join
-from calque.core.limits import HIDDEN_BATCH
+from calque.core.formats.layout import join
+from calque.core.images.image import DROPPED, EVENT, INCARNATION, STATE, same_definition
+from calque.core.plan.limits import HIDDEN_BATCH
 from calque.engine.apply import AppliedChanges, Applier
 from calque.engine.apply.hidden_table import hidden_name
 from calque.engine.apply.statistics import ACCURATE

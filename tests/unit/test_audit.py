@@ -15,7 +15,7 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.cli import main
 from calque.config import load
-from calque.core.rows import table_of
+from calque.core.events.rows import table_of
 from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import TableName
 from calque.statements import dbapi

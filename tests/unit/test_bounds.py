@@ -15,14 +15,14 @@ import pytest
 
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet
-from calque.core import decode
-from calque.core.bounded import TooMuch, gunzip, parse_json
-from calque.core.decode import Undecodable, bounded, fields, weight_of
-from calque.core.deltalog import commit_actions, starts_with
-from calque.core.hive_types import Other, parse_type, type_text
-from calque.core.iceberg import parse_metadata
-from calque.core.keys import keys_of, why_unknown
-from calque.core.manifests import header_length, records, unpacked_blocks
+from calque.core.events import decode
+from calque.core.events.decode import Undecodable, bounded, fields, weight_of
+from calque.core.events.keys import keys_of, why_unknown
+from calque.core.formats.bounded import TooMuch, gunzip, parse_json
+from calque.core.formats.deltalog import commit_actions, starts_with
+from calque.core.formats.hive_types import Other, parse_type, type_text
+from calque.core.formats.iceberg import parse_metadata
+from calque.core.formats.manifests import header_length, records, unpacked_blocks
 from calque.engine.apply.statistics import ACCURATE, calls_accurate
 from calque.engine.sweep.directory_tree import node_of
 from calque.errors import Refused

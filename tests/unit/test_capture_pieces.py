@@ -14,7 +14,7 @@ from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark.contiguous import HoleInLog
 from calque.adapters.spark.log_source import pages
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.sides.sides import SourceSide

@@ -12,8 +12,8 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.fold import ColumnChanges, fold
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.states.fold import ColumnChanges, fold
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
 from calque.model.hive import Column, Database, Partition, Table

@@ -8,7 +8,7 @@ import pytest
 
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.admit import Admission
+from calque.core.policy.admit import Admission
 from calque.engine.check.check_permissions import check_permissions
 from calque.engine.check.findings import Findings
 from calque.engine.check.sides import Target

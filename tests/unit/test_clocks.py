@@ -19,7 +19,7 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.delta_replica import with_format
-from calque.core.image import EVENT, SOURCE
+from calque.core.images.image import EVENT, SOURCE
 from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.clocks import BelievedClock, believed_now_ns, metastore_clock, storage_clock
 from calque.model.hive import Column, Database, Table

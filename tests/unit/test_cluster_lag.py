@@ -6,7 +6,7 @@ import pytest
 
 from calque.adapters.memory.journal import MemoryJournal
 from calque.clusters.lag import found_on
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.model.names import Span, TableName
 from support.sources.logs import Log, plain
 

@@ -1,4 +1,4 @@
-"""`core.compare`: what differs, in which words."""
+"""`core.images.compare`: what differs, in which words."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.files import FileStorage
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.admit import Admission
-from calque.core.compare import (
+from calque.core.images.compare import (
     ComparedCounts,
     Difference,
     DifferenceKind,
@@ -26,7 +25,8 @@ from calque.core.compare import (
     shared_places,
     shortened,
 )
-from calque.core.image import EVENT, INCARNATION, ImageBuilder, Marks, same_definition
+from calque.core.images.image import EVENT, INCARNATION, ImageBuilder, Marks, same_definition
+from calque.core.policy.admit import Admission
 from calque.errors import Refused
 from calque.model.files import File, Listing
 from calque.model.hive import Column, Partition, SerDe, Skew, SortColumn, Storage, Table

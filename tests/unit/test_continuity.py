@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calque.core.continuity import check_continues
+from calque.core.records.continuity import check_continues
 from calque.errors import Broken, Unavailable
 
 

@@ -21,7 +21,7 @@ from calque.adapters.files.many import Pace
 from calque.adapters.files.shares import BandwidthShares
 from calque.adapters.files.slots import CopySlots
 from calque.adapters.files.system import FileFacts, System
-from calque.core.layout import COPYING, place
+from calque.core.formats.layout import COPYING, place
 from calque.errors import Unavailable
 from calque.ports import CopiedFile, CopyTask
 

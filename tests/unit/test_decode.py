@@ -1,4 +1,4 @@
-"""`core.decode`: messages as objects of the model."""
+"""`core.events.decode`: messages as objects of the model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.core.decode import (
+from calque.core.events.decode import (
     Insert,
     LoggedFile,
     Undecodable,
@@ -29,7 +29,7 @@ from calque.core.decode import (
     text_of,
     thrift_object,
 )
-from calque.core.keys import keys_of
+from calque.core.events.keys import keys_of
 from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Skew, SortColumn, Storage, Table
 from calque.model.journal import Event, EventKind
 from calque.model.names import partition_name

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.fold import Unfoldable
-from calque.core.kinds import kind_of
-from calque.core.moves import move_of
-from calque.core.pointers import moved
+from calque.core.events.kinds import kind_of
+from calque.core.formats.pointers import moved
+from calque.core.states.fold import Unfoldable
+from calque.core.states.moves import move_of
 from calque.model.hive import Column, SerDe, Storage, Table, is_delta, is_partitioned, location_of
 from calque.model.journal import TableShape
 from support.sources.logs import Log

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from calque.core.delta_fit import why_partition_plain, why_plain
-from calque.core.small_files import PARQUET_INPUT, TEXT_INPUT
+from calque.core.small_files.grouping import PARQUET_INPUT, TEXT_INPUT
 from calque.model.hive import Column, Partition, SerDe, Skew, SortColumn, Storage, Table
 from calque.model.names import DEFAULT_PARTITION
 

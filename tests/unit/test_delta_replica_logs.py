@@ -21,8 +21,8 @@ from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetast
 from calque.adapters.memory.storage import MemoryStorage
 from calque.core.delta_replica import with_format
 from calque.core.delta_replica_log import LoggedTable
-from calque.core.image import EVENT, SOURCE
-from calque.core.layout import join
+from calque.core.formats.layout import join
+from calque.core.images.image import EVENT, SOURCE
 from calque.model.files import Listing
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName

@@ -23,7 +23,17 @@ from calque.core.delta_schema import (
     schema_of,
     schema_text,
 )
-from calque.core.hive_types import Array, Decimal, HiveType, Map, Other, Primitive, Struct, parse_type, type_text
+from calque.core.formats.hive_types import (
+    Array,
+    Decimal,
+    HiveType,
+    Map,
+    Other,
+    Primitive,
+    Struct,
+    parse_type,
+    type_text,
+)
 from calque.errors import Refused
 from calque.model.hive import Column, Storage, Table
 from calque.model.names import DEFAULT_PARTITION

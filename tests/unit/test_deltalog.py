@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from calque.core.deltalog import (
+from calque.core.formats.deltalog import (
     Actions,
     Checkpoint,
     DataFile,

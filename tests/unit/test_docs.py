@@ -20,7 +20,7 @@ from markdown_it.token import Token
 from calque.cli import commands
 from calque.config import load
 from calque.config.file import form_of
-from calque.core.lifecycle import Change, State
+from calque.core.records.lifecycle import Change, State
 from calque.statements.parse import parse
 from support.services.authority import Authority
 

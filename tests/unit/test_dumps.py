@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.decode import LoggedFile, Undecodable, thrift_object
 from calque.core.dumps.constraints import constraints_text, foreign_keys_text, read_constraints
 from calque.core.dumps.dump_metadata import DumpMetadata, PolicyLine, read_dump_metadata
 from calque.core.dumps.event_types import contents_of, dumped_kind
@@ -35,7 +34,8 @@ from calque.core.dumps.metadata import (
     read_table,
     table_metadata,
 )
-from calque.core.keys import keys_of
+from calque.core.events.decode import LoggedFile, Undecodable, thrift_object
+from calque.core.events.keys import keys_of
 from calque.model.facets import (
     AnalyzedColumns,
     AnalyzedObject,

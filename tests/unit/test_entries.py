@@ -12,7 +12,7 @@ import pytest
 
 from calque.adapters.files import FileStorage
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.rows import ENTRY_COLUMNS, entries_of, table_of
+from calque.core.events.rows import ENTRY_COLUMNS, entries_of, table_of
 from calque.model.journal import Entry, Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
 from calque.ports import Storage, StorageEntry

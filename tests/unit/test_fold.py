@@ -1,4 +1,4 @@
-"""`core.keys` and `core.fold` together: what every kind of event does to a chain of states."""
+"""`core.events.keys` and `core.states.fold` together: what every kind of event does to a chain of states."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from calque.core.fold import Step, Unfoldable, defining, fold, groups, same_run
-from calque.core.kinds import obstacle
+from calque.core.events.kinds import obstacle
+from calque.core.states.fold import Step, Unfoldable, defining, fold, groups, same_run
 from calque.model.hive import Database, Function, SerDe, Storage, Table
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import TableName

@@ -10,7 +10,7 @@ import pytest
 from calque.adapters.delta.data_files import DataFiles
 from calque.adapters.delta.held_reads import HeldReads
 from calque.adapters.delta.journal import DeltaJournal
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from support.sources.heavy import heavy_events
 
 SCHEMA = pa.schema([pa.field("key", pa.int64(), nullable=False), pa.field("text", pa.string())])

@@ -15,7 +15,7 @@ from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetast
 from calque.adapters.memory.storage import MemoryStorage
 from calque.config import load
 from calque.control.identity import ledgers_of_deployment
-from calque.core.identity import KEPT_LEDGERS, aliases, with_ledgers
+from calque.core.records.identity import KEPT_LEDGERS, aliases, with_ledgers
 from calque.engine.identity.identity import (
     SourceAnswer,
     ask,

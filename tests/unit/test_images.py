@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core import decode
-from calque.core.rows import rows_of_events
+from calque.core.events import decode
+from calque.core.events.rows import rows_of_events
 from calque.engine.apply.definitions import EventImages
 from calque.engine.sides.journal_reads import AT_ONCE, messages
 from calque.model.hive import Partition, Table

@@ -1,4 +1,5 @@
-"""`core.infer_contents`: what follows of a directory's content from listings around it and the messages between."""
+"""`core.states.infer_contents`: what follows of a directory's content from listings around it and the messages
+between."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.infer_contents import (
+from calque.core.events.keys import keys_of
+from calque.core.states.infer_contents import (
     DirectoryEvent,
     FileChange,
     FilesAdded,
@@ -19,8 +21,7 @@ from calque.core.infer_contents import (
     changes_of,
     infer_contents,
 )
-from calque.core.keys import keys_of
-from calque.core.moves import Move
+from calque.core.states.moves import Move
 from calque.model.files import File, Listing
 from calque.model.hive import Partition, Table
 from calque.model.journal import Event

@@ -15,7 +15,7 @@ import pytest
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.cli import main
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.model.journal import Event
 from support.judges.documents import read_document
 from support.sources.logs import Log, part, partitioned, plain

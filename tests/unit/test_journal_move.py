@@ -10,7 +10,7 @@ import pytest
 
 from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.journal import MemoryJournal
-from calque.core.rows import table_of
+from calque.core.events.rows import table_of
 from calque.engine.capture.journal_copy import CopiedJournal, JournalOwner, JournalStore, move
 from calque.engine.failpoints import FailpointGuard
 from calque.errors import Refused

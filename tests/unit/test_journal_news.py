@@ -16,7 +16,7 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.spark.journal_source import JournalReader, JournalStream
 from calque.adapters.spark.log_source import LogReader, LogStream
 from calque.adapters.spark.watch import UNTOLD, Offset, announce, announced, bump, touch
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.model.journal import Event
 from calque.streams.arrivals import SECONDS, Arrivals
 from support.sources.logs import Log, plain

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from calque.adapters.kafka.codec import Codec, codec, codec_of, self_contained
 from calque.adapters.kafka.counting import Count, CountedValue, in_sequence, never_back
 from calque.adapters.kafka.record import CountedUpTo, Record, cut, record_of
-from calque.core.rows import SCHEMA
+from calque.core.events.rows import SCHEMA
 from calque.errors import Broken
 from calque.resources import schema_versions
 

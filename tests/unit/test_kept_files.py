@@ -1,4 +1,5 @@
-"""`core.kept_files` and `engine.files.kept_files`: what events say by checksums, and where such files are to be had."""
+"""`core.states.kept_files` and `engine.files.kept_files`: what events say by checksums, and where such files are to be
+had."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from hashlib import md5
 import pytest
 
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.infer_contents import (
+from calque.core.states.infer_contents import (
     DirectoryEvent,
     FileChange,
     FilesAdded,
@@ -18,7 +19,7 @@ from calque.core.infer_contents import (
     FilesUnknown,
     KeptUnder,
 )
-from calque.core.kept_files import NamedFile, contents_by_checksum, name_of, named_files
+from calque.core.states.kept_files import NamedFile, contents_by_checksum, name_of, named_files
 from calque.engine.files.kept_files import find
 from calque.errors import Refused
 from calque.model.files import File, KeptFile, Listing

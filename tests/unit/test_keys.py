@@ -1,4 +1,4 @@
-"""`core.keys`: what an event touches.
+"""`core.events.keys`: what an event touches.
 
 Recorded messages of real metastores (3.1.3 plain, 4.1.0 plain and gzipped) lie in `golden/events`; 2.3's, which lack
 objects, are built here.
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from calque.core.keys import NOTHING, keys_of, why_unknown
+from calque.core.events.keys import NOTHING, keys_of, why_unknown
 from calque.model.hive import Column, Database, Function, Partition, Storage, Table
 from calque.model.journal import Event, EventKind, Keys, TableShape
 from calque.model.names import TableName

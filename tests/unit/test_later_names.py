@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.core.later_names import LaterNames
+from calque.core.events.later_names import LaterNames
 from calque.model.journal import Entry, EventKind, Keys
 from calque.model.names import TableName
 

@@ -1,10 +1,10 @@
-"""`core.layout`: locations, and where things go."""
+"""`core.formats.layout`: locations, and where things go."""
 
 from __future__ import annotations
 
 import pytest
 
-from calque.core.layout import (
+from calque.core.formats.layout import (
     external_location,
     is_data,
     join,

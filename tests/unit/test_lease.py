@@ -12,7 +12,7 @@ from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetast
 from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
-from calque.core.lease import FirstSight, LeaseLost, Living, Step, TakeGeneration, Watch, next_step, usable
+from calque.core.records.lease import FirstSight, LeaseLost, Living, Step, TakeGeneration, Watch, next_step, usable
 from calque.engine.lease.fence import AT_A_TIME, CommandFence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease, LeaseHeldByOther

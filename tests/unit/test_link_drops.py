@@ -10,7 +10,7 @@ import pytest
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 from calque.config import load
 from calque.control.links import drop_link
-from calque.core.image import SOURCE
+from calque.core.images.image import SOURCE
 from calque.core.link_definitions import CONNECTED_TO
 from calque.errors import Unavailable
 from calque.model.hive import Database, Storage, Table

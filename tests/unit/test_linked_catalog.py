@@ -9,7 +9,7 @@ import pytest
 
 from calque.adapters.control import ControlStore
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.core.image import EVENT, INCARNATION, SOURCE
+from calque.core.images.image import EVENT, INCARNATION, SOURCE
 from calque.core.link_definitions import CONNECTED_TO, URIS, VIA
 from calque.core.link_objects import unfilled_table
 from calque.engine.failpoints import FailpointGuard

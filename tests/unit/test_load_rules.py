@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.dumps.locate import paths_of
-from calque.core.contents_by_event import contents_by_event
-from calque.core.decode import LoggedFile
 from calque.core.dumps.scope import scope_of
+from calque.core.events.contents_by_event import contents_by_event
+from calque.core.events.decode import LoggedFile
 from calque.core.load_passes import LONGEST, LoadPass, next_pass
 from calque.core.load_policy import DumpSpan, is_loaded, load_policy, require_policy, require_takeable
 from calque.errors import Refused

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from calque.core.fold import fold
-from calque.core.locate import LocatedState, ObservedTable, locate, observed_cells
-from calque.core.state import stages_of
+from calque.core.states.fold import fold
+from calque.core.states.locate import LocatedState, ObservedTable, locate, observed_cells
+from calque.core.states.state import stages_of
 from calque.model.names import TableName
 from calque.model.plan import Data
 from support.sources.logs import Log, plain

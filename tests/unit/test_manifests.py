@@ -10,8 +10,8 @@ import fastavro
 import pytest
 from pyiceberg.table.puffin import PuffinFile
 
-from calque.core.iceberg import PathMapping, metadata_file, moved_metadata, parse_metadata
-from calque.core.manifests import ListedFile, files_in, moved_deletes, recoded, records, rewritten_as
+from calque.core.formats.iceberg import PathMapping, metadata_file, moved_metadata, parse_metadata
+from calque.core.formats.manifests import ListedFile, files_in, moved_deletes, recoded, records, rewritten_as
 from calque.errors import Refused
 
 PATHS = PathMapping.between("s3a://hq/wh/t", "file:///dr/t/")

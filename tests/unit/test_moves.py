@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.moves import Move, move_of, places
+from calque.core.states.moves import Move, move_of, places
 from calque.model.hive import Column, Partition, Storage, Table
 from support.sources.logs import Log
 

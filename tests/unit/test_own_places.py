@@ -9,7 +9,7 @@ import pytest
 
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
-from calque.core.layout import natural_location, place, versioned_location
+from calque.core.formats.layout import natural_location, place, versioned_location
 from calque.errors import Refused
 from calque.model.secrets import FileSecret
 from calque.ports import CopyTask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calque.core.partition_values import as_in_names, named_partition
+from calque.core.formats.partition_values import as_in_names, named_partition
 from calque.errors import Refused
 from calque.model.hive import Column, Table
 from calque.model.names import DEFAULT_PARTITION

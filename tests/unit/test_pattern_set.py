@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.core.pattern_set import PatternSet
-from calque.core.patterns import covers, matches, may_touch, parse_pattern
+from calque.core.policy.pattern_set import PatternSet
+from calque.core.policy.patterns import covers, matches, may_touch, parse_pattern
 from calque.model.names import TableName
 
 PARTS = ("sales", "hr", "sal*", "*", "**", "h?", "[sh]ales")

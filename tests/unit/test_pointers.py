@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.core.admit import Admission
 from calque.core.delta_fit import reasons
 from calque.core.dumps.event_contents import reason_against
-from calque.core.image import ImageBuilder, Marks, same_definition
-from calque.core.kinds import database_obstacle, kind_of, obstacle, partition_obstacle
-from calque.core.pointers import PointerKind, leading_back, notes, pointers_of, relocated
-from calque.core.subset import Subset
+from calque.core.events.kinds import database_obstacle, kind_of, obstacle, partition_obstacle
+from calque.core.formats.pointers import PointerKind, leading_back, notes, pointers_of, relocated
+from calque.core.images.image import ImageBuilder, Marks, same_definition
+from calque.core.policy.admit import Admission
+from calque.core.policy.subset import Subset
 from calque.errors import Refused
 from calque.model.hive import (
     Column,

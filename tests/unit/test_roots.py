@@ -14,9 +14,9 @@ from calque.adapters.files.copy import WHOLE
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.config import load
-from calque.core.decode import LoggedFile
-from calque.core.layout import place
-from calque.core.roots import HOST, Roots, roots_of
+from calque.core.events.decode import LoggedFile
+from calque.core.formats.layout import place
+from calque.core.formats.roots import HOST, Roots, roots_of
 from calque.errors import Refused
 from calque.model.files import Listing
 from calque.ports import CopyTask

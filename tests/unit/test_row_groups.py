@@ -9,7 +9,7 @@ import pytest
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.parquet import GROUP_BYTES, row_groups
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.model.names import Span
 from support.sources.heavy import MEGABYTE, heavy_events
 

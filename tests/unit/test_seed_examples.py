@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from calque.core.edges import EdgeRules
-from calque.core.fold import fold
-from calque.core.locate import ObservedPart, ObservedTable
-from calque.core.plan import solve
-from calque.core.problem import problem_of
+from calque.core.plan.edges import EdgeRules
+from calque.core.plan.problem import problem_of
+from calque.core.plan.search import solve
+from calque.core.states.fold import fold
+from calque.core.states.locate import ObservedPart, ObservedTable
 from calque.model.hive import Partition
 from calque.model.names import EventId
 from calque.model.plan import (

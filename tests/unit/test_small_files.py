@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calque.core.combine_rows import combine, digest_of_rows
-from calque.core.combined import as_stored, combination_of, combined_name, note_of, understood
-from calque.core.small_files import PARQUET_INPUT, TEXT_INPUT, group_files, layout_of, rules_of
-from calque.core.unfit import Unfit
+from calque.core.policy.admit import rules_of
+from calque.core.small_files.combine_rows import combine, digest_of_rows
+from calque.core.small_files.combined_note import as_stored, combination_of, combined_name, note_of, understood
+from calque.core.small_files.grouping import PARQUET_INPUT, TEXT_INPUT, Unfit, group_files, layout_of
 from calque.model.files import Combination, CombinedFile, File, Listing, RowLayout
 from calque.model.hive import Partition, SerDe, Skew, Storage, Table
 from calque.model.names import TableName

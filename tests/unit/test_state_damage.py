@@ -16,7 +16,7 @@ from calque.adapters.control import ControlStore
 from calque.adapters.delta import table as tables
 from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import RangedTable
-from calque.core.state_damage import damaged
+from calque.core.records.state_damage import damaged
 from calque.errors import StateUnusable
 from support.runs.seeds import seed
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from calque.core.decode import thrift_object
-from calque.core.encode import tjson
-from calque.core.facets import compare_columns, same_statistics, text_of_statistics
+from calque.core.events.decode import thrift_object
+from calque.core.events.encode import tjson
+from calque.core.states.facets import compare_columns, same_statistics, text_of_statistics
 from calque.model.facets import (
     Binaries,
     ColumnStatistics,

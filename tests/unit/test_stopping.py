@@ -19,7 +19,7 @@ from calque.config import load
 from calque.control.pause_rules import PauseAction, change
 from calque.control.requests import leave_request
 from calque.control.status import snapshot
-from calque.core.standing import Standing
+from calque.core.records.standing import Standing
 from calque.engine.capture.continuity import Continuity
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
 from calque.errors import Broken, Unavailable

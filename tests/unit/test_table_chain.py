@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.core.table_chain import MAX_EVENT, Fate, NameSpan, chain, names_backwards
+from calque.core.records.table_chain import MAX_EVENT, Fate, NameSpan, chain, names_backwards
 from calque.model.files import File
 from calque.model.journal import Entry, EventKind, Keys
 from calque.model.ledger import Bridge, Epoch, ObjectRow

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from calque.adapters.files.system import FileSystemSet
-from calque.core.definition import Definition, Format
-from calque.core.formats import TEXT_INPUT
+from calque.core.formats.definition import Definition, Format
+from calque.core.formats.readers import TEXT_INPUT
 from calque.errors import Refused
 from calque.reader.arrow import dataset_of
 from calque.reader.arrow_types import arrow_type

@@ -18,7 +18,7 @@ from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import FORMAT, RangedTable, format_of
 from calque.cli import main
 from calque.config import load
-from calque.core.state_formats import require_known_format
+from calque.core.records.state_formats import require_known_format
 from calque.errors import Refused
 from calque.streams.job import require_known_ledgers
 from calque.wiring.wiring import Wiring

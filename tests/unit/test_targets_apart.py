@@ -11,7 +11,7 @@ import pytest
 
 from calque.config import load
 from calque.control.status import snapshot
-from calque.core.standing import Standing
+from calque.core.records.standing import Standing
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.names import EventId
 from calque.streams.run import Run

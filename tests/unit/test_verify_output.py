@@ -10,7 +10,7 @@ from calque.commands import verify
 from calque.commands.output import print_json
 from calque.config import load
 from calque.control import verification
-from calque.core.compare import ComparedCounts, Difference, DifferenceKind
+from calque.core.images.compare import ComparedCounts, Difference, DifferenceKind
 from calque.engine.verify.report import SkippedObject, Verification
 from calque.model.names import TableName
 from calque.wiring.wiring import Wiring

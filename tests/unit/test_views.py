@@ -1,10 +1,10 @@
-"""`core.views`: tables' new names in view texts, and nothing else."""
+"""`core.images.views`: tables' new names in view texts, and nothing else."""
 
 from __future__ import annotations
 
 import pytest
 
-from calque.core.views import rewrite_names
+from calque.core.images.views import rewrite_names
 from calque.model.names import TableName
 
 DATABASES = {"d1": "x1"}

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_4
-from calque.core.deltalog import commit_path
-from calque.core.image import EVENT, INCARNATION, SOURCE, TYPE
-from calque.core.layout import join
-from calque.core.lifecycle import State
+from calque.core.formats.deltalog import commit_path
+from calque.core.formats.layout import join
+from calque.core.images.image import EVENT, INCARNATION, SOURCE, TYPE
+from calque.core.records.lifecycle import State
 from calque.engine.files.content_proof import prove
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4
-from calque.core.layout import join
-from calque.core.lifecycle import State
+from calque.core.formats.layout import join
+from calque.core.records.lifecycle import State
 from calque.engine.sides.announced_exceptions import AnnouncedExceptions, bridges, in_parts, parts
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import Bridge, Parts

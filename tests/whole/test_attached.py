@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_3
-from calque.core.attached import address, is_file
-from calque.core.lifecycle import State
+from calque.core.formats.attached import address, is_file
+from calque.core.records.lifecycle import State
 from calque.engine.verify.verify import verify
 from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Table
 from calque.model.hive import Storage as Described

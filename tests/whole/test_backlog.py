@@ -12,7 +12,7 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.rows import ENTRY_COLUMNS, rows_of_events, table_of
+from calque.core.events.rows import ENTRY_COLUMNS, rows_of_events, table_of
 from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.groups import WindowBounds, prepare_share

@@ -11,8 +11,8 @@ import pytest
 
 from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
-from calque.core.lifecycle import State
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.records.lifecycle import State
 from calque.engine.apply.functions import same_function
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.journal import Entry, Event

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
-from calque.core.layout import join
-from calque.core.lifecycle import State
+from calque.core.formats.layout import join
+from calque.core.records.lifecycle import State
 from calque.engine.source.exact_read import read_exact
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState

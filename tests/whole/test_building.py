@@ -16,8 +16,8 @@ from calque.adapters.memory.metastore import HIVE_4
 from calque.adapters.memory.metastore.catalog import MemoryReader
 from calque.adapters.memory.metastore.store import StoredTable
 from calque.adapters.memory.metastore.stored import placed
-from calque.core.image import EVENT, INCARNATION
-from calque.core.lifecycle import State
+from calque.core.images.image import EVENT, INCARNATION
+from calque.core.records.lifecycle import State
 from calque.engine.exact_reads.pool import LandingRecorder, ReadOutcome
 from calque.engine.sides.sides import SystemClock
 from calque.engine.source.stable_listings import MOVING_NS

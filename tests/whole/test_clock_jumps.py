@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
 from calque.engine.sides.clocks import BelievedClock
 from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.sides import SourceSide

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.core.lifecycle import UNREAD, State
+from calque.core.records.lifecycle import UNREAD, State
 from calque.model.names import TableName
 from calque.model.requests import Action, Request
 from support.worlds.gapped import add, world_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.config import load
 from calque.config.conflicts import unsupported
-from calque.core.image import STATE
-from calque.core.lifecycle import State
+from calque.core.images.image import STATE
+from calque.core.records.lifecycle import State
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.core.lifecycle import State
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.records.lifecycle import State
 from calque.model.journal import Event
 from calque.model.ledger import Reread, RereadCause, count_rereads
 from calque.model.names import TableName

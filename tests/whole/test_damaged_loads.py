@@ -12,7 +12,7 @@ import pytest
 
 from calque.core.dumps.layout import DumpLayout
 from calque.core.dumps.options import DUMP_KEYS, dump_options, known_options
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.errors import CalqueError, Refused
 from support.worlds.dumpworlds import DumpWorld
 

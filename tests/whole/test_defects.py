@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from calque.core.defects import ATTEMPTS, DEFECT
-from calque.core.layout import place
-from calque.core.lifecycle import State
+from calque.core.formats.layout import place
+from calque.core.records.lifecycle import State
 from calque.engine.check.check_source import check_resources, tables_of
 from calque.engine.check.findings import Findings
 from calque.engine.verify.verify import verify

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calque.core.defects import ATTEMPTS, DEFECT
-from calque.core.image import SOURCE
+from calque.core.images.image import SOURCE
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Database, Function
 from calque.model.names import TableName

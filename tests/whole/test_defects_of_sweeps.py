@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calque.core.defects import DEFECT
-from calque.core.layout import STAGE
+from calque.core.formats.layout import STAGE
 from calque.engine.sweep.troubles import own_trouble
 from calque.errors import Refused, WrittenElsewhere
 from calque.model.hive import location_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from calque.core.compare import DifferenceKind
+from calque.core.images.compare import DifferenceKind
 from calque.engine.verify.verify import verify
 from calque.model.hive import location_of
 from calque.model.ledger import TableState

@@ -12,12 +12,12 @@ import pytest
 
 from calque.adapters.files import FileStorage
 from calque.adapters.memory.metastore import HIVE_4
-from calque.core.decode import thrift_object
 from calque.core.defects import DEFECT
 from calque.core.dumps.layout import policy_directory
 from calque.core.dumps.metadata import read_table
 from calque.core.dumps.options import DUMP_KEYS, dump_options, known_options
 from calque.core.dumps.scope import scope_of
+from calque.core.events.decode import thrift_object
 from calque.engine.dump.dump import DumpPlace, dump
 from calque.engine.dump.request import DumpRequest, FinishedDump
 from calque.engine.verify.log_journal import LogJournal

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.admit import Admission
-from calque.core.lifecycle import State
+from calque.core.policy.admit import Admission
+from calque.core.records.lifecycle import State
 from calque.engine.check.check_source import check_views_of_engines
 from calque.engine.check.findings import Findings
 from calque.model.hive import Column, Database, SerDe, Storage, Table

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.core.decode import thrift_object
 from calque.core.dumps.layout import ExportDirectory
 from calque.core.dumps.metadata import read_table
-from calque.core.layout import join
+from calque.core.events.decode import thrift_object
+from calque.core.formats.layout import join
 from calque.engine.dump.export_table import export_table
 from calque.engine.dump.import_table import ImportRequest, import_table
 from calque.errors import Refused

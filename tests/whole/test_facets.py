@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
-from calque.core.compare import Difference, DifferenceKind
-from calque.core.image import EVENT, Marks
-from calque.core.lifecycle import State
+from calque.core.images.compare import Difference, DifferenceKind
+from calque.core.images.image import EVENT, Marks
+from calque.core.records.lifecycle import State
 from calque.engine.apply.statistics import ACCURATE
 from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.verify.verify import verify

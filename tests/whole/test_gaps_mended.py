@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.ledger import MemoryLedger
-from calque.core.image import SOURCE
-from calque.core.lifecycle import State
+from calque.core.images.image import SOURCE
+from calque.core.records.lifecycle import State
 from calque.engine.exact_reads.bulk_compare import BATCH, PAGE
 from calque.errors import Unavailable
 from calque.model.facets import PrimaryKey

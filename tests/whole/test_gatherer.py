@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
 from calque.engine.source.exact_read import read_exact
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.core.image import ORIGIN, SOURCE
-from calque.core.lifecycle import State
+from calque.core.images.image import ORIGIN, SOURCE
+from calque.core.records.lifecycle import State
 from calque.engine.check.chains import carried_to
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.sides import Source, Target

@@ -19,9 +19,9 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.metastore import HIVE_3
-from calque.core.iceberg import name_of
-from calque.core.layout import place
-from calque.core.lifecycle import State
+from calque.core.formats.iceberg import name_of
+from calque.core.formats.layout import place
+from calque.core.records.lifecycle import State
 from calque.engine.failpoints import FailpointGuard
 from calque.engine.sweep.sweep import SweepTerms, sweep_target
 from calque.engine.verify.verify import verify

@@ -10,8 +10,8 @@ import pytest
 
 from calque.cli import main
 from calque.config import load
-from calque.core.gap_states import own_gap
-from calque.core.lifecycle import State
+from calque.core.records.gap_states import own_gap
+from calque.core.records.lifecycle import State
 from calque.engine.exact_reads.gap_recovery import forgotten_span
 from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.source.evidence import EvidenceGatherer

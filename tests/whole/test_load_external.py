@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from calque.core.dumps.partition_places import PartitionPlaces
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.engine.dump.request import FinishedDump
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName

@@ -14,8 +14,8 @@ from calque.adapters.memory.ledger import MemoryLedger
 from calque.cli import main
 from calque.config import load
 from calque.control.requests import leave_request, open_requests
-from calque.core.gap_states import GapState, TargetGaps, dealt_with, states_of
-from calque.core.standing import Standing
+from calque.core.records.gap_states import GapState, TargetGaps, dealt_with, states_of
+from calque.core.records.standing import Standing
 from calque.engine.sweep.retention import Limits, release, shown_by_all
 from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Column, Database, SerDe, Storage, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.engine.sweep.sweep import sweep_target
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.names import TableName

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from calque.control.pause_rules import PauseAction, Rules, chosen_by, with_rules
-from calque.core.lifecycle import State
-from calque.core.standing import Standing, standing
+from calque.core.records.lifecycle import State
+from calque.core.records.standing import Standing, standing
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
 from calque.model.ledger import TableState
 from calque.model.names import TableName

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.storage import NOBODYS
-from calque.core.layout import join
-from calque.core.lifecycle import State
+from calque.core.formats.layout import join
+from calque.core.records.lifecycle import State
 from calque.engine.files.permissions import keep
 from calque.engine.sides.sides import TargetSide
 from calque.engine.verify.verify import verify

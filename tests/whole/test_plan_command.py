@@ -13,9 +13,9 @@ from calque.cli import main
 from calque.commands.plan import document, hop_rows, operation_of, show, stops
 from calque.config import load
 from calque.control.requests import leave_request
-from calque.core.limits import HIDDEN_BATCH
-from calque.core.rows import rows_of_events
-from calque.core.tally import Cost, calls_of, costs
+from calque.core.events.rows import rows_of_events
+from calque.core.plan.cost import Cost, calls_of, costs
+from calque.core.plan.limits import HIDDEN_BATCH
 from calque.engine.replica.dry_run import ExplainedCall, ExplainedWindow, explain_next_window
 from calque.engine.window.result import Window
 from calque.errors import Unavailable

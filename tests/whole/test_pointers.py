@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
-from calque.core.layout import join
-from calque.core.lifecycle import State
+from calque.core.formats.layout import join
+from calque.core.records.lifecycle import State
 from calque.engine.check.check_source import check_kinds
 from calque.engine.check.findings import Findings
 from calque.engine.verify.verify import verify

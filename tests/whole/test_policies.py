@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_3
-from calque.core.image import SOURCE
-from calque.core.lifecycle import State
-from calque.core.policies import ordered
+from calque.core.images.image import SOURCE
+from calque.core.images.policies import ordered
+from calque.core.records.lifecycle import State
 from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.sides.sides import TargetSide
 from calque.model.facets import ColumnStatistics, Longs, StatisticsCounts

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from calque.core.lifecycle import State
-from calque.core.patterns import chosen, covering
-from calque.core.standing import Standing, standing
+from calque.core.policy.patterns import chosen, covering
+from calque.core.records.lifecycle import State
+from calque.core.records.standing import Standing, standing
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.fault_isolation import RELEASE
 from calque.engine.window.retries import TRIES

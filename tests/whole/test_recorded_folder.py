@@ -20,7 +20,7 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.cli import main
 from calque.config import load
 from calque.control.process_locks import Roles, holder
-from calque.core.rows import table_of
+from calque.core.events.rows import table_of
 from calque.model.ledger import Epoch
 from calque.model.names import Span
 from calque.model.state_places import SourcePlaces, TargetPlaces

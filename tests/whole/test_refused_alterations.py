@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Policy

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, is_partitioned, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from calque.adapters.memory.journal import MemoryJournal
-from calque.core.layout import join
-from calque.core.lifecycle import State
+from calque.core.formats.layout import join
+from calque.core.records.lifecycle import State
 from calque.engine.replica.replay import require_journal
 from calque.errors import Refused
 from calque.model.hive import location_of

@@ -12,7 +12,7 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.scans import MemoryScans
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.failpoints import FailpointGuard
 from calque.engine.sides.sides import SourceSide

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.core.combined import NOTE
-from calque.core.layout import join
-from calque.core.lifecycle import State
+from calque.core.formats.layout import join
+from calque.core.records.lifecycle import State
+from calque.core.small_files.combined_note import NOTE
 from calque.engine.replica.dry_run import explain_next_window
 from calque.engine.verify.verify import verify
 from calque.model.files import Listing

@@ -9,7 +9,7 @@ import pytest
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.engine.files.stage import StageRequest, choose, stage, stage_append
 from calque.engine.sides.sides import TargetSide
 from calque.model.names import TableName

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_4
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
 from calque.engine.sides.sides import ending_source
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.journal import MemoryJournal
-from calque.core.image import EVENT, INCARNATION, SOURCE
+from calque.core.images.image import EVENT, INCARNATION, SOURCE
 from calque.engine.replica.dry_run import explain_next_window
 from calque.errors import Refused
 from calque.model.hive import Function, location_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.core.admit import Admission
-from calque.core.lifecycle import State
+from calque.core.policy.admit import Admission
+from calque.core.records.lifecycle import State
 from calque.engine.check.check_source import check_subsets
 from calque.engine.check.findings import Findings
 from calque.engine.sides.narrowed import narrowed_source

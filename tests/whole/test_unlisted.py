@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
 from calque.engine.files.copies import ContentLost, copied
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.names import TableName

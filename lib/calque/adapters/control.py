@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from calque.core.continuity import next_gap, settled_by
-from calque.core.state_damage import damaged, does_without
+from calque.core.records.continuity import next_gap, settled_by
+from calque.core.records.state_damage import damaged, does_without
 from calque.errors import Refused
 from calque.model.gaps import Gap, GapCause
 from calque.ports.forwarding import Interceptor, direct

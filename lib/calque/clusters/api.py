@@ -14,7 +14,7 @@ from calque.config import load
 from calque.core.clusters.resolve import resolve
 from calque.core.clusters.rewrite import names_at, rewritable, rewritten
 from calque.core.clusters.statement_tables import tables_of
-from calque.core.table_names import named_table
+from calque.core.policy.patterns import named_table
 from calque.errors import CalqueError, Refused, nearest
 from calque.model.clusters import ClusteredTable, Clusters, Considered, Resolution, StatementTables
 from calque.model.hive import Table

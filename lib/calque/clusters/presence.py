@@ -11,9 +11,9 @@ from calque.clusters.lag import lag_seconds
 from calque.clusters.matching import PATIENCE_SECONDS, Matching, Stream
 from calque.control.pause_rules import is_paused
 from calque.control.status_records import is_running, position_of
-from calque.core.contents import contents, line_of
-from calque.core.image import EVENT, SOURCE
+from calque.core.images.image import EVENT, SOURCE
 from calque.core.marks import TargetView
+from calque.core.records.contents import contents, line_of
 from calque.engine.marks.view import target_view
 from calque.errors import AccessRefused, CalqueError, Unavailable
 from calque.model.clusters import ClusteredTable, Replica

@@ -10,9 +10,9 @@ from calque.config.conflicts import conflicts
 from calque.config.plugs import Target
 from calque.config.secondary_tables import SecondaryTable, amended, amended_target
 from calque.control.processes import answers, ask_reload, processes
-from calque.core.admit import Admission
-from calque.core.image import SOURCE
-from calque.core.predicates import misfit, not_true, parse_predicate, predicate_text
+from calque.core.images.image import SOURCE
+from calque.core.policy.admit import Admission
+from calque.core.policy.predicates import misfit, not_true, parse_predicate, predicate_text
 from calque.errors import Refused, Unavailable, nearest
 from calque.model.hive import Table, is_partitioned
 from calque.model.names import TableName

@@ -106,7 +106,7 @@ def look(config: Config, master: str = "") -> Findings:
 def look_at_identity(wiring: Wiring, findings: Findings) -> None:
     """Whether what answers is what the deployment remembers, and whether anybody else writes below its directories."""
     from calque.control.identity import require_source, require_target
-    from calque.core.identity import shared_directory
+    from calque.core.records.identity import shared_directory
     from calque.engine.check.findings import Severity
     from calque.errors import AccessRefused, Refused, Unavailable
 

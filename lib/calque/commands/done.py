@@ -167,7 +167,7 @@ def opened(settings: CommandSettings) -> DoneSets:
 
 
 def named(table: str) -> TableName:
-    from calque.core.table_names import named_table
+    from calque.core.policy.patterns import named_table
 
     return named_table(table)
 

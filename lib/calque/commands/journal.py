@@ -207,7 +207,7 @@ def message_of(event: Event) -> Any:
     """The message with the objects that stand in it as texts, as JSON."""
     import json
 
-    from calque.core.decode import Undecodable, text_of
+    from calque.core.events.decode import Undecodable, text_of
 
     try:
         return unfolded(json.loads(text_of(event.message_format, event.message)))

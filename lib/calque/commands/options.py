@@ -76,7 +76,7 @@ def head_or_event(text: str) -> str | int:
 
 
 def pattern(text: str) -> str:
-    from calque.core.patterns import parse_pattern
+    from calque.core.policy.patterns import parse_pattern
 
     try:
         parse_pattern(text)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calque.config import Config
-    from calque.core.tally import Cost
+    from calque.core.plan.cost import Cost
     from calque.engine.replica.dry_run import ExplainedWindow
     from calque.engine.window.explain import ExplainedGroup
     from calque.model.ledger import TableRow
@@ -305,7 +305,7 @@ def hop_rows(group: ExplainedGroup) -> list[tuple[object, ...]]:
 
 def objects_of(hop: Hop) -> int | str:
     """How many, or the partition where it is the only one."""
-    from calque.core.tally import contents
+    from calque.core.plan.cost import contents
 
     names = [name for name, _ in contents(hop.operation) if name]
     return names[0] if len(names) == 1 else hop.objects

@@ -53,7 +53,7 @@ def show(settings: CommandSettings, config: Config, targets: Sequence[str], tabl
     """No `tables` means all."""
     from calque.commands.output import print_json, print_table
     from calque.control.status import quarantined
-    from calque.core.patterns import chosen
+    from calque.core.policy.patterns import chosen
     from calque.wiring.wiring import Wiring
 
     wiring, takes = Wiring(config), chosen(tables)

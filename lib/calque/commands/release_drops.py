@@ -39,7 +39,7 @@ def run(settings: CommandSettings, config: Config, target: str, tables: Sequence
     """No `tables` means all that wait."""
     from calque.commands.output import print_json, print_line
     from calque.control.requests import leave_request
-    from calque.core.patterns import chosen
+    from calque.core.policy.patterns import chosen
     from calque.model.ledger import NotLiveReason, TableRow
     from calque.model.requests import Action
     from calque.wiring.wiring import Wiring

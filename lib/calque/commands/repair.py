@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calque.config import Config
-    from calque.core.compare import Difference
+    from calque.core.images.compare import Difference
     from calque.engine.verify.report import Verification
     from calque.wiring.wiring import Wiring
 
@@ -60,7 +60,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
 
 def left_because(difference: Difference) -> str:
     """With what to do about it."""
-    from calque.core.compare import DifferenceKind
+    from calque.core.images.compare import DifferenceKind
 
     foreign = difference.kind is DifferenceKind.FOREIGN
     return f"{difference.what}; take it over with `calque adopt`" if foreign else difference.what

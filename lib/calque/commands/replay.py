@@ -39,7 +39,7 @@ def run(settings: CommandSettings, config: Config, target: str, after: int, tabl
     from calque.commands.output import print_json, print_line
     from calque.control.requests import leave_request
     from calque.control.status_records import is_running
-    from calque.core.patterns import chosen
+    from calque.core.policy.patterns import chosen
     from calque.engine.replica.replay import tables_of, touched
     from calque.model.requests import Action
     from calque.wiring.wiring import Wiring

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from calque.config import Config
-    from calque.core.compare import ComparedCounts
+    from calque.core.images.compare import ComparedCounts
     from calque.engine.verify.report import Verification
     from calque.wiring.wiring import Wiring
 

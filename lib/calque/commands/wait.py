@@ -40,8 +40,8 @@ def run(settings: CommandSettings, config: Config, target: str, event_id: int, t
     from calque.control.pause_rules import goes_on_soon, is_paused
     from calque.control.requests import open_requests
     from calque.control.status_records import position_of
-    from calque.core.gap_states import dealt_with
-    from calque.core.standing import Standing, TargetStanding, standing
+    from calque.core.records.gap_states import dealt_with
+    from calque.core.records.standing import Standing, TargetStanding, standing
     from calque.engine.sides.journal_reads import newest
     from calque.errors import Unavailable
     from calque.wiring.wiring import Wiring

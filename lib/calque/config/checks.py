@@ -13,9 +13,9 @@ from pydantic import AfterValidator, BeforeValidator, Strict, ValidationInfo
 from calque.config import librdkafka, places, units
 from calque.config.pydantic_errors import WrongError, base_folder, with_pydantic_errors
 from calque.config.secret_keys import secret_options
-from calque.core.patterns import parse_pattern
-from calque.core.predicates import parse_predicate
-from calque.core.subset import parse_where
+from calque.core.policy.patterns import parse_pattern
+from calque.core.policy.predicates import parse_predicate
+from calque.core.policy.subset import parse_where
 from calque.errors import Refused, nearest
 from calque.model.bounds import LONGEST_MESSAGE
 from calque.model.names import OURS

@@ -8,9 +8,9 @@ from itertools import combinations
 from calque.config.lines import Path
 from calque.config.places import one_metastore
 from calque.config.plugs import AT_SOURCE, Config, Target
-from calque.core.admit import Admission
-from calque.core.image import PARKED
-from calque.core.overlap import shared_name
+from calque.core.images.image import PARKED
+from calque.core.images.overlap import shared_name
+from calque.core.policy.admit import Admission
 from calque.errors import Refused, nearest
 
 

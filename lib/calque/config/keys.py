@@ -49,7 +49,7 @@ from calque.config.checks import (
 from calque.config.login_misfits import misfits
 from calque.config.pydantic_errors import WrongError, with_pydantic_errors
 from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
-from calque.core.patterns import matches, parse_pattern
+from calque.core.policy.patterns import matches, parse_pattern
 from calque.errors import Refused
 from calque.model.access import HIVE_SERVICE, KerberosLogin, Login, MetastoreAccess, NoLogin, PasswordLogin, TokenLogin
 from calque.model.bounds import MESSAGE, RESOURCE, SCHEMA, Bounds

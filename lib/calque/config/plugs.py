@@ -17,8 +17,8 @@ from calque.config.notice_keys import Notices
 from calque.config.remote_keys import Remotes
 from calque.config.secret_keys import secret_files
 from calque.config.serve_keys import Serve, ServeTls
-from calque.core.admit import Admission
-from calque.core.roots import Roots, roots_of
+from calque.core.formats.roots import Roots, roots_of
+from calque.core.policy.admit import Admission
 from calque.errors import Refused, nearest
 from calque.model.access import MetastoreAccess, SshRoute
 from calque.model.clusters import Clusters

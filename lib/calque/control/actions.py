@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from calque.control.pause_rules import PauseAction, change
 from calque.control.requests import leave_request
 from calque.control.verification import ask_repair, document, verification
-from calque.core.patterns import parse_pattern
+from calque.core.policy.patterns import parse_pattern
 from calque.errors import Refused, nearest
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from calque.control.requests import leave_request
-from calque.core.identity import contained, shared_directory, user_of, with_directories
-from calque.core.layout import place
+from calque.core.formats.layout import place
+from calque.core.records.identity import contained, shared_directory, user_of, with_directories
 from calque.engine.identity import directories, hidden
 from calque.engine.identity.identity import (
     SourceAnswer,

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from calque.control.process_locks import holder
-from calque.core.image import SOURCE, source_mark
+from calque.core.images.image import SOURCE, source_mark
 from calque.core.link_definitions import (
     CONNECTED_TO,
     COPY,

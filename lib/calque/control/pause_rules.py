@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
-from calque.core.patterns import matches, parse_pattern
+from calque.core.policy.patterns import matches, parse_pattern
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
 from calque.model.ledger import StateRow
 from calque.model.names import TableName

@@ -2,8 +2,8 @@
 
 A role has a lock file, and a lease in generations beside it (`role_generations`). The lock says at once that its holder
 is dead, as the kernel frees it. The lease says whether the process that has the lock lives: one that is suspended or
-hangs is replaced after the lease's seconds, by the rules of `core.lease`. The next process then puts a lock file of its
-own in the place of the one that is not freed.
+hangs is replaced after the lease's seconds, by the rules of `core.records.lease`. The next process then puts a lock
+file of its own in the place of the one that is not freed.
 """
 
 from __future__ import annotations

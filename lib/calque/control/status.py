@@ -19,8 +19,8 @@ from calque.control.pause_rules import is_paused as is_target_paused
 from calque.control.processes import processes
 from calque.control.status_records import HELD_BACK, capture_record, position_of, target_record
 from calque.control.sweep_record import SweepRecord
-from calque.core.gap_states import GapState, TargetGaps, states_of
-from calque.core.standing import is_paused
+from calque.core.records.gap_states import GapState, TargetGaps, states_of
+from calque.core.records.standing import is_paused
 from calque.errors import CalqueError, StateUnusable, Unavailable
 from calque.model.gaps import Gap
 from calque.model.ledger import StateRow, TableRow, TableState, count_bridges, count_parts, count_rereads

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calque.core.table_chain import Link, chain, names_backwards
+from calque.core.records.table_chain import Link, chain, names_backwards
 from calque.model.journal import Entry
 from calque.model.ledger import TableRow, TableState, state_key
 from calque.model.names import EventId, Span, TableName

@@ -7,7 +7,7 @@ from typing import Any
 
 from calque.control.requests import leave_request
 from calque.control.status_records import is_running
-from calque.core.compare import TABLE, Difference, DifferenceKind
+from calque.core.images.compare import TABLE, Difference, DifferenceKind
 from calque.engine.verify.report import SkippedObject, Verification
 from calque.engine.verify.verify import PATIENCE, verify
 from calque.model.names import TableName

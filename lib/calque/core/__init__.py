@@ -1,5 +1,5 @@
 """Decisions: pure functions of the model. No I/O, no clock, no randomness, no logging.
 
-`decode` messages → objects; `keys` message → key columns; `rows` journal rows as Arrow; `admit` policy → names and
-images; `fold` events → chain of states; `plan` chain → hops; `compare` two images; `layout` where data goes.
+Rooms, each of which may know those below: `plan`; `states`; `images`; `events`, `small_files`, `records`; `formats`,
+`policy`. The other modules are of products that stand on the core: dumps, notices, links, Delta replicas.
 """

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal as Number
 
 from calque.core.delta_schema import data_columns, key_columns, own_columns, rounded, spark_schema
-from calque.core.formats import SERDES, FileFormat
-from calque.core.hive_types import (
+from calque.core.events.kinds import kind_of
+from calque.core.formats.hive_types import (
     Array,
     Decimal,
     HiveType,
@@ -26,10 +26,10 @@ from calque.core.hive_types import (
     parse_type,
     same_but_case,
 )
-from calque.core.iceberg import is_iceberg
-from calque.core.kinds import kind_of
-from calque.core.partition_values import FRACTION, WHOLE, converter
-from calque.core.small_files import PARQUET_INPUT
+from calque.core.formats.iceberg import is_iceberg
+from calque.core.formats.partition_values import FRACTION, WHOLE, converter
+from calque.core.formats.readers import SERDES, FileFormat
+from calque.core.small_files.grouping import PARQUET_INPUT
 from calque.model.hive import PROVIDER, Column, Partition, Storage, Table, is_delta, is_view, projects_partitions
 from calque.model.names import DEFAULT_PARTITION
 

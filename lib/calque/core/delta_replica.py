@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.core.image import FORMAT, STATISTICS
-from calque.core.layout import join
+from calque.core.formats.layout import join
+from calque.core.images.image import FORMAT, STATISTICS
 from calque.model.hive import PROVIDER, SerDe, Storage, Table
 from calque.model.names import OURS, EventId
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, unquote
 
-from calque.core import decode
-from calque.core.encode import tjson
-from calque.core.image import INCARNATION, ORIGIN, SOURCE
-from calque.core.layout import join
-from calque.core.log_messages import key_names
-from calque.core.pointers import moved
+from calque.core.events import decode
+from calque.core.events.encode import tjson
+from calque.core.events.log_messages import key_names
+from calque.core.formats.layout import join
+from calque.core.formats.pointers import moved
+from calque.core.images.image import INCARNATION, ORIGIN, SOURCE
 from calque.errors import Broken
 from calque.model.files import File, Listing
 from calque.model.hive import Partition, Storage, Table, location_of

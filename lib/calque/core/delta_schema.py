@@ -18,8 +18,8 @@ from decimal import ROUND_HALF_UP, Context
 from decimal import Decimal as Number
 from typing import Any
 
-from calque.core.bounded import parse_json
-from calque.core.hive_types import (
+from calque.core.formats.bounded import parse_json
+from calque.core.formats.hive_types import (
     Array,
     Decimal,
     HiveType,
@@ -31,7 +31,7 @@ from calque.core.hive_types import (
     same_but_case,
     type_text,
 )
-from calque.core.partition_values import FRACTION, WHOLE, converter
+from calque.core.formats.partition_values import FRACTION, WHOLE, converter
 from calque.errors import Refused
 from calque.model.hive import Column, Table
 from calque.model.names import DEFAULT_PARTITION

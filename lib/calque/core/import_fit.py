@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from calque.core.image import is_parked
+from calque.core.images.image import is_parked
 from calque.model.hive import Column, Table, is_partitioned
 from calque.model.names import partition_values
 

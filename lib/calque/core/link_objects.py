@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from calque.core.image import MARKS, SOURCE
-from calque.core.layout import join
+from calque.core.formats.layout import join
+from calque.core.images.image import MARKS, SOURCE
 from calque.core.link_definitions import CONNECTED_TO, is_link, without_link
 from calque.model.hive import Database, SerDe, Storage, Table, is_view
 from calque.model.names import TableName

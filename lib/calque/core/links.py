@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from calque.core.patterns import GLOB_PART, WILD
+from calque.core.policy.patterns import GLOB_PART, WILD
 from calque.model.links import Links
 from calque.model.names import TableName
 from calque.model.policy import Policy

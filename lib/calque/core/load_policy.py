@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from calque.core.admit import Admission
 from calque.core.dumps.dump_metadata import PolicyLine
-from calque.core.image import SOURCE, source_mark
-from calque.core.patterns import Glob
+from calque.core.images.image import SOURCE, source_mark
+from calque.core.policy.admit import Admission
+from calque.core.policy.patterns import Glob
 from calque.errors import Refused
 from calque.model.hive import HIVE_POSITION, Database
 from calque.model.names import EventId, TableName

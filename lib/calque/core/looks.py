@@ -1,8 +1,9 @@
 """What a look at a catalog without a log finds there, against the look before: messages of a log of our own.
 
 States between two looks are unknown. What one look finds of a table is one step: where it takes several messages, their
-types begin with `LOOKED_`, and no state lies between them (`core.fold.same_run`). A name that is looked at for the
-first time is to be read, whatever happened before: `LOOKED` says so. A table that was made again was gone in between.
+types begin with `LOOKED_`, and no state lies between them (`core.states.fold.same_run`). A name that is looked at for
+the first time is to be read, whatever happened before: `LOOKED` says so. A table that was made again was gone in
+between.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import xxhash
 
-from calque.core.encode import tjson
-from calque.core.log_messages import (
+from calque.core.events.encode import tjson
+from calque.core.events.log_messages import (
     LogMessage,
     database_altered,
     database_created,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from calque.core.standing import is_paused
+from calque.core.records.standing import is_paused
 from calque.model.gaps import Gap, GapCause
 from calque.model.journal import Entry, EventKind
 from calque.model.ledger import TableRow, TableState

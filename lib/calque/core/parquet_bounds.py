@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from calque.core.hive_types import Decimal, HiveType, Primitive
+from calque.core.formats.hive_types import Decimal, HiveType, Primitive
 from calque.core.parquet_columns import Leaf
 from calque.core.parquet_ranges import raw_bounds
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow.parquet as pq
 
-from calque.core.hive_types import Array, Decimal, HiveType, Map, Primitive, Struct, parse_type, type_text
+from calque.core.formats.hive_types import Array, Decimal, HiveType, Map, Primitive, Struct, parse_type, type_text
+from calque.core.formats.partition_values import WHOLE
 from calque.core.parquet_columns import Leaf, ListNode, MapNode, Node, StructNode, columns_of, metadata_of
 from calque.core.parquet_ranges import raw_bounds
-from calque.core.partition_values import WHOLE
 from calque.model.hive import Column
 
 INT_DIGITS = 10

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from calque.core.hive_types import Decimal, HiveType, Primitive, Struct, parse_type
+from calque.core.formats.hive_types import Decimal, HiveType, Primitive, Struct, parse_type
 from calque.core.parquet_bounds import Bound, bounds_of
 from calque.core.parquet_columns import Leaf, Node, StructNode, columns_of, metadata_of
 from calque.core.parquet_fit import reads_equally

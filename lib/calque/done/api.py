@@ -14,7 +14,7 @@ from pathlib import Path
 
 from calque.config import load
 from calque.core.marks import Done, NotDone, OutsidePolicy
-from calque.core.table_names import named_table
+from calque.core.policy.patterns import named_table
 from calque.done.sets import DoneSets, outside
 from calque.errors import Refused
 from calque.model.marks import Mark

@@ -11,8 +11,8 @@ from calque.config import Config
 from calque.config.units import seconds
 from calque.control.pause_rules import is_paused
 from calque.control.status_records import position_of
+from calque.core.formats.partition_values import named_partition
 from calque.core.marks import Done, NotDone, OutsidePolicy, TargetView, Verdict
-from calque.core.partition_values import named_partition
 from calque.engine.marks.judge import MarkJudge
 from calque.engine.marks.make import make_mark, marked_table
 from calque.engine.marks.tell import names_partition, tell

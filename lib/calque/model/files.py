@@ -48,7 +48,7 @@ class RowLayout(StrEnum):
 @dataclass(frozen=True, slots=True)
 class CombinedFile:
     """A file that lies at a target, and the paths of those at the source whose rows it has, in order. `row_digest` is
-    that of all its rows (`core.row_digest`), empty where it is the copy of one file."""
+    that of all its rows (`core.small_files.row_digest`), empty where it is the copy of one file."""
 
     file: File
     sources: tuple[str, ...]

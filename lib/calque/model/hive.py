@@ -1,8 +1,8 @@
 """The metastore's objects, and the numbers of their Thrift fields.
 
-One table of fields serves both wire forms: TJSON inside notification messages (`core.decode`) and the binary protocol
-(`adapters.metastore`). Fields that calque neither compares nor writes are left out; both readers skip what they do not
-know. Lists are tuples. Mappings are never mutated.
+One table of fields serves both wire forms: TJSON inside notification messages (`core.events.decode`) and the binary
+protocol (`adapters.metastore`). Fields that calque neither compares nor writes are left out; both readers skip what
+they do not know. Lists are tuples. Mappings are never mutated.
 
 Source of the numbers: Hive's `hive_metastore.thrift`; they are the same in 2.3, 3.1 and 4.x for every field used here.
 """
@@ -310,7 +310,8 @@ def type_of(parameters: Mapping[str, str] | None) -> str:
 
 
 def location_of(thing: Table | Partition) -> str | None:
-    """Where the rows of a table or partition lie. `core.pointers` has all other places that a definition names."""
+    """Where the rows of a table or partition lie. `core.formats.pointers` has all other places that a definition
+    names."""
     if thing.storage is None:
         return None
     if type(thing) is Table and (parameters := thing.parameters) and says_provider(parameters):

@@ -1,7 +1,7 @@
 """A row of the journal: one event of the source's log, with the columns that say what it touches.
 
-Key columns are extracted once, at capture (`core.keys`); afterwards nobody parses a message to find out what an event
-touches. `message` is fetched only for states that a hop visits.
+Key columns are extracted once, at capture (`core.events.keys`); afterwards nobody parses a message to find out what an
+event touches. `message` is fetched only for states that a hop visits.
 """
 
 from __future__ import annotations

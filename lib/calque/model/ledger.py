@@ -126,8 +126,9 @@ def shown_event(row: StateRow) -> EventId | None:
 class ObjectRow:
     """One object that an epoch changed. `partition` is empty for the table itself; `change` is the operation's name.
     `fingerprint` is that of the source's listing; files are the target's, with the checksums of the copy. `definition`
-    is what a reader of the files must know (`core.definition`), empty where it stayed as it was; `step` is the row's
-    place among those of its epoch, in the order in which things were done (`core.contents` makes tables of them)."""
+    is what a reader of the files must know (`core.formats.definition`), empty where it stayed as it was; `step` is the
+    row's place among those of its epoch, in the order in which things were done (`core.records.contents` makes tables
+    of them)."""
 
     database: str
     table: str

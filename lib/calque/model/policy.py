@@ -1,4 +1,4 @@
-"""What one target takes from the source, and under which names. The functions over it are in `core.admit`."""
+"""What one target takes from the source, and under which names. The functions over it are in `core.policy.admit`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A predicate over named values: a closed union of frozen values. The functions over it are in `core.predicates`.
+"""A predicate over named values: a closed union of frozen values. The functions over it are in
+`core.policy.predicates`.
 
 Names are lower-case. Those of partition keys are the keys' own; of a table's definition `type`, `owner`, `location`,
 and `param:<key>`.

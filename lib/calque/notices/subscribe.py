@@ -13,7 +13,7 @@ from typing import Any
 from calque.config import Config, load
 from calque.config.plugs import AT_SOURCE, Channel
 from calque.core.notices.selection import Selection
-from calque.core.table_names import named_table
+from calque.core.policy.patterns import named_table
 from calque.done.api import Partition, texts
 from calque.done.sets import DoneSets
 from calque.errors import Refused

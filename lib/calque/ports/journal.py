@@ -23,8 +23,8 @@ class Journal(Protocol):
     def oldest(self) -> EventId | None: ...
 
     def append(self, rows: pa.Table) -> None:
-        """Append rows (`core.rows.SCHEMA`) whose first id is `last() + 1` (any id for the first append), durably and
-        at once. A writer that lost against another one raises `Broken`."""
+        """Append rows (`core.events.rows.SCHEMA`) whose first id is `last() + 1` (any id for the first append), durably
+        and at once. A writer that lost against another one raises `Broken`."""
 
     def entries(self, span: Span) -> Sequence[Entry]:
         """The rows of the span without their messages, ascending. `Refused` when the span is not all there,

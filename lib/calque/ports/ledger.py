@@ -47,7 +47,7 @@ class Ledger(Protocol):
 
     def headers(self, upto: int) -> Sequence[ObjectRow]:
         """The rows of tables themselves that count, up to that epoch, in the order of epoch and step: all that
-        `core.contents` needs to find them as they were at any epoch that is not forgotten."""
+        `core.records.contents` needs to find them as they were at any epoch that is not forgotten."""
 
     def rows_of(self, names: Collection[TableName], upto: int) -> Sequence[ObjectRow]:
         """The same of these tables and their partitions."""

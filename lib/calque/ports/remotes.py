@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from calque.core.log_messages import LogMessage
+from calque.core.events.log_messages import LogMessage
 from calque.core.looks import KnownTable
 from calque.model.hive import Database, Partition, Table
 from calque.model.links import ClientForm

@@ -11,9 +11,9 @@ import pyarrow.csv as pcsv
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 
-from calque.core.definition import Format
-from calque.core.formats import FileFormat, LineFormat, kind_of, lines_of
-from calque.core.layout import OBJECT_STORES, place
+from calque.core.formats.definition import Format
+from calque.core.formats.layout import OBJECT_STORES, place
+from calque.core.formats.readers import FileFormat, LineFormat, kind_of, lines_of
 from calque.errors import Refused
 from calque.reader.arrow_types import arrow_type
 from calque.reader.files import Directory, TableFiles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from calque.core.hive_types import NESTED, split
-from calque.core.partition_values import PARAMETRIC
+from calque.core.formats.hive_types import NESTED, split
+from calque.core.formats.partition_values import PARAMETRIC
 from calque.errors import Refused
 
 PLAIN = {

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 from calque.config import load
 from calque.control.epoch_holds import hold
-from calque.core.contents import Content, contents, line_of
-from calque.core.definition import definition_of, format_of
-from calque.core.iceberg import METADATA
-from calque.core.kinds import PROJECTED
-from calque.core.layout import join
+from calque.core.events.kinds import PROJECTED
+from calque.core.formats.definition import definition_of, format_of
+from calque.core.formats.iceberg import METADATA
+from calque.core.formats.layout import join
+from calque.core.records.contents import Content, contents, line_of
 from calque.engine.sweep.target_position import published_ns
 from calque.errors import Refused, Unavailable, nearest
 from calque.model.hive import VIEW_TYPES

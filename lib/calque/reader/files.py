@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calque.core.definition import Definition, Format
+from calque.core.formats.definition import Definition, Format
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType
 
-from calque.core.definition import Format
-from calque.core.formats import FileFormat, kind_of, lines_of
-from calque.core.layout import place
+from calque.core.formats.definition import Format
+from calque.core.formats.layout import place
+from calque.core.formats.readers import FileFormat, kind_of, lines_of
 from calque.reader.files import Directory, TableFiles
 
 UNQUOTED = "/_-!.~'()*,;:$&+=@"

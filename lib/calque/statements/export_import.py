@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.engine.dump.export_table import export_table
 from calque.engine.dump.import_table import ImportRequest, import_table
 from calque.errors import Refused

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from calque.config.places import one_metastore
 from calque.control.links import drop_link, look, objects_of
-from calque.core.image import EVENT, ORIGIN
-from calque.core.kinds import obstacle
+from calque.core.events.kinds import obstacle
+from calque.core.images.image import EVENT, ORIGIN
 from calque.core.link_definitions import (
     CONNECTED_TO,
     COPY,

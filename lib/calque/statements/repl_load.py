@@ -16,7 +16,7 @@ from calque.core.dumps.options import (
     KnownOptions,
     known_options,
 )
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.core.load_policy import require_policy
 from calque.errors import Refused
 from calque.statements.repl_dump import scope_of_policy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calque.control.epoch_rows import EPOCH_FIELDS, epoch_row
 from calque.control.status import snapshot, tables_at
-from calque.core.patterns import chosen
+from calque.core.policy.patterns import chosen
 from calque.statements.forms import TABLE_COLUMNS, TARGET_COLUMNS
 from calque.statements.result import Result, result_of
 from calque.statements.session import Session

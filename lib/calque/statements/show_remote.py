@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from calque.control.link_states import LinkStates
 from calque.core.link_definitions import link_of_parameters, parameters_of
-from calque.core.patterns import chosen
+from calque.core.policy.patterns import chosen
 from calque.errors import Refused
 from calque.model.hive import Column, Database, Table
 from calque.model.links import LinkDefinition

@@ -19,7 +19,7 @@ from calque.control.believed_time import with_believed_clock
 from calque.control.identity import settle_source
 from calque.control.requests import leave_request
 from calque.control.status_records import UNREAD, tell
-from calque.core.admit import Admission
+from calque.core.policy.admit import Admission
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced

@@ -18,7 +18,7 @@ from calque.control.links import settle
 from calque.control.pause_rules import is_paused
 from calque.control.process_locks import Roles, roles
 from calque.control.status import snapshot
-from calque.core.standing import Standing, standing
+from calque.core.records.standing import Standing, standing
 from calque.engine.failpoints import NAMES, is_known
 from calque.engine.sides.linked_catalog import put_back
 from calque.errors import AccessRefused, CalqueError, Refused, StateUnusable, Unavailable

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from calque.control.links import disarm, is_far, look, settle
-from calque.core.keys import keys_of
+from calque.core.events.keys import keys_of
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.journal import Event, EventKind
 from calque.model.links import LinkRegistry

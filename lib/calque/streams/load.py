@@ -13,8 +13,8 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar, assert_never
 
-from calque.core.lifecycle import BEHIND, UNREAD, State
 from calque.core.load_passes import LoadPass, next_pass
+from calque.core.records.lifecycle import BEHIND, UNREAD, State
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import TargetSide, ending_source

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from calque.core.dumps.partition_places import PartitionPlaces, places_after, unusual
-from calque.core.image import TYPE
-from calque.core.layout import join
+from calque.core.formats.layout import join
+from calque.core.images.image import TYPE
 from calque.engine.sides.sides import TargetSide
 from calque.model.hive import is_partitioned, location_of
 from calque.model.journal import TableShape

@@ -11,10 +11,9 @@ from typing import Any
 
 from calque.control.identity import TargetIdentity
 from calque.control.process_locks import Roles
-from calque.core.admit import Admission
 from calque.core.dumps.layout import DumpLayout
 from calque.core.dumps.partition_places import PartitionPlaces
-from calque.core.image import SOURCE, source_mark
+from calque.core.images.image import SOURCE, source_mark
 from calque.core.load_policy import (
     DumpSpan,
     LoadPolicy,
@@ -23,6 +22,7 @@ from calque.core.load_policy import (
     require_fills_gone,
     require_takeable,
 )
+from calque.core.policy.admit import Admission
 from calque.engine.identity.identity import SourceAnswer
 from calque.engine.lease.fence import Fence, NoFence
 from calque.engine.sides.sides import TargetSide

@@ -15,7 +15,7 @@ from calque.config.plugs import AT_SOURCE
 from calque.control.process_locks import Roles, roles
 from calque.control.processes import Answer, ProcessPresence
 from calque.control.requests import leave_request
-from calque.core.standing import Standing
+from calque.core.records.standing import Standing
 from calque.errors import CalqueError, Refused
 from calque.logs.setup import set_level
 from calque.model.ledger import TableState

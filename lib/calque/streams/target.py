@@ -14,9 +14,9 @@ from calque.control.pause_rules import chosen_by, is_paused, rules_of, stamp_of
 from calque.control.requests import open_requests, remove_request
 from calque.control.status_records import HELD_BACK, copying_of, position_of, reading_of, tell
 from calque.control.window_size import WindowSize
-from calque.core.gap_states import dealt_with
-from calque.core.lifecycle import UNREAD, State
-from calque.core.standing import Standing, standing
+from calque.core.records.gap_states import dealt_with
+from calque.core.records.lifecycle import UNREAD, State
+from calque.core.records.standing import Standing, standing
 from calque.done.sets import judge_at
 from calque.engine.apply import database_looks
 from calque.engine.capture.continuity import Interrupted

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from calque.adapters.control import ControlStore
-from calque.core.decode import Undecodable, thrift_object
-from calque.core.encode import tjson
+from calque.core.events.decode import Undecodable, thrift_object
+from calque.core.events.encode import tjson
 from calque.errors import Broken
 from calque.model.hive import Table
 from calque.model.names import TableName

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.adapters.files.spark import packed
-from calque.core.fold import links_of
-from calque.core.rows import entries_of
+from calque.core.events.rows import entries_of
+from calque.core.states.fold import links_of
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.groups import BESIDE, Group, WindowBounds, prepare_share
 from calque.errors import Unavailable

@@ -16,7 +16,7 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.spark.watch import bump, touch
 from calque.config.keys import State
-from calque.core.state_formats import FIRST_FORMAT, require_known_format
+from calque.core.records.state_formats import FIRST_FORMAT, require_known_format
 from calque.engine.failpoints import FailpointGuard
 from calque.model.secrets import Options
 from calque.model.state_places import PLACES_OF_PINS, STATE_FORMAT, wake_file

@@ -8,7 +8,7 @@ from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.s3 import S3Store
 from calque.adapters.files.system import FileSystemSet, OwnLocations, trouble
 from calque.config.keys import State
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.errors import Refused
 from calque.model.names import OURS
 

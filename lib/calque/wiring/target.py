@@ -26,8 +26,8 @@ from calque.adapters.metastore.privileges import HivePrivileges
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.keys import State
 from calque.config.plugs import Source, Target
-from calque.core.admit import Admission
-from calque.core.lease import renewed_after
+from calque.core.policy.admit import Admission
+from calque.core.records.lease import renewed_after
 from calque.engine.identity.directories import first_place
 from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases

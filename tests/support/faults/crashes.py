@@ -15,10 +15,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
 from calque.adapters.memory.privileges import MemoryPrivileges
-from calque.core.claims import claim_file
-from calque.core.layout import COPYING, STAGE, join, place
-from calque.core.lifecycle import UNREAD
+from calque.core.formats.layout import COPYING, STAGE, join, place
 from calque.core.marks import Done
+from calque.core.records.claims import claim_file
+from calque.core.records.lifecycle import UNREAD
 from calque.engine.failpoints import FailpointGuard
 from calque.engine.marks.judge import MarkJudge
 from calque.engine.marks.make import make_mark

@@ -20,8 +20,8 @@ from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.config import load
 from calque.control.requests import leave_request
-from calque.core.claims import claim_file
-from calque.core.layout import COPYING, STAGE, place
+from calque.core.formats.layout import COPYING, STAGE, place
+from calque.core.records.claims import claim_file
 from calque.demo.source import Source
 from calque.done.sets import RETENTION
 from calque.engine.identity.directories import MARK as DIRECTORY_MARK

@@ -49,18 +49,18 @@ SWEEPS = ("property/test_sweep.py", "property/test_removals.py")
 NEARER = {
     "engine/files/claims.py": SWEEPS,
     "engine/sweep/remove.py": SWEEPS,
-    "core/kept_files.py": KEPT,
+    "core/states/kept_files.py": KEPT,
     "core/links.py": ("unit/test_links.py",),
     "core/link_definitions.py": ("unit/test_link_definitions.py",),
     "core/link_permission.py": ("unit/test_link_definitions.py",),
-    "core/roots.py": ("unit/test_roots.py",),
-    "core/symlinks.py": ("unit/test_symlinks.py",),
+    "core/formats/roots.py": ("unit/test_roots.py",),
+    "core/formats/symlinks.py": ("unit/test_symlinks.py",),
     "engine/files/symlink_manifests.py": ("whole/test_symlinks.py",),
-    "core/pattern_set.py": ("unit/test_pattern_set.py",),
+    "core/policy/pattern_set.py": ("unit/test_pattern_set.py",),
     "engine/files/kept_files.py": KEPT,
     "engine/window/kept_contents.py": KEPT,
-    "core/plan.py": PLAN,
-    "core/moves.py": RENAMES,
+    "core/plan/search.py": PLAN,
+    "core/states/moves.py": RENAMES,
     "engine/window/play.py": RENAMES,
     "engine/capture/continuity.py": ("whole/test_gaps_found.py",),
     "engine/exact_reads/drop_guard.py": ("whole/test_gaps_mended.py",),
@@ -68,9 +68,9 @@ NEARER = {
     "engine/exact_reads/gap_recovery.py": ("whole/test_gaps_mended.py",),
     "engine/exact_reads/bulk_compare.py": ("whole/test_gaps_mended.py",),
     "engine/exact_reads/bulk_compare_pool.py": ("whole/test_gaps_mended.py",),
-    "core/lifecycle.py": LIFECYCLE,
+    "core/records/lifecycle.py": LIFECYCLE,
     "engine/sides/table_states.py": LIFECYCLE,
-    "core/policies.py": ("whole/test_policies.py",),
+    "core/images/policies.py": ("whole/test_policies.py",),
     "engine/policy/change.py": ("whole/test_policies.py",),
     "engine/policy/retained.py": ("whole/test_policies.py",),
     "engine/policy/renames.py": ("whole/test_policies.py",),
@@ -83,7 +83,7 @@ NEARER = {
 """Of modules that have tests of their own: gaps, policies, targets filled by hand."""
 EXAMPLES = 200
 """Of each property test; always the same ones."""
-LATE = ("core/land.py", "core/limits.py")
+LATE = ("core/states/exact_state.py", "core/plan/limits.py")
 """Modules of the core that no test of the core's own reaches."""
 LOADED = (fastavro, orjson, pyarrow.parquet, sqlglot, xxhash)
 """What the tests import anyway: no mutant needs to load it anew."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from calque.core.afterwards import facet_events_of, facets_of
-from calque.core.edges import LineageTotals, appearing
-from calque.core.fold import LineageId
-from calque.core.operations import (
+from calque.core.plan.afterwards import facet_events_of, facets_of
+from calque.core.plan.edges import LineageTotals, appearing
+from calque.core.plan.operations import (
     AddPartitionsEdge,
     AlterPartitionsEdge,
     AlterTableEdge,
@@ -22,10 +21,11 @@ from calque.core.operations import (
     EdgeCost,
     operation_of,
 )
-from calque.core.plan import Solution, solve, visitable_states
-from calque.core.problem import Problem
-from calque.core.state import Delta, Difference, departure
-from calque.core.walk import StateWalk
+from calque.core.plan.problem import Problem
+from calque.core.plan.search import Solution, solve, visitable_states
+from calque.core.states.fold import LineageId
+from calque.core.states.state import Delta, Difference, departure
+from calque.core.states.walk import StateWalk
 from calque.engine.apply.definitions import EventImages
 from calque.engine.sides.sides import SourceSide
 from calque.model.files import Listing

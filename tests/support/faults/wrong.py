@@ -12,8 +12,8 @@ WRONG = {
     "sorted": Mutant(
         PREPARE,
         "a window is sorted into creates, adds, alters and drops",
-        "from calque.core.plan import Solution, solve",
-        "from calque.core.plan import Solution\nfrom support.faults.planners import sorted_into_kinds as solve",
+        "from calque.core.plan.search import Solution, solve",
+        "from calque.core.plan.search import Solution\nfrom support.faults.planners import sorted_into_kinds as solve",
     ),
     "files": Mutant(
         PREPARE,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.core.keys import entry_of
+from calque.core.events.keys import entry_of
 from calque.model.journal import Entry, Event, EventKind
 from calque.model.names import EventId, TableName
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from calque.core.admit import Admission
-from calque.core.image import STATE
-from calque.core.keys import keys_of
+from calque.core.events.keys import keys_of
+from calque.core.images.image import STATE
+from calque.core.policy.admit import Admission
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from calque.core.contents import contents, line_of
-from calque.core.definition import text_of_partition, text_of_table
+from calque.core.formats.definition import text_of_partition, text_of_table
+from calque.core.records.contents import contents, line_of
 from calque.model.hive import is_partitioned, is_view, location_of
 from calque.model.ledger import ObjectRow
 from calque.model.names import TableName, partition_name

@@ -22,7 +22,7 @@ from itertools import count
 from pathlib import Path
 
 from calque.config import load
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.demo.files import storage
 from calque.demo.source import Source, location_at
 from calque.model.hive import Column, Partition, location_of

@@ -46,9 +46,9 @@ from calque.commands import wait
 from calque.commands.options import CommandSettings
 from calque.config import load
 from calque.control.status import snapshot
-from calque.core.admit import Admission
-from calque.core.image import ImageBuilder
-from calque.core.layout import join, place
+from calque.core.formats.layout import join, place
+from calque.core.images.image import ImageBuilder
+from calque.core.policy.admit import Admission
 from calque.errors import Unavailable
 from calque.model.hive import Database
 from calque.model.names import EventId, TableName

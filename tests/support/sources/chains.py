@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from calque.core.locate import ObservedPart, ObservedTable
+from calque.core.states.locate import ObservedPart, ObservedTable
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import (

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore, MemoryReader
-from calque.core.image import ImageBuilder, Marks
+from calque.core.images.image import ImageBuilder, Marks
 from calque.engine.apply.databases import Databases
 from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome
 from calque.engine.sides.sides import SourceSide, TargetSide

@@ -17,7 +17,7 @@ from typing import Any
 
 import fastavro
 
-from calque.core.encode import tjson
+from calque.core.events.encode import tjson
 from calque.model.facets import (
     Binaries,
     ColumnStatistics,

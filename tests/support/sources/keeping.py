@@ -8,8 +8,8 @@ from typing import Any
 
 from calque.adapters.memory.metastore import MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.kept_files import NamedFile
-from calque.core.layout import join
+from calque.core.formats.layout import join
+from calque.core.states.kept_files import NamedFile
 from calque.model.names import TableName
 from support.sources.writers import Directories
 

@@ -11,7 +11,7 @@ from calque.adapters.dumps.directory import open_dump
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.engine.sides.sides import SystemClock, TargetSide
 from calque.model.hive import Table, location_of
 from calque.model.ledger import StateRow

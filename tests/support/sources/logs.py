@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from calque.core.fold import Chain, ColumnChanges, Step, fold, groups
-from calque.core.keys import entry_of
+from calque.core.events.keys import entry_of
+from calque.core.states.fold import Chain, ColumnChanges, Step, fold, groups
 from calque.model.hive import Column, Partition, SerDe, Storage, Table
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, TableName, table_name

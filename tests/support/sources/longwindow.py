@@ -10,7 +10,7 @@ from calque.adapters.memory.evidence import MemoryEvidence
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.advance import advance, carry_out
 from calque.engine.window.prepare import Positions

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, is_partitioned, location_of
 from calque.model.names import TableName, partition_name
 from calque.sandbox.writer import HiveClient

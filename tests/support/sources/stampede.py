@@ -15,7 +15,7 @@ from pathlib import Path
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.core.keys import keys_of
+from calque.core.events.keys import keys_of
 from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName, partition_name

@@ -7,7 +7,7 @@ import gzip
 import json
 from collections.abc import Mapping
 
-from calque.core.encode import tjson
+from calque.core.events.encode import tjson
 from calque.model.journal import Event
 
 __all__ = ["event", "gzipped", "recorded", "tjson"]

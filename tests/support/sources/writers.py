@@ -20,7 +20,7 @@ from typing import Any
 
 from calque.adapters.memory.metastore import MemoryMetastore
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.model.facets import (
     Check,
     ColumnStatistics,

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from calque.core import decode
+from calque.core.events import decode
 from calque.model.hive import Partition, Storage, Table, location_of
 from calque.model.names import partition_name
 

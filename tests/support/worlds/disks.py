@@ -17,9 +17,9 @@ from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, ServerHabits
 from calque.adapters.memory.partition_events import MemoryPartitionEvents
 from calque.adapters.memory.privileges import MemoryPrivileges
 from calque.adapters.memory.scans import MemoryScans
-from calque.core import lifecycle
-from calque.core.layout import join, place
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.formats.layout import join, place
+from calque.core.records import lifecycle
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.exact_reads.build_in_batches import BATCH

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from calque.core.image import SOURCE
-from calque.core.layout import join, natural_location
-from calque.core.pointers import moved
+from calque.core.formats.layout import join, natural_location
+from calque.core.formats.pointers import moved
+from calque.core.images.image import SOURCE
 from calque.model.hive import Column, Database, Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName
 from support.worlds.worlds import World

@@ -23,9 +23,9 @@ from typing import assert_never
 from hypothesis import strategies as st
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
-from calque.core import lifecycle
-from calque.core.image import INCARNATION, MARKS, STATISTICS, canonical
-from calque.core.kinds import kind_of
+from calque.core.events.kinds import kind_of
+from calque.core.images.image import INCARNATION, MARKS, STATISTICS, canonical
+from calque.core.records import lifecycle
 from calque.engine.apply.functions import same_function
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.window.long_copies import PATIENCE

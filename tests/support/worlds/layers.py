@@ -11,7 +11,7 @@ from typing import Any
 
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryLog, MemoryReader
-from calque.core import lifecycle
+from calque.core.records import lifecycle
 from calque.engine.sides.sides import TargetSide
 from calque.engine.window.long_copies import PATIENCE
 from calque.model.names import EventId, TableName

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
-from calque.core.admit import Admission
-from calque.core.image import SOURCE, ImageBuilder
-from calque.core.policies import marked
+from calque.core.images.image import SOURCE, ImageBuilder
+from calque.core.images.policies import marked
+from calque.core.policy.admit import Admission
 from calque.engine.sides.sides import TargetSide
 from calque.engine.window.long_copies import PATIENCE
 from calque.model.hive import Partition, Table

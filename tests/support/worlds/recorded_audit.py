@@ -6,7 +6,7 @@ from pathlib import Path
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
-from calque.core.rows import table_of
+from calque.core.events.rows import table_of
 from calque.model.files import File
 from calque.model.journal import Event, EventKind, Keys
 from calque.model.ledger import Bridge, Epoch, ObjectRow, TableRow, TableState

@@ -13,8 +13,8 @@ from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.memory.ledger import MemoryLedger
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core.lifecycle import State
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.records.lifecycle import State
 from calque.engine.capture.capture import Capture
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide

@@ -50,12 +50,12 @@ from calque.adapters.memory.metastore import (
 )
 from calque.adapters.memory.metastore.store import StoredTable
 from calque.adapters.memory.storage import MemoryStorage
-from calque.core import lifecycle
 from calque.core.delta_replica import is_delta_replica
-from calque.core.image import MARKS, STATE, STATISTICS, ImageBuilder, Marks, canonical
-from calque.core.land import is_ahead
-from calque.core.layout import join
-from calque.core.rows import rows_of_events
+from calque.core.events.rows import rows_of_events
+from calque.core.formats.layout import join
+from calque.core.images.image import MARKS, STATE, STATISTICS, ImageBuilder, Marks, canonical
+from calque.core.records import lifecycle
+from calque.core.states.exact_state import is_ahead
 from calque.engine.apply.context import EARLY
 from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 import pyarrow as pa
 
-from calque.core.continuity import carries_files
+from calque.core.records.continuity import carries_files
 from calque.errors import Broken
 from calque.model.claims import AbandonedDirectory
 from calque.model.files import File

@@ -21,7 +21,7 @@ from calque.adapters.delta.held_reads import HeldReads
 from calque.adapters.delta.parquet import groups_holding, key_range, row_groups, with_keys
 from calque.adapters.delta.seal import require_sealed, sealed_writer
 from calque.adapters.delta.snapshot import DataFile, Keys
-from calque.core.state_damage import damaged
+from calque.core.records.state_damage import damaged
 from calque.model.secrets import Options, outdated, revealed, versions
 from calque.state_files import make_folder, restrict
 

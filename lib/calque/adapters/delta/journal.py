@@ -13,9 +13,9 @@ import pyarrow.dataset as ds
 
 from calque.adapters.delta.snapshot import Change, Keys, Snapshot
 from calque.adapters.delta.table import RangedTable
-from calque.core.continuity import check_continues, check_there, first_and_last
-from calque.core.rows import ENTRY_COLUMNS, EVENT_COLUMNS, SCHEMA, entries_of, events_of
-from calque.core.weight import first_ones
+from calque.core.events.rows import ENTRY_COLUMNS, EVENT_COLUMNS, SCHEMA, entries_of, events_of
+from calque.core.records.continuity import check_continues, check_there, first_and_last
+from calque.core.records.weight import first_ones
 from calque.errors import Broken
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span

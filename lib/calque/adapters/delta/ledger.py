@@ -48,10 +48,10 @@ from calque.adapters.delta.latest import LatestEpochs, ObjectKey, RecentRows, ke
 from calque.adapters.delta.record_codec import key_of_record_row, record_of_row, record_row, removed_record_row
 from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
 from calque.adapters.delta.table import RangedTable, format_of
-from calque.core.contents import ENDINGS, Line, needed
-from calque.core.continuity import carries_files, next_epoch
-from calque.core.digest import in_order
-from calque.core.state_formats import FIRST_FORMAT
+from calque.core.records.contents import ENDINGS, Line, needed
+from calque.core.records.continuity import carries_files, next_epoch
+from calque.core.records.digest import in_order
+from calque.core.records.state_formats import FIRST_FORMAT
 from calque.errors import Broken
 from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow
 from calque.model.names import TableName

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import unquote
 from zlib import crc32
 
-from calque.core.state_damage import damaged
+from calque.core.records.state_damage import damaged
 from calque.errors import StateUnusable
 
 MANY = 100

@@ -54,8 +54,8 @@ from calque.adapters.delta.snapshot import (
     summary,
     without_statistics,
 )
-from calque.core.state_damage import damaged
-from calque.core.state_formats import FIRST_FORMAT, require_known_format
+from calque.core.records.state_damage import damaged
+from calque.core.records.state_formats import FIRST_FORMAT, require_known_format
 from calque.errors import CalqueError, StateUnusable, Unavailable
 from calque.model.secrets import Options, outdated, revealed, versions
 from calque.ports.steady_clock import STEADY

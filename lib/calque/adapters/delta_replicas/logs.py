@@ -24,8 +24,8 @@ from calque.core.delta_replica_log import (
     commit_text,
     rows_of,
 )
-from calque.core.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
-from calque.core.layout import COPYING, join
+from calque.core.formats.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
+from calque.core.formats.layout import COPYING, join
 from calque.errors import Refused
 from calque.ports import Conflict, Storage
 from calque.ports.steady_clock import STEADY

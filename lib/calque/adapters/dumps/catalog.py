@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from calque.adapters.dumps.directory import AGAIN, Dump, unreadable
 from calque.adapters.dumps.locate import FileLocator
-from calque.core.decode import Undecodable, logged_file, parsed, thrift_object
 from calque.core.dumps.constraints import read_constraints
 from calque.core.dumps.layout import CONSTRAINTS, ObjectDirectories
 from calque.core.dumps.log_events import logged_database, logged_partitions, logged_table, name_of
 from calque.core.dumps.metadata import STATISTICS_FIELD, read_object, read_table
-from calque.core.layout import join
+from calque.core.events.decode import Undecodable, logged_file, parsed, thrift_object
+from calque.core.formats.layout import join
 from calque.errors import Refused
 from calque.model.facets import ENGINE, AnalyzedColumns, Constraint, ForeignKey, Statistics
 from calque.model.hive import Database, Function, Partition, Table, is_partitioned, is_view, location_of

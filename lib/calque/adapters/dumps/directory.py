@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calque.core.decode import Undecodable
 from calque.core.dumps.dump_metadata import BOOTSTRAP, INCREMENTAL, DumpMetadata, read_dump_metadata
 from calque.core.dumps.file_lists import ExternalDirectory, read_external
 from calque.core.dumps.layout import DUMP_METADATA, HIVE_DIRECTORY, DumpDirectory, DumpLayout, policy_directory
 from calque.core.dumps.markers import read_tables
 from calque.core.dumps.scope import scope_of_policy
-from calque.core.layout import join
+from calque.core.events.decode import Undecodable
+from calque.core.formats.layout import join
 from calque.errors import Refused
 from calque.model.names import EventId, TableName
 from calque.ports import Storage

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from calque.adapters.dumps.locate import FileLocator
 from calque.adapters.dumps.log import DumpedEvents
 from calque.adapters.dumps.storage import DumpedDirectories
-from calque.core import decode
-from calque.core.decode import Undecodable
 from calque.core.dumps.layout import FILES
-from calque.core.layout import join
+from calque.core.events import decode
+from calque.core.events.decode import Undecodable
+from calque.core.formats.layout import join
 from calque.model.files import FilesOfEvent, Listing
 from calque.model.hive import location_of
 from calque.model.journal import Entry, EventKind

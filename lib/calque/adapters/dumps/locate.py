@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from calque.adapters.dumps.directory import text_of
-from calque.core.decode import LoggedFile
 from calque.core.dumps.file_lists import read_files
 from calque.core.dumps.layout import FILES
-from calque.core.kept_files import NamedFile
-from calque.core.layout import is_data, join, place
+from calque.core.events.decode import LoggedFile
+from calque.core.formats.layout import is_data, join, place
+from calque.core.states.kept_files import NamedFile
 from calque.errors import Refused
 from calque.model.files import File, KeptFile, Listing
 from calque.ports import Storage

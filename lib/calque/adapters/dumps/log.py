@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from calque.adapters.dumps.directory import AGAIN, Dump, text_of, unreadable
-from calque.core.decode import Undecodable, thrift_object, weight_of
 from calque.core.dumps.dump_metadata import DumpMetadata, read_dump_metadata
 from calque.core.dumps.event_types import UNKNOWN
 from calque.core.dumps.layout import EVENTS_BATCH, DumpLayout, EventDirectory, event_of
@@ -26,9 +25,10 @@ from calque.core.dumps.log_events import (
     logged_table,
 )
 from calque.core.dumps.metadata import read_object, read_table
-from calque.core.keys import entry_of
-from calque.core.layout import join
-from calque.core.weight import first_ones
+from calque.core.events.decode import Undecodable, thrift_object, weight_of
+from calque.core.events.keys import entry_of
+from calque.core.formats.layout import join
+from calque.core.records.weight import first_ones
 from calque.errors import Refused
 from calque.model.hive import Function
 from calque.model.journal import Entry, Event

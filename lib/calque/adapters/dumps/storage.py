@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from calque.adapters.dumps.directory import AGAIN
 from calque.adapters.dumps.locate import FileLocator, required
 from calque.core.dumps.layout import FILES
-from calque.core.layout import Place, join, place
+from calque.core.formats.layout import Place, join, place
 from calque.errors import Refused
 from calque.model.files import Listing
 from calque.ports import Storage

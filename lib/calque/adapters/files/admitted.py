@@ -1,4 +1,5 @@
-"""Files of this machine are read where `core.roots` admits the place that they have, whatever links lead there."""
+"""Files of this machine are read where `core.formats.roots` admits the place that they have, whatever links lead
+there."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from calque.core.layout import Place
-from calque.core.roots import Roots
+from calque.core.formats.layout import Place
+from calque.core.formats.roots import Roots
 
 DESCRIPTORS = Path("/proc/self/fd")
 

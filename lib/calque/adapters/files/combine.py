@@ -21,8 +21,8 @@ from calque.adapters.files.copy import give_permissions, narrow, read_listed
 from calque.adapters.files.metered import Metered, Running
 from calque.adapters.files.slots import CopySlots
 from calque.adapters.files.system import FileSystemSet, ReadableSystem, trouble
-from calque.core.combine_rows import combine, digest_of_rows
-from calque.core.unfit import Unfit
+from calque.core.small_files.combine_rows import combine, digest_of_rows
+from calque.core.small_files.grouping import Unfit
 from calque.errors import Unavailable
 from calque.model.files import File, RowLayout
 from calque.ports import CombinedRows, CombineTask, CopyTask

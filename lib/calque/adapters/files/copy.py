@@ -27,7 +27,7 @@ from calque.adapters.files.system import (
     System,
     trouble,
 )
-from calque.core.layout import COPYING
+from calque.core.formats.layout import COPYING
 from calque.errors import Broken, CalqueError
 from calque.ports import CopiedFile, CopyTask
 

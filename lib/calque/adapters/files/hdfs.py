@@ -19,8 +19,8 @@ from calque.adapters.files.hdfs_clients import Clients
 from calque.adapters.files.hdfs_errors import as_os_errors
 from calque.adapters.files.system import FileFacts, entry
 from calque.adapters.files.webhdfs import WebHdfs
-from calque.core.deltalog import LOG
-from calque.core.layout import is_data
+from calque.core.formats.deltalog import LOG
+from calque.core.formats.layout import is_data
 from calque.errors import Refused
 from calque.model.files import File
 from calque.model.permissions import Permissions

@@ -21,7 +21,7 @@ from types import TracebackType
 from calque.adapters.files import posix_permissions
 from calque.adapters.files.admitted import AdmittedPlaces
 from calque.adapters.files.system import Durability, FileFacts, entry
-from calque.core.layout import COPYING
+from calque.core.formats.layout import COPYING
 from calque.model.files import DELTA_LOG, File
 from calque.model.permissions import Permissions
 from calque.ports import StorageEntry

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from calque.adapters.files.objects import THREADS, ObjectSystem
 from calque.adapters.files.system import BulkListing, FileSystemSet, trouble
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.model.files import Listing
 from calque.ports import CopyTask
 

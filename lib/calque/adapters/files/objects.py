@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from calque.adapters.files.stores import Store, StoredObject
 from calque.adapters.files.system import FileFacts
 from calque.adapters.files.times import MANY, MARKER, NOTE, Times, is_internal, merged, note_name, read, written
-from calque.core.deltalog import LOG
-from calque.core.layout import is_data
+from calque.core.formats.deltalog import LOG
+from calque.core.formats.layout import is_data
 from calque.model.files import File
 from calque.ports import StorageEntry
 

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from calque.core.layout import join, place
+from calque.core.formats.layout import join, place
 from calque.model.files import File, Listing
 from calque.model.names import EventId
 from calque.ports import CopyTask, Storage

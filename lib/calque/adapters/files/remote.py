@@ -13,7 +13,7 @@ from calque.adapters.files.options import filesystem_options
 from calque.adapters.files.s3 import S3Store
 from calque.adapters.files.stores import CHUNK, FsspecStore, as_os_errors, time_of, version_of
 from calque.adapters.files.system import FileFacts, System, entry
-from calque.core.layout import OBJECT_STORES, is_data
+from calque.core.formats.layout import OBJECT_STORES, is_data
 from calque.errors import Refused
 from calque.model.files import File
 from calque.model.secrets import Options, revealed

@@ -24,7 +24,7 @@ from fsspec.spec import AbstractFileSystem
 
 from calque.adapters.files.s3_requests import S3Requests, code_of
 from calque.adapters.files.stores import FsspecStore, StoredObject, joined, nanoseconds
-from calque.core.layout import COPYING
+from calque.core.formats.layout import COPYING
 
 PART = 8 << 20
 """What one request carries; files up to this size are one PUT."""

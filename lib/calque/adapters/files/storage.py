@@ -36,9 +36,9 @@ from calque.adapters.files.system import (
     TailSystem,
     trouble,
 )
-from calque.core.deltalog import LOG as DELTA_LOG
-from calque.core.deltalog import commit_path, newest_commit
-from calque.core.layout import COPYING, join, place
+from calque.core.formats.deltalog import LOG as DELTA_LOG
+from calque.core.formats.deltalog import commit_path, newest_commit
+from calque.core.formats.layout import COPYING, join, place
 from calque.errors import Refused, Unavailable
 from calque.model.files import File, Listing, RowLayout
 from calque.model.permissions import Permissions
@@ -52,7 +52,8 @@ TOGETHER = 32
 
 
 class FileStorage:
-    """Directories on any file system that `FileSystemSet` opens. It can be pickled. Location spellings: `core.layout`.
+    """Directories on any file system that `FileSystemSet` opens. It can be pickled. Location spellings:
+    `core.formats.layout`.
 
     In object stores a directory exists as long as it was made, or something lies below it; times of copies are noted
     beside them (`objects`).

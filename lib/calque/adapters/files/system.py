@@ -11,8 +11,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from calque.adapters.files.admitted import AdmittedPlaces, Misplaced
-from calque.core.layout import OBJECT_STORES, Place, place
-from calque.core.roots import Roots
+from calque.core.formats.layout import OBJECT_STORES, Place, place
+from calque.core.formats.roots import Roots
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.bounds import MESSAGE
 from calque.model.files import File

@@ -23,10 +23,10 @@ from calque.adapters.kafka.record import CountedUpTo
 from calque.adapters.kafka.registry import NAME, registry_of
 from calque.adapters.kafka.tail import TopicTail, Value
 from calque.adapters.kafka.topic import Topic
-from calque.core.continuity import check_continues, check_there, first_and_last
-from calque.core.decode import weight_of_message
-from calque.core.rows import ENTRY_COLUMNS, SCHEMA, entries_of, events_of
-from calque.core.weight import first_ones
+from calque.core.events.decode import weight_of_message
+from calque.core.events.rows import ENTRY_COLUMNS, SCHEMA, entries_of, events_of
+from calque.core.records.continuity import check_continues, check_there, first_and_last
+from calque.core.records.weight import first_ones
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from calque.core.decode import thrift_object
-from calque.core.encode import tjson
-from calque.core.log_messages import LogMessage, logged
+from calque.core.events.decode import thrift_object
+from calque.core.events.encode import tjson
+from calque.core.events.log_messages import LogMessage, logged
 from calque.core.looks import KnownTable
-from calque.core.state_damage import damaged
+from calque.core.records.state_damage import damaged
 from calque.errors import Unavailable
 from calque.model.hive import Database, Table
 from calque.model.journal import Event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calque.core.continuity import next_gap, settled_by
+from calque.core.records.continuity import next_gap, settled_by
 from calque.model.gaps import Gap
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from calque.core.continuity import check_continues, check_there, first_and_last
-from calque.core.decode import weight_of
-from calque.core.rows import entries_of, events_of
-from calque.core.weight import first_ones
+from calque.core.events.decode import weight_of
+from calque.core.events.rows import entries_of, events_of
+from calque.core.records.continuity import check_continues, check_there, first_and_last
+from calque.core.records.weight import first_ones
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from calque.core.contents import line_of, needed
-from calque.core.continuity import carries_files, next_epoch
-from calque.core.digest import in_order
+from calque.core.records.contents import line_of, needed
+from calque.core.records.continuity import carries_files, next_epoch
+from calque.core.records.digest import in_order
 from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow, state_key
 from calque.model.names import TableName
 from calque.model.records import Record, RecordKey, record_key

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from calque.core.log_messages import key_names
+from calque.core.events.log_messages import key_names
 from calque.errors import Unavailable
 from calque.model.hive import Database, Partition, Table
 from calque.model.names import TableName, partition_name

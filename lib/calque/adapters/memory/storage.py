@@ -11,10 +11,10 @@ from threading import RLock
 
 from xxhash import xxh3_128_hexdigest
 
-from calque.core.combine_rows import combine, digest_of_rows
-from calque.core.deltalog import LOG, commit_path, newest_commit
-from calque.core.layout import is_data, place
-from calque.core.unfit import Unfit
+from calque.core.formats.deltalog import LOG, commit_path, newest_commit
+from calque.core.formats.layout import is_data, place
+from calque.core.small_files.combine_rows import combine, digest_of_rows
+from calque.core.small_files.grouping import Unfit
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import File, Listing, RowLayout
 from calque.model.permissions import Permissions

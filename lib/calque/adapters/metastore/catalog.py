@@ -40,7 +40,7 @@ from calque.adapters.metastore.messages import (
     TableStatisticsRequest,
     TableStatisticsResult,
 )
-from calque.core.limits import ListOperation, check_commit, check_list, lowered
+from calque.core.plan.limits import ListOperation, check_commit, check_list, lowered
 from calque.errors import AlterationRefused, CallFailed, Refused, Unavailable
 from calque.model.facets import (
     CONSTRAINTS,
@@ -110,7 +110,7 @@ class HiveReader:
         return self._found(messages.GET_ALL_TABLES, database) or ()
 
     def functions(self, database: str) -> Sequence[str]:
-        """Under the names by which they are known: 3.1 lists them as they were written (`core.kept_names`)."""
+        """Under the names by which they are known: 3.1 lists them as they were written (`core.events.kept_names`)."""
         return tuple(name.lower() for name in self._found(messages.GET_FUNCTIONS, database, "*") or ())
 
     def database(self, name: str) -> Database | None:

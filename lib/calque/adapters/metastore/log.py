@@ -19,7 +19,7 @@ from calque.adapters.metastore.messages import (
     Fault,
 )
 from calque.adapters.metastore.weighed import AnswerTooLarge
-from calque.core.decode import bounded
+from calque.core.events.decode import bounded
 from calque.errors import CallFailed
 from calque.model.bounds import MESSAGE
 from calque.model.journal import Event

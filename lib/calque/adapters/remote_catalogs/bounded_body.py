@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from calque.core.bounded import TooMuch
+from calque.core.formats.bounded import TooMuch
 from calque.model.bounds import MESSAGE
 
 CHUNK = 64 << 10

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from calque.adapters.remote_catalogs.glue_definitions import database_of, partition_of, table_of
 from calque.adapters.remote_catalogs.near import aws_session, require_far
+from calque.core.events.log_messages import key_names
 from calque.core.link_definitions import CREDENTIALS
-from calque.core.log_messages import key_names
 from calque.errors import AccessRefused, CalqueError, Refused, Unavailable
 from calque.model.hive import Database, Partition, Table
 from calque.model.links import ClientForm

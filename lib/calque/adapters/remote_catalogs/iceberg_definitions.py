@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from calque.core.iceberg import METADATA
+from calque.core.formats.iceberg import METADATA
 from calque.model.hive import Column, SerDe, Storage, Table
 from calque.model.names import TableName
 

@@ -22,7 +22,7 @@ from calque.adapters.spark.contiguous import checked, missing
 from calque.adapters.spark.log_source import partitions_of
 from calque.adapters.spark.packed import OPTION, pack, unpack
 from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Stamp, Watch, announced, count, offset, touched
-from calque.core import rows
+from calque.core.events import rows
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span

@@ -22,8 +22,8 @@ from pyspark.sql.types import StructType
 from calque.adapters.spark.contiguous import checked, missing, repeated, went_back
 from calque.adapters.spark.packed import OPTION, pack, unpack
 from calque.adapters.spark.watch import STUCK_SECONDS, Offset, Watch, announce, brisk, count, offset
-from calque.core import rows
-from calque.core.decode import weight_of
+from calque.core.events import rows
+from calque.core.events.decode import weight_of
 from calque.model.names import EventId, Span
 from calque.ports import EventLog
 
@@ -56,7 +56,7 @@ class LogStream:
     """Bytes of messages after which a task ends, whatever it has left: `query.rows_of` holds what all of them bring."""
 
     def frame(self, session: SparkSession) -> DataFrame:
-        """The streaming frame, with the columns of `core.rows.SCHEMA`."""
+        """The streaming frame, with the columns of `core.events.rows.SCHEMA`."""
         session.dataSource.register(LogSource)
         return session.readStream.format(LogSource.name()).option(OPTION, pack(self)).load()
 

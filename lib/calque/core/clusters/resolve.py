@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from calque.core.predicates import holds, keys_of_partition, misfit, names_in
+from calque.core.policy.predicates import holds, keys_of_partition, misfit, names_in
 from calque.model.clusters import ClusteredTable, Clusters, Considered, Input, Resolution, StatementTables
 from calque.model.names import TableName
 from calque.model.predicate import Predicate

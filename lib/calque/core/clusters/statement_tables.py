@@ -17,7 +17,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from calque.core.predicates import holds, names_in, predicate_of
+from calque.core.policy.predicates import holds, names_in, predicate_of
 from calque.errors import Refused
 from calque.model.clusters import ClusteredTable, Input, StatementTables
 from calque.model.names import TableName, table_name

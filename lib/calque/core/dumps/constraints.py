@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
-from calque.core.decode import Undecodable, embedded_list, parsed, thrift_object
 from calque.core.dumps.metadata import metadata_object, string_fields
-from calque.core.encode import tjson
-from calque.core.facets import ADDED
+from calque.core.events.decode import Undecodable, embedded_list, parsed, thrift_object
+from calque.core.events.encode import tjson
+from calque.core.states.facets import ADDED
 from calque.model.facets import Check, Constraint, DefaultValue, ForeignKey, NotNull, PrimaryKey, UniqueKey
 
 KINDS: Mapping[str, type[Constraint]] = {

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calque.core.bounded import number_of
-from calque.core.decode import Undecodable
 from calque.core.dumps.layout import DumpLayout
+from calque.core.events.decode import Undecodable
+from calque.core.formats.bounded import number_of
 from calque.model.names import EventId
 
 BOOTSTRAP = "BOOTSTRAP"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from calque.core import decode
-from calque.core.decode import Fields, LoggedFile, Undecodable, thrift_object
 from calque.core.dumps.event_types import contents_of
 from calque.core.dumps.layout import DumpLayout
 from calque.core.dumps.metadata import (
@@ -23,10 +21,12 @@ from calque.core.dumps.metadata import (
     table_metadata,
 )
 from calque.core.dumps.options import DumpOptions
-from calque.core.iceberg import is_iceberg
-from calque.core.kinds import PROJECTED, obstacle
-from calque.core.layout import join
-from calque.core.symlinks import IN_NO_DUMP, is_symlinks
+from calque.core.events import decode
+from calque.core.events.decode import Fields, LoggedFile, Undecodable, thrift_object
+from calque.core.events.kinds import PROJECTED, obstacle
+from calque.core.formats.iceberg import is_iceberg
+from calque.core.formats.layout import join
+from calque.core.formats.symlinks import IN_NO_DUMP, is_symlinks
 from calque.model.files import Listing
 from calque.model.hive import VIEW_TYPES, Database, Partition, Table, is_delta, location_of, projects_partitions
 from calque.model.journal import Event, Keys

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from calque.core.decode import fields, flag_at
+from calque.core.events.decode import fields, flag_at
 from calque.model.journal import Event, EventKind, Keys
 
 UNKNOWN = "EVENT_UNKNOWN"

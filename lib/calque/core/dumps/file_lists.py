@@ -1,6 +1,6 @@
 """`_files` and the lists of external directories: where the data of a dump lies that it does not hold itself.
 
-A line of `_files` is a file as events name it (`core.decode.logged_file`). Hive 4 lists external directories in
+A line of `_files` is a file as events name it (`core.events.decode.logged_file`). Hive 4 lists external directories in
 `_file_list_external`, Hive 3.1 in `_external_tables_info`. Readers pass over empty lines, and over a line that repeats
 the one before: whoever appends may have done so twice.
 """
@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
-from calque.core.decode import LoggedFile, Undecodable, logged_file
 from calque.core.dumps.layout import DumpLayout
+from calque.core.events.decode import LoggedFile, Undecodable, logged_file
 
 FULL_COPY = "FALLBACK_COPY"
 """Hive's name for a directory that is copied without snapshots."""

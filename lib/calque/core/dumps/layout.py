@@ -22,7 +22,7 @@ import base64
 from dataclasses import dataclass
 from enum import StrEnum
 
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.model.names import EventId, TableName
 
 HIVE_DIRECTORY = "hive"

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import orjson
 
-from calque.core.decode import Fields, Undecodable, parsed, thrift_object
 from calque.core.dumps.dump_metadata import DumpMetadata
 from calque.core.dumps.event_types import RENAME_DROP_TABLE, SPELLED, UNKNOWN
 from calque.core.dumps.metadata import LAST_EVENT, LOADING
-from calque.core.encode import tjson
+from calque.core.events.decode import Fields, Undecodable, parsed, thrift_object
+from calque.core.events.encode import tjson
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event
 from calque.model.names import partition_name

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from calque.core.decode import Undecodable, parsed
+from calque.core.events.decode import Undecodable, parsed
 from calque.model.names import EventId
 
 FINISHED = b""

@@ -1,8 +1,8 @@
 """`_metadata`: the definition of a table with its partitions, of a database or of a function, in one JSON object.
 
-Each definition stands in it as a string of Thrift's TJSON (`core.decode.thrift_object`, `core.encode.tjson`). All
-partitions of a table are in one file, which is written and read as a stream: nothing here holds more than one
-partition. Sources: `EximUtil`, `ReplicationSpecSerializer`, `MetadataJson`.
+Each definition stands in it as a string of Thrift's TJSON (`core.events.decode.thrift_object`,
+`core.events.encode.tjson`). All partitions of a table are in one file, which is written and read as a stream: nothing
+here holds more than one partition. Sources: `EximUtil`, `ReplicationSpecSerializer`, `MetadataJson`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import ijson
 import orjson
 
-from calque.core.decode import Fields, Undecodable
-from calque.core.encode import tjson
+from calque.core.events.decode import Fields, Undecodable
+from calque.core.events.encode import tjson
 from calque.model.facets import AnalyzedColumns
 from calque.model.hive import HIVE_POSITION, Database, Function, Partition, Table
 from calque.model.names import EventId

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import TableName
 

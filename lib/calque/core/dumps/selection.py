@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from calque.core.dumps.event_types import RENAME_DROP_TABLE
 from calque.core.dumps.scope import Scope
-from calque.core.fold import same_run
+from calque.core.states.fold import same_run
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, TableName
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from calque.core.bounded import number_of
-from calque.core.contents import FOUND, UNSURE, Content
-from calque.core.continuity import carries_files
+from calque.core.formats.bounded import number_of
 from calque.core.notices.notice import (
     HistoryGap,
     Notice,
@@ -27,6 +25,8 @@ from calque.core.notices.notice import (
     shares,
 )
 from calque.core.notices.table_keys import TableKeys
+from calque.core.records.contents import FOUND, UNSURE, Content
+from calque.core.records.continuity import carries_files
 from calque.model.ledger import Epoch, ObjectRow
 from calque.model.names import EventId, TableName
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from calque.core.notices.notice import HistoryGap, Notice, TableAltered, type_text
-from calque.core.patterns import Pattern, matches, parse_pattern
+from calque.core.policy.patterns import Pattern, matches, parse_pattern
 from calque.model.names import OURS, TableName
 
 FOUND = "found"

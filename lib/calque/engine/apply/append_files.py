@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.core.symlinks import is_symlinks
+from calque.core.formats.symlinks import is_symlinks
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.partitions import alter_partitions, incarnation_of
 from calque.engine.apply.tables import advanced, alter_table

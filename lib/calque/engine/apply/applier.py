@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
 from calque.core.delta_replica import is_delta_replica
-from calque.core.facets import Changes
+from calque.core.states.facets import Changes
 from calque.engine.apply import append_files, commit_table, facets, hidden_build, partitions, prepare_flip_sweep, tables
 from calque.engine.apply.context import AppliedChanges, DefinitionSource, HopContext
 from calque.engine.sides.announced_exceptions import ToAnnounce

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from calque.core.defects import ObjectDefect, traceback_of, work_on
-from calque.core.fold import names_in
-from calque.core.image import is_ours, same_definition
+from calque.core.images.image import is_ours, same_definition
+from calque.core.states.fold import names_in
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.hive_positions import with_position

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from calque.core import decode
-from calque.core.decode import Undecodable
 from calque.core.defects import ObjectDefect, work_on
-from calque.core.image import SOURCE, STATE, is_ours, same_definition
-from calque.core.kinds import database_obstacle
-from calque.core.layout import natural_location, place
-from calque.core.policies import databases_of, marked
+from calque.core.events import decode
+from calque.core.events.decode import Undecodable
+from calque.core.events.kinds import database_obstacle
+from calque.core.formats.layout import natural_location, place
+from calque.core.images.image import SOURCE, STATE, is_ours, same_definition
+from calque.core.images.policies import databases_of, marked
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.hive_positions import with_position
 from calque.engine.files.permissions import keep

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from calque.core import decode
-from calque.core.moves import Move, places
-from calque.core.pointers import relocated
+from calque.core.events import decode
+from calque.core.formats.pointers import relocated
+from calque.core.states.moves import Move, places
 from calque.engine.sides.journal_reads import AT_ONCE
 from calque.engine.source.exact_read import ExactTable
 from calque.model.hive import Partition, Table, location_of
@@ -120,7 +120,7 @@ class EventImages:
 
 @dataclass(slots=True)
 class ReadImages:
-    """The objects of an exact read; versions as `core.land` numbers them."""
+    """The objects of an exact read; versions as `core.states.exact_state` numbers them."""
 
     exact: ExactTable
     ordered: list[Partition] = field(default_factory=list)

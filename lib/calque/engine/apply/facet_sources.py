@@ -5,12 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from calque.core.compare import Difference, TableSide
-from calque.core.decode import Undecodable
 from calque.core.delta_replica import is_delta_replica
-from calque.core.facets import Changes, Rows, by_name, columns_of, compare_columns, compare_constraint, constraint_image
-from calque.core.later_names import LaterNames
-from calque.core.limits import batches
+from calque.core.events.decode import Undecodable
+from calque.core.events.later_names import LaterNames
+from calque.core.images.compare import Difference, TableSide
+from calque.core.plan.limits import batches
+from calque.core.states.facets import (
+    Changes,
+    Rows,
+    by_name,
+    columns_of,
+    compare_columns,
+    compare_constraint,
+    constraint_image,
+)
 from calque.engine.apply.context import AppliedChanges, HopContext
 from calque.engine.apply.definitions import ReadImages
 from calque.engine.apply.facets import (

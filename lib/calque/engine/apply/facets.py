@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ParamSpec
 
-from calque.core.facets import (
+from calque.core.states.facets import (
     Changes,
     Rows,
     by_name,

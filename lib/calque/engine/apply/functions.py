@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from calque.core import decode
-from calque.core.decode import Undecodable
 from calque.core.defects import ObjectDefect, work_on
+from calque.core.events import decode
+from calque.core.events.decode import Undecodable
 from calque.engine.apply import AppliedChanges
 from calque.engine.files.copies import ContentLost
 from calque.engine.files.referenced_files import Attachments

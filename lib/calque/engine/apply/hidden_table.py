@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from calque.core.pointers import relocated
+from calque.core.formats.pointers import relocated
 from calque.engine.apply.context import HopContext
 from calque.engine.sides.calque_database import ensure_own_database
 from calque.model.hive import Table

@@ -10,7 +10,7 @@ import logging
 from dataclasses import replace
 
 from calque.core.defects import ObjectDefect, work_on
-from calque.core.image import SOURCE, source_mark
+from calque.core.images.image import SOURCE, source_mark
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.hive import HIVE_POSITION, Database

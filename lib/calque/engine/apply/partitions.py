@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calque.core.image import EVENT, INCARNATION, STATE, Marks
-from calque.core.kinds import partition_obstacle
-from calque.core.layout import join
-from calque.core.pointers import relocated
-from calque.core.small_files import GroupedFiles, group_files, layout_of
-from calque.core.symlinks import is_symlinks, require_same_reading
+from calque.core.events.kinds import partition_obstacle
+from calque.core.formats.layout import join
+from calque.core.formats.pointers import relocated
+from calque.core.formats.symlinks import is_symlinks, require_same_reading
+from calque.core.images.image import EVENT, INCARNATION, STATE, Marks
+from calque.core.small_files.grouping import GroupedFiles, group_files, layout_of
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.files.stage import StagedFiles, StageRequest

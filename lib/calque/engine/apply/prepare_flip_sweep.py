@@ -7,7 +7,7 @@ which it was there, and `calque.dropped` names the one that took its rows away, 
 
 from __future__ import annotations
 
-from calque.core.image import DROPPED, STATE
+from calque.core.images.image import DROPPED, STATE
 from calque.engine.apply.context import LATE, HopContext, emptied
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.apply.partitions import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from calque.core.bounded import parse_json
-from calque.core.image import EVENT, STATISTICS
+from calque.core.formats.bounded import parse_json
+from calque.core.images.image import EVENT, STATISTICS
 from calque.engine.apply.context import HopContext
 from calque.engine.target.observe import event_of
 from calque.model.hive import Partition, Table

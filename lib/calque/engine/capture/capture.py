@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calque.core.rows import entries_of
+from calque.core.events.rows import entries_of
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import EvidenceGatherer

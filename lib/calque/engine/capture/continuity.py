@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from calque.core.decode import weight_of
-from calque.core.rows import rows_of_events, storable
+from calque.core.events.decode import weight_of
+from calque.core.events.rows import rows_of_events, storable
 from calque.engine.sides.journal_reads import AT_ONCE, begin_of, messages
 from calque.engine.sides.log_reads import events_after, of_one_id
 from calque.engine.sides.sides import SourceSide

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from calque.core.rows import table_of
+from calque.core.events.rows import table_of
 from calque.engine.sides.journal_reads import AT_ONCE, messages
 from calque.errors import Refused
 from calque.model.files import Evidence

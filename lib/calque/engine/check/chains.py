@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calque.core.image import SOURCE
-from calque.core.origins import path_of
+from calque.core.images.image import SOURCE
+from calque.core.images.origins import path_of
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.sides import Source, Target
 from calque.engine.target.origin_registry import RegisteredSource, known_at, record_of

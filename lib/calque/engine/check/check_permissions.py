@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calque.core.admit import Admission
-from calque.core.layout import join
+from calque.core.formats.layout import join
+from calque.core.policy.admit import Admission
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.sides import Target
 from calque.model.hive import Table, is_view, location_of

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
-from calque.core.admit import Admission
-from calque.core.attached import urls_of
 from calque.core.defects import ObjectDefect, work_on
-from calque.core.kinds import (
+from calque.core.events.kinds import (
     HUDI,
     HUDI_TIMELINE,
     POINTING,
@@ -20,9 +18,11 @@ from calque.core.kinds import (
     kind_of,
     reason_of,
 )
-from calque.core.layout import Place, place
-from calque.core.pointers import notes, refusals
-from calque.core.view_engines import BY_HAND, ENCODED_TEXT, is_rewritable
+from calque.core.formats.attached import urls_of
+from calque.core.formats.layout import Place, place
+from calque.core.formats.pointers import notes, refusals
+from calque.core.images.view_engines import BY_HAND, ENCODED_TEXT, is_rewritable
+from calque.core.policy.admit import Admission
 from calque.engine.check.check_log import check_log
 from calque.engine.check.check_marks import check_marks
 from calque.engine.check.findings import Findings, Severity, listed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from calque.core.admit import Admission
-from calque.core.image import is_ours
-from calque.core.layout import Place, join, place
+from calque.core.formats.layout import Place, join, place
+from calque.core.images.image import is_ours
+from calque.core.policy.admit import Admission
 from calque.engine.check.check_permissions import check_permissions
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.sides import Target, is_hive_4

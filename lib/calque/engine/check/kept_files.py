@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.sides import Source
 from calque.errors import Refused

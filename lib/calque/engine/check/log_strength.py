@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from calque.core.keys import entry_of
+from calque.core.events.keys import entry_of
 from calque.engine.sides.log_reads import events_after
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId

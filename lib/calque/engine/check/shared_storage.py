@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from calque.core.layout import place
+from calque.core.formats.layout import place
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.model.hive import Table, is_view, location_of
 from calque.model.names import TableName

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from calque.core.dumps.layout import ExportDirectory
 from calque.core.dumps.metadata import ReplicationSpec, dumped_partition, dumped_table, table_metadata
+from calque.core.events.kinds import PROJECTED, obstacle
+from calque.core.formats.layout import join
+from calque.core.formats.symlinks import IN_NO_DUMP, is_symlinks
 from calque.core.import_fit import chosen_partitions, unknown_key
-from calque.core.kinds import PROJECTED, obstacle
-from calque.core.layout import join
-from calque.core.symlinks import IN_NO_DUMP, is_symlinks
 from calque.engine.files.copies import copy_tasks
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import ExactTable, TableIsTooBusy, read_exact

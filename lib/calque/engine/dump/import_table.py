@@ -6,17 +6,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from calque.core.decode import Undecodable
 from calque.core.dumps.layout import ExportDirectory
 from calque.core.dumps.log_events import logged_partitions, logged_table, name_of
 from calque.core.dumps.metadata import read_table
-from calque.core.image import SOURCE
+from calque.core.events.decode import Undecodable
+from calque.core.events.kinds import PROJECTED, obstacle
+from calque.core.formats.layout import join, natural_location
+from calque.core.formats.pointers import relocated
+from calque.core.formats.symlinks import is_symlinks
+from calque.core.images.image import SOURCE
 from calque.core.import_fit import chosen_partitions, difference, plain_parameters, unknown_key
-from calque.core.kinds import PROJECTED, obstacle
-from calque.core.layout import join, natural_location
-from calque.core.limits import batches
-from calque.core.pointers import relocated
-from calque.core.symlinks import is_symlinks
+from calque.core.plan.limits import batches
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, location_of, projects_partitions
 from calque.model.names import TableName, table_name

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from calque.core.decode import LoggedFile, Undecodable
 from calque.core.dumps.dump_metadata import INCREMENTAL, DumpMetadata
 from calque.core.dumps.event_contents import DumpedEvent, dumped_event
 from calque.core.dumps.event_types import dumped_kind
@@ -13,9 +12,10 @@ from calque.core.dumps.file_lists import ExternalDirectory, external_lines, file
 from calque.core.dumps.layout import FILES, DumpDirectory
 from calque.core.dumps.markers import FINISHED, EventsDump, events_dump_text, tables_text
 from calque.core.dumps.selection import EventSelection, SelectedEvent
-from calque.core.kept_files import NamedFile
-from calque.core.layout import join, place
-from calque.core.limits import batches
+from calque.core.events.decode import LoggedFile, Undecodable
+from calque.core.formats.layout import join, place
+from calque.core.plan.limits import batches
+from calque.core.states.kept_files import NamedFile
 from calque.engine.dump.bootstrap import consolidated, reads_of, unstable_note, without_base_note, write_tables
 from calque.engine.dump.objects import ObjectWriter, external_target
 from calque.engine.dump.reads import no_database

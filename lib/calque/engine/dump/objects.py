@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from calque.core.decode import LoggedFile
 from calque.core.dumps.constraints import constraints_text, foreign_keys_text
 from calque.core.dumps.file_lists import ExternalDirectory, file_line, file_lines
 from calque.core.dumps.layout import FILES, DumpLayout, ObjectDirectories
@@ -18,8 +17,9 @@ from calque.core.dumps.metadata import (
     function_metadata,
     table_metadata,
 )
-from calque.core.layout import is_data, join, natural_location, place
-from calque.core.limits import batches
+from calque.core.events.decode import LoggedFile
+from calque.core.formats.layout import is_data, join, natural_location, place
+from calque.core.plan.limits import batches
 from calque.engine.dump.reads import DumpReads
 from calque.engine.dump.request import DumpRequest
 from calque.engine.dump.spool import Spool, SpooledContent

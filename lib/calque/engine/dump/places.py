@@ -16,7 +16,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from calque.core.dumps.layout import FINISHED_DUMP, HIVE_DIRECTORY, DumpDirectory, DumpLayout, policy_directory
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.errors import CalqueError
 from calque.ports import Storage
 

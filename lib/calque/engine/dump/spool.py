@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from calque.core.decode import LoggedFile
+from calque.core.events.decode import LoggedFile
 from calque.model.files import File
 from calque.model.names import TableName
 

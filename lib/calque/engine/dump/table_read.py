@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from calque.core.dumps.event_contents import reason_against
 from calque.core.dumps.metadata import dumped_partition, dumped_table
-from calque.core.facets import columns_of, of_columns
-from calque.core.limits import batches
+from calque.core.plan.limits import batches
+from calque.core.states.facets import columns_of, of_columns
 from calque.engine.dump.spool import Spool, SpooledContent
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import (

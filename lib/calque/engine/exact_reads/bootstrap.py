@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from calque.core.contents import contents, line_of
+from calque.core.records.contents import contents, line_of
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads import gap_recovery

@@ -13,13 +13,13 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from calque.core.definition import text_of_partition, text_of_table
 from calque.core.delta_fit import why_plain
-from calque.core.image import INCARNATION, SOURCE, Marks, source_mark
-from calque.core.kinds import obstacle
-from calque.core.land import NEW, stays, unchanged
-from calque.core.limits import batches
-from calque.core.object_row import row_of
+from calque.core.events.kinds import obstacle
+from calque.core.formats.definition import text_of_partition, text_of_table
+from calque.core.images.image import INCARNATION, SOURCE, Marks, source_mark
+from calque.core.images.object_row import row_of
+from calque.core.plan.limits import batches
+from calque.core.states.exact_state import NEW, stays, unchanged
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.definitions import ReadImages

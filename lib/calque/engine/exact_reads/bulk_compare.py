@@ -1,9 +1,9 @@
 """Which tables are still what they were: a target and its source compared in bulk, before anything is read exactly.
 
 A batch of tables is bracketed by event ids as an exact read is: a table that is equal at both sides, and that no event
-of the bracket touches, is exact at its end, without a call at the target. The comparison is that of `core.land`, so
-what it finds equal an exact read would leave as it is. Both sides are read at the same time, the partitions of a table
-by one call at each, directories many at once; a page of partitions is held at a time.
+of the bracket touches, is exact at its end, without a call at the target. The comparison is that of
+`core.states.exact_state`, so what it finds equal an exact read would leave as it is. Both sides are read at the same
+time, the partitions of a table by one call at each, directories many at once; a page of partitions is held at a time.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 
-from calque.core.attached import Thing
-from calque.core.compare import TableSide, compare_locations, same_place
 from calque.core.delta_replica import is_delta_replica
-from calque.core.fold import names_in
-from calque.core.iceberg import is_iceberg
-from calque.core.image import SOURCE, Marks, is_ours, source_mark
-from calque.core.kinds import obstacle
-from calque.core.land import is_ahead, same_incarnation, unchanged
-from calque.core.limits import batches
-from calque.core.symlinks import is_symlinks
+from calque.core.events.kinds import obstacle
+from calque.core.formats.attached import Thing
+from calque.core.formats.iceberg import is_iceberg
+from calque.core.formats.symlinks import is_symlinks
+from calque.core.images.compare import TableSide, compare_locations, same_place
+from calque.core.images.image import SOURCE, Marks, is_ours, source_mark
+from calque.core.plan.limits import batches
+from calque.core.states.exact_state import is_ahead, same_incarnation, unchanged
+from calque.core.states.fold import names_in
 from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.permissions import contents_of, keeps_permissions, permissions_of
 from calque.engine.files.referenced_files import SharedFileCheck

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from calque.core.defects import traceback_of, work_on
-from calque.core.limits import batches
+from calque.core.plan.limits import batches
 from calque.engine.apply import AppliedChanges
 from calque.engine.exact_reads.bulk_compare import BATCH, BulkComparison, JournaledDrops, compare_in_bulk, other_facets
 from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome

@@ -11,10 +11,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from calque.core.delta_replica import is_delta_replica
-from calque.core.iceberg import is_iceberg
-from calque.core.kinds import obstacle
-from calque.core.land import has_incarnation, same_incarnation
-from calque.core.limits import batches
+from calque.core.events.kinds import obstacle
+from calque.core.formats.iceberg import is_iceberg
+from calque.core.plan.limits import batches
+from calque.core.states.exact_state import has_incarnation, same_incarnation
 from calque.engine.exact_reads.build_in_batches import Tell, is_of_all
 from calque.engine.exact_reads.bulk_compare import TableLikeness, directory
 from calque.engine.files.referenced_files import SharedFileCheck

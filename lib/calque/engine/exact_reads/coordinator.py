@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from calque.core.lifecycle import BEHIND, UNREAD, State
+from calque.core.records.lifecycle import BEHIND, UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads.drop_guard import DropGuard

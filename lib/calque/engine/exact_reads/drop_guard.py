@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from calque.core.lifecycle import UNREAD, State
+from calque.core.records.lifecycle import UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads.bulk_compare_pool import BulkComparePool, PossibleLosses

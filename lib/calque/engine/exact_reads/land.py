@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from calque.core.iceberg import is_iceberg
-from calque.core.land import landing
+from calque.core.formats.iceberg import is_iceberg
+from calque.core.states.exact_state import landing
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.definitions import ReadImages
 from calque.engine.exact_reads.switch_format import switch_format

@@ -9,10 +9,10 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-from calque.core.decode import Undecodable
 from calque.core.defects import ObjectDefect, work_on
-from calque.core.fold import Unfoldable
-from calque.core.kinds import obstacle
+from calque.core.events.decode import Undecodable
+from calque.core.events.kinds import obstacle
+from calque.core.states.fold import Unfoldable
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.facet_sources import copy_facets

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
-from calque.core.image import EVENT, INCARNATION, SOURCE, Marks, is_ours, source_mark
-from calque.core.keys import keys_of
-from calque.core.kinds import obstacle
-from calque.core.limits import batches
+from calque.core.events.keys import keys_of
+from calque.core.events.kinds import obstacle
+from calque.core.images.image import EVENT, INCARNATION, SOURCE, Marks, is_ours, source_mark
+from calque.core.plan.limits import batches
 from calque.engine.apply.databases import owned
 from calque.engine.apply.functions import Functions, same_function
 from calque.engine.exact_reads.take_over import taken, with_marks

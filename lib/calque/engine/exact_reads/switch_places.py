@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calque.core.compare import same_place
-from calque.core.iceberg import is_iceberg
-from calque.core.land import OLD, same_incarnation
-from calque.core.layout import place
-from calque.core.pointers import relocated
-from calque.core.symlinks import is_symlinks
+from calque.core.formats.iceberg import is_iceberg
+from calque.core.formats.layout import place
+from calque.core.formats.pointers import relocated
+from calque.core.formats.symlinks import is_symlinks
+from calque.core.images.compare import same_place
+from calque.core.states.exact_state import OLD, same_incarnation
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.definitions import ReadImages

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from calque.core.iceberg import is_iceberg
-from calque.core.image import EVENT, INCARNATION, ORIGIN, SOURCE, TYPE, Marks, is_ours, is_parked
-from calque.core.kinds import ACID, kind_of
-from calque.core.land import same_incarnation, unchanged
-from calque.core.layout import natural_location
-from calque.core.pointers import relocated
-from calque.core.symlinks import is_symlinks
+from calque.core.events.kinds import ACID, kind_of
+from calque.core.formats.iceberg import is_iceberg
+from calque.core.formats.layout import natural_location
+from calque.core.formats.pointers import relocated
+from calque.core.formats.symlinks import is_symlinks
+from calque.core.images.image import EVENT, INCARNATION, ORIGIN, SOURCE, TYPE, Marks, is_ours, is_parked
+from calque.core.states.exact_state import same_incarnation, unchanged
 from calque.engine.apply import AppliedChanges
 from calque.engine.files.content_proof import is_shared, prove, require_told, same_files
 from calque.engine.files.delta_versions import VersionLost, live_files

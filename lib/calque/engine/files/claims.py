@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from calque.core.claims import OLD_MARK, claim_file, generations, is_mark, read, written
-from calque.core.layout import VERSIONS
+from calque.core.formats.layout import VERSIONS
+from calque.core.records.claims import OLD_MARK, claim_file, generations, is_mark, read, written
 from calque.engine.sides.claim_book import ClaimedDirectory, Use
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.references import is_referenced

@@ -10,9 +10,9 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calque.core.combined import NOTE, combined_name, note_of
-from calque.core.layout import join
-from calque.core.small_files import GroupedFiles
+from calque.core.formats.layout import join
+from calque.core.small_files.combined_note import NOTE, combined_name, note_of
+from calque.core.small_files.grouping import GroupedFiles
 from calque.engine.files.copies import ContentLost, copied, copy_tasks
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Unavailable

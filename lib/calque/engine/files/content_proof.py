@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from calque.core.layout import join, place
-from calque.core.limits import batches
+from calque.core.formats.layout import join, place
+from calque.core.plan.limits import batches
 from calque.engine.files.symlink_manifests import other_manifests
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused, Unavailable

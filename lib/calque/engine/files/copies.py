@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import File, Listing
 from calque.ports import CopiedFile, CopyTask

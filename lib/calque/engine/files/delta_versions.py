@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from xxhash import xxh3_128_hexdigest
 
-from calque.core.deltalog import (
+from calque.core.formats.deltalog import (
     LAST_CHECKPOINT,
     LOG,
     Actions,
@@ -27,7 +27,7 @@ from calque.core.deltalog import (
     replayed,
     starts_with,
 )
-from calque.core.layout import join, staged_name
+from calque.core.formats.layout import join, staged_name
 from calque.model.files import File, Listing
 from calque.model.names import EventId
 from calque.ports import CopiedFile, CopyTask, Storage

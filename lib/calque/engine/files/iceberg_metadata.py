@@ -1,7 +1,8 @@
 """Make ready at a target what an Iceberg table's definition points to: data first, then what names them, upwards.
 
-Every file has the name at the target that `core.iceberg.PathMapping` gives it, whatever was copied before, and none is
-ever written again: a crash goes on where it was. The metadata file comes last; where it is there, all that it needs is.
+Every file has the name at the target that `core.formats.iceberg.PathMapping` gives it, whatever was copied before, and
+none is ever written again: a crash goes on where it was. The metadata file comes last; where it is there, all that it
+needs is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from calque.core.iceberg import (
+from calque.core.formats.iceberg import (
     METADATA,
     PREVIOUS,
     Json,
@@ -29,7 +30,7 @@ from calque.core.iceberg import (
     snapshots_of,
     statistics_of,
 )
-from calque.core.manifests import (
+from calque.core.formats.manifests import (
     ListedFile,
     Record,
     RewrittenDeleteFile,

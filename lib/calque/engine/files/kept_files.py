@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
-from calque.core.kept_files import NamedFile
+from calque.core.states.kept_files import NamedFile
 from calque.errors import Refused
 from calque.model.files import File
 from calque.ports import Storage

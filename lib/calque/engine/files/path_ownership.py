@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from calque.core.claims import claim_file, is_mark
-from calque.core.layout import natural_location, place
+from calque.core.formats.layout import natural_location, place
+from calque.core.records.claims import claim_file, is_mark
 from calque.engine.files.claims import is_claimed
 from calque.engine.sides.sides import TargetSide
 from calque.model.names import TableName

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from posixpath import basename, dirname
 
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.engine.files.stage import StageRequest
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import Listing

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from calque.core.attached import (
+from calque.core.formats.attached import (
     KEY,
     PARKED,
     Thing,
@@ -17,8 +17,8 @@ from calque.core.attached import (
     parameters_of,
     pointing,
 )
-from calque.core.compare import Difference, DifferenceKind
-from calque.core.layout import place
+from calque.core.formats.layout import place
+from calque.core.images.compare import Difference, DifferenceKind
 from calque.engine.files.copies import ContentLost
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused

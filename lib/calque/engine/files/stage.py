@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calque.core.claims import claim_file, generations
-from calque.core.combined import NOTE, leftovers
 from calque.core.delta_replica import content_location
-from calque.core.layout import join, staged_name, versioned_location
-from calque.core.small_files import GroupedFiles
+from calque.core.formats.layout import join, staged_name, versioned_location
+from calque.core.records.claims import claim_file, generations
+from calque.core.small_files.combined_note import NOTE, leftovers
+from calque.core.small_files.grouping import GroupedFiles
 from calque.engine.files import delta_versions
 from calque.engine.files.claims import make, may_take_up, new_claim, standing
 from calque.engine.files.combine_files import DirectoryToCombine, combine

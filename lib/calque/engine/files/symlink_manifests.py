@@ -1,7 +1,7 @@
 """What symlink tables name: copied to a target, with manifests that name the copies; and compared there.
 
-At a target a directory of manifests is one of combined files (`core.combined`): its note says for which of the source's
-each stands, and comes last, when all that they name is there.
+At a target a directory of manifests is one of combined files (`core.small_files.combined_note`): its note says for
+which of the source's each stands, and comes last, when all that they name is there.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calque.core.combined import NOTE, combined_name, note_of
-from calque.core.layout import join
-from calque.core.symlinks import TODO, Line, lines_of, moved, refused
+from calque.core.formats.layout import join
+from calque.core.formats.symlinks import TODO, Line, lines_of, moved, refused
+from calque.core.small_files.combined_note import NOTE, combined_name, note_of
 from calque.engine.files.copies import ContentLost, copied, copy_tasks
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused, Unavailable

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from calque.core.compare import TABLE, Difference, DifferenceKind, some
+from calque.core.images.compare import TABLE, Difference, DifferenceKind, some
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.names import TableName
 from calque.model.privileges import Grant

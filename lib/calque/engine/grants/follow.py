@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from calque.core.defects import ObjectDefect, traceback_of, work_on
-from calque.core.fold import names_in
-from calque.core.image import SOURCE
-from calque.core.limits import batches
-from calque.core.policies import marked
+from calque.core.images.image import SOURCE
+from calque.core.images.policies import marked
+from calque.core.plan.limits import batches
+from calque.core.states.fold import names_in
 from calque.engine.sides.journal_reads import entries_in
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import CallFailed, Refused

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from urllib.parse import quote
 
-from calque.core.bounded import parse_json
-from calque.core.layout import join, place
+from calque.core.formats.bounded import parse_json
+from calque.core.formats.layout import join, place
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Broken
 from calque.model.identity import MarkedDirectory

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from secrets import token_hex
 
-from calque.core.lease import lease_subject, subject_digest
+from calque.core.records.lease import lease_subject, subject_digest
 from calque.engine.sides.calque_database import ensure_own_database, own_view
 from calque.errors import Unavailable
 from calque.model.identity import HiddenIdentity, LedgerPosition

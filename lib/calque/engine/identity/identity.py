@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from secrets import token_hex
 
-from calque.core.identity import (
+from calque.core.formats.layout import place
+from calque.core.records.identity import (
     aliases,
     has_lost_state,
     is_settled,
@@ -21,7 +22,6 @@ from calque.core.identity import (
     with_directories,
     with_ledgers,
 )
-from calque.core.layout import place
 from calque.engine.identity import directories, hidden
 from calque.engine.sides.sides import TargetSide
 from calque.errors import AccessRefused, Refused, Unavailable

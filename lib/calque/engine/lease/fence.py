@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
 
-from calque.core.lease import renewed_after
+from calque.core.records.lease import renewed_after
 from calque.engine.failpoints import EFFECTS, Hit
 from calque.engine.lease.keeper import elapsed
 from calque.errors import WrittenElsewhere

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
 
-from calque.core.lease import lease_subject, subject_digest
+from calque.core.records.lease import lease_subject, subject_digest
 from calque.engine.sides.calque_database import ensure_own_database, own_view
 from calque.errors import Broken
 from calque.model.hive import Table
@@ -23,8 +23,9 @@ TRIES = 5
 
 
 class CatalogLeases:
-    """Those on `target` of the source, whose files lie in `warehouse` (`core.lease.lease_subject`). `first_place` gives
-    the spelling under which that directory was marked first, and is asked once, when the lease is first looked at."""
+    """Those on `target` of the source, whose files lie in `warehouse` (`core.records.lease.lease_subject`).
+    `first_place` gives the spelling under which that directory was marked first, and is asked once, when the lease is
+    first looked at."""
 
     def __init__(
         self, catalog: Catalog, source: str, target: str, warehouse: str, first_place: Callable[[str], str] = str

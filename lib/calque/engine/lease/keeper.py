@@ -1,8 +1,8 @@
 """One writer at a target: takes the lease on it, renews it, and lets calls begin only as long as it is sure of it.
 
-See docs/operations.md. What is promised: a writer that lost its lease begins no call at the target. `core.lease` says
-who may take it; the generations are in the target's own metastore, so that every writer meets them whatever its state
-folder.
+See docs/operations.md. What is promised: a writer that lost its lease begins no call at the target.
+`core.records.lease` says who may take it; the generations are in the target's own metastore, so that every writer meets
+them whatever its state folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from calque.core.lease import FirstSight, LeaseLost, Living, TakeGeneration, Watch, next_step, renewed_after, usable
+from calque.core.records.lease import (
+    FirstSight,
+    LeaseLost,
+    Living,
+    TakeGeneration,
+    Watch,
+    next_step,
+    renewed_after,
+    usable,
+)
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.logs.fields import beside_windows
 from calque.model.lease import Generation, Writer

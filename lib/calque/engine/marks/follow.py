@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from calque.core.keys import entry_of
+from calque.core.events.keys import entry_of
 from calque.core.marks import NAMING, expired, followed, lost_by
 from calque.engine.sides.journal_reads import PAGE, reach
 from calque.engine.sides.log_reads import events_after

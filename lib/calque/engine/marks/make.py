@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from calque.core.keys import entry_of
+from calque.core.events.keys import entry_of
+from calque.core.formats.partition_values import named_partition
 from calque.core.marks import name_after
-from calque.core.partition_values import named_partition
 from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.log_reads import events_after
 from calque.engine.sides.sides import SourceSide

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from calque.core.admit import Admission
 from calque.core.marks import Done, NotDone, Verdict
+from calque.core.policy.admit import Admission
 from calque.engine.marks.judge import MarkJudge
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import Table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from calque.core.contents import contents, line_of
 from calque.core.notices.from_ledger import Before, ShownTables, known
+from calque.core.records.contents import contents, line_of
 from calque.model.names import TableName
 from calque.ports import Ledger
 

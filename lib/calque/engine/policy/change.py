@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 
-from calque.core.policies import Change, policy_of, terms_of
+from calque.core.images.policies import Change, policy_of, terms_of
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions
 from calque.engine.policy.renames import TAKEN, UNSEEN, OwnedTables, TargetRenames

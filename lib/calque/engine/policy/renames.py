@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from calque.core.bounded import number_of
 from calque.core.defects import ObjectDefect, work_on
-from calque.core.image import EVENT, INCARNATION, SOURCE
-from calque.core.layout import natural_location
-from calque.core.policies import Change, databases_of, marked, ordered
+from calque.core.formats.bounded import number_of
+from calque.core.formats.layout import natural_location
+from calque.core.images.image import EVENT, INCARNATION, SOURCE
+from calque.core.images.policies import Change, databases_of, marked, ordered
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases
 from calque.engine.policy.retained import RetainedReplicas, move, partition_statistics

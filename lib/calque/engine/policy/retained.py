@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from calque.core.facets import columns_of
-from calque.core.image import EVENT, SOURCE, source_mark
-from calque.core.limits import batches
+from calque.core.images.image import EVENT, SOURCE, source_mark
+from calque.core.plan.limits import batches
+from calque.core.states.facets import columns_of
 from calque.engine.sides.sides import TargetSide
 from calque.model.facets import Statistics
 from calque.model.hive import Table, is_partitioned

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 from calque.core.defects import ObjectDefect, work_on
-from calque.core.image import is_ours
+from calque.core.images.image import is_ours
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database, owned
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions

@@ -13,9 +13,9 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, assert_never
 
-from calque.core.admit import Admission
-from calque.core.fold import names_of
-from calque.core.lifecycle import UNREAD, State
+from calque.core.policy.admit import Admission
+from calque.core.records.lifecycle import UNREAD, State
+from calque.core.states.fold import names_of
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS

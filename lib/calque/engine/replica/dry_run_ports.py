@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from calque.core.combined import as_stored
-from calque.core.layout import join
+from calque.core.formats.layout import join
+from calque.core.small_files.combined_note import as_stored
 from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.files import Evidence, Listing
 from calque.model.hive import Database, Function, Partition, Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from calque.core.lifecycle import BEHIND, UNREAD, State
+from calque.core.records.lifecycle import BEHIND, UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.exact_reads.drop_guard import DropGuard
 from calque.engine.sides.announced_exceptions import Announcement

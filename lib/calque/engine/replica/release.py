@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calque.core.lifecycle import State
+from calque.core.records.lifecycle import State
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import DATABASE_KINDS, Databases
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions

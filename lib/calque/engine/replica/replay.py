@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from calque.core.fold import groups, names_in
+from calque.core.states.fold import groups, names_in
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import FUNCTION_KINDS, Functions

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
 
-from calque.core.lifecycle import UNREAD, State
+from calque.core.records.lifecycle import UNREAD, State
 from calque.engine.apply.database_looks import DatabaseLooks
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions

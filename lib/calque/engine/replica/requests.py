@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from calque.core.lifecycle import SHOWN, UNREAD
-from calque.core.patterns import chosen, covering
+from calque.core.policy.patterns import chosen, covering
+from calque.core.records.lifecycle import SHOWN, UNREAD
 from calque.engine.exact_reads.coordinator import SETTLED, ExactReads
 from calque.engine.replica.adopt import Adoption
 from calque.engine.replica.release import Release

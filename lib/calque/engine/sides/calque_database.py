@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import OURS, TableName
 from calque.ports import Catalog, Conflict

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from secrets import token_hex
 
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.engine.sides.calque_database import own_view
 from calque.engine.sides.sides import TargetSide
 from calque.errors import CalqueError

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import replace
 from typing import Protocol
 
-from calque.core.limits import batches
+from calque.core.images.views import names_in, parsed
 from calque.core.link_definitions import is_link
 from calque.core.link_objects import (
     Parameters,
@@ -28,7 +28,7 @@ from calque.core.link_objects import (
     unmarked,
     without_this,
 )
-from calque.core.views import names_in, parsed
+from calque.core.plan.limits import batches
 from calque.errors import CalqueError, Refused
 from calque.model.hive import Database, Table, is_partitioned, is_view
 from calque.model.names import OURS, TableName

@@ -1,7 +1,7 @@
 """A source as one target's policy leaves it: with the partitions of `partitions`, and the tables of `where`.
 
 The ports of the source answer as those of a smaller source would, so that windows, exact reads, `verify` and `plan`
-know of no subsets (`core.subset`). A policy without subsets has the source itself.
+know of no subsets (`core.policy.subset`). A policy without subsets has the source itself.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from calque.core import decode
-from calque.core.decode import Undecodable
 from calque.core.defects import ObjectDefect, traceback_of, work_on
-from calque.core.subset import KeyMissing, Subset, crossed, narrowed
+from calque.core.events import decode
+from calque.core.events.decode import Undecodable
+from calque.core.policy.subset import KeyMissing, Subset, crossed, narrowed
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused

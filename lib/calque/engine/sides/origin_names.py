@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from calque.core.origins import path_of
+from calque.core.images.origins import path_of
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
-from calque.core.combined import NOTE, has_combined_files, understood
-from calque.core.layout import join
+from calque.core.formats.layout import join
+from calque.core.small_files.combined_note import NOTE, has_combined_files, understood
 from calque.engine.sides.copy_progress import CopyProgress
 from calque.engine.sides.kept_permissions import KeptPermissions
 from calque.engine.sides.storage_failures import StorageFailures

@@ -6,8 +6,8 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 
-from calque.core.admit import Admission
-from calque.core.image import ImageBuilder
+from calque.core.images.image import ImageBuilder
+from calque.core.policy.admit import Admission
 from calque.engine.sides.announced_exceptions import AnnouncedExceptions
 from calque.engine.sides.claim_book import ClaimBook
 from calque.engine.sides.copy_progress import CopyProgress

@@ -1,9 +1,9 @@
 """The states of one target's tables, between the ledger and memory: the only module that changes one.
 
-What may follow what is `core.lifecycle`'s to say. Beside its state a table may have a position of its own: the event
-that it shows, where that is not the one that the windows have come to (`cursor`). A table that is gone may have one,
-too, until a window reaches it: `t` was dropped by a copy beside the windows that went up to event 90 while the cursor
-stayed at 80; a window from 80 on must not take up what happened to `t` before 90.
+What may follow what is `core.records.lifecycle`'s to say. Beside its state a table may have a position of its own: the
+event that it shows, where that is not the one that the windows have come to (`cursor`). A table that is gone may have
+one, too, until a window reaches it: `t` was dropped by a copy beside the windows that went up to event 90 while the
+cursor stayed at 80; a window from 80 on must not take up what happened to `t` before 90.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 
-from calque.core.lifecycle import ASIDE, BEHIND, RECORDED, UNREAD, Change, State, after
-from calque.core.standing import PAUSED
+from calque.core.records.lifecycle import ASIDE, BEHIND, RECORDED, UNREAD, Change, State, after
+from calque.core.records.standing import PAUSED
 from calque.model.ledger import NotLiveReason, Reread, RereadCause, StateKey, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 

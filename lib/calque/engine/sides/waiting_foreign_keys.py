@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-from calque.core.facets import Rows
+from calque.core.states.facets import Rows
 from calque.model.names import TableName
 
 Child = tuple[TableName, str]

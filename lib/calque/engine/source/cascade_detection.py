@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from calque.core import decode
-from calque.core.fold import ColumnChanges
-from calque.core.image import canonical
+from calque.core.events import decode
+from calque.core.images.image import canonical
+from calque.core.states.fold import ColumnChanges
 from calque.engine.sides.journal_reads import messages, wait_for_journal
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Unavailable

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calque.core.defects import ObjectDefect, traceback_of, work_on
-from calque.core.moves import may_move, move_of
+from calque.core.states.moves import may_move, move_of
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.stable_listings import UnsureDirectories, emptied_lately, list_what_can_be

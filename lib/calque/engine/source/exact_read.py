@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from calque.core.iceberg import is_iceberg
-from calque.core.kinds import HUDI_TIMELINE, is_plain
-from calque.core.layout import join
+from calque.core.events.kinds import HUDI_TIMELINE, is_plain
+from calque.core.formats.iceberg import is_iceberg
+from calque.core.formats.layout import join
 from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.stable_listings import UnsureDirectories, emptied_lately

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from calque.core.admit import Admission
-from calque.core.limits import batches
 from calque.core.looks import KnownTable, database_changes, digests_of, first_seen, table_changes
+from calque.core.plan.limits import batches
+from calque.core.policy.admit import Admission
 from calque.errors import Refused
 from calque.model.hive import Database, Partition, Table
 from calque.model.names import EventId, TableName

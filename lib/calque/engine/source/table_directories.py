@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from calque.core.iceberg import is_iceberg
-from calque.core.kinds import kind_of
+from calque.core.events.kinds import kind_of
+from calque.core.formats.iceberg import is_iceberg
 from calque.engine.sides.sides import SourceSide
 from calque.model.hive import is_partitioned, is_view, location_of
 from calque.model.journal import Entry, EventKind, Keys, TableShape

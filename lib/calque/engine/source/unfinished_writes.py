@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from calque.core.layout import join
+from calque.core.formats.layout import join
 from calque.model.files import Listing
 from calque.ports import Storage
 

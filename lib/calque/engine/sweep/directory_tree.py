@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
-from calque.core.claims import is_mark
-from calque.core.layout import join
+from calque.core.formats.layout import join
+from calque.core.records.claims import is_mark
 from calque.ports import Storage, StorageEntry
 
 

@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from calque.core.admit import Admission
-from calque.core.layout import place
-from calque.core.places import LedgerPlaces, places_of
+from calque.core.formats.layout import place
+from calque.core.policy.admit import Admission
+from calque.core.records.places import LedgerPlaces, places_of
 from calque.engine.sides.sides import TargetSide
 from calque.engine.sweep.stock import own_places
 from calque.engine.target.references import ReferencedLocations, lies_in, references_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.core.image import SOURCE, is_ours
+from calque.core.images.image import SOURCE, is_ours
 from calque.engine.sides.sides import TargetSide
 from calque.engine.sweep.candidates import KeptPlace
 from calque.engine.sweep.troubles import own_trouble

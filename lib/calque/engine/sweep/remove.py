@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TypeVar
 
-from calque.core.claims import ASIDE, claim_file, is_mark, written
-from calque.core.layout import join
-from calque.core.limits import batches
+from calque.core.formats.layout import join
+from calque.core.plan.limits import batches
+from calque.core.records.claims import ASIDE, claim_file, is_mark, written
 from calque.engine.files.claims import chain, is_of_before_claims
 from calque.engine.sides.sides import TargetSide
 from calque.engine.sweep.candidates import HIDDEN, Candidate, KeptPlace, Origin, RemovedPlace

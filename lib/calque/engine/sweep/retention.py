@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from calque.core.gap_states import dealt_with
 from calque.core.notices.table_keys import TableKeys
+from calque.core.records.gap_states import dealt_with
 from calque.engine.exact_reads.gap_recovery import goes_on_from
 from calque.engine.marks.follow import remember
 from calque.engine.notices.positions import KeyRecords

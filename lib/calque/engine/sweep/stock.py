@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import replace
 
-from calque.core.layout import place
-from calque.core.places import places_of
+from calque.core.formats.layout import place
+from calque.core.records.places import places_of
 from calque.engine.files.claims import is_of_before_claims
 from calque.engine.sides.sides import TargetSide
 from calque.model.policy import Policy

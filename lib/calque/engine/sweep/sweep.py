@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from calque.core.layout import place
-from calque.core.places import LedgerPlaces
+from calque.core.formats.layout import place
+from calque.core.records.places import LedgerPlaces
 from calque.engine.sides.sides import TargetSide
 from calque.engine.sweep.candidates import Candidate, KeptPlace, Origin, RemovedPlace
 from calque.engine.sweep.evidence import Evidence, Neighbour, Spellings

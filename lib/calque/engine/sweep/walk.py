@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from calque.core.admit import Admission
-from calque.core.claims import ASIDE, OLD_MARK, is_mark
-from calque.core.layout import COPYING, STAGE, VERSIONS, join
+from calque.core.formats.layout import COPYING, STAGE, VERSIONS, join
+from calque.core.policy.admit import Admission
+from calque.core.records.claims import ASIDE, OLD_MARK, is_mark
 from calque.engine.files.claims import chain
 from calque.engine.sides.sides import TargetSide
 from calque.engine.sweep.candidates import ASIDE_REASON, DEATH, STAGING, Candidate, KeptPlace, Origin

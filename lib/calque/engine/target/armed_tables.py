@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.core.image import PARKED
+from calque.core.images.image import PARKED
 from calque.model.hive import Table, is_view
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Lock
 
 from calque.core.defects import ATTEMPTS, DEFECT, ObjectDefect, traceback_of, work_on
-from calque.core.layout import COPYING, join
+from calque.core.formats.layout import COPYING, join
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import CallFailed, Refused, Unavailable, sentence
 from calque.model.names import OURS, EventId

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from calque.core.limits import ListOperation
+from calque.core.plan.limits import ListOperation
 from calque.ports import Catalog, TooLarge
 
 T = TypeVar("T")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from calque.core.bounded import number_of
-from calque.core.combined import as_stored
-from calque.core.iceberg import is_iceberg
-from calque.core.image import DROPPED, EVENT, INCARNATION, SOURCE, source_mark
-from calque.core.locate import ObservedPart, ObservedTable
-from calque.core.policies import marked
-from calque.core.small_files import layout_of
-from calque.core.symlinks import is_symlinks
+from calque.core.formats.bounded import number_of
+from calque.core.formats.iceberg import is_iceberg
+from calque.core.formats.symlinks import is_symlinks
+from calque.core.images.image import DROPPED, EVENT, INCARNATION, SOURCE, source_mark
+from calque.core.images.policies import marked
+from calque.core.small_files.combined_note import as_stored
+from calque.core.small_files.grouping import layout_of
+from calque.core.states.locate import ObservedPart, ObservedTable
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import File, Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
@@ -123,7 +123,7 @@ def believed(shown: ShownTable, partition: str, listing: Listing) -> Listing:
 
 
 def as_observed(shown: ShownTable) -> ObservedTable:
-    """In the terms of `core.locate`."""
+    """In the terms of `core.states.locate`."""
     return ObservedTable(
         event_of(shown.table.parameters),
         shown.incarnation(),

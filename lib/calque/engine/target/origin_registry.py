@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from calque.core.origins import as_carried, path_after, to_ask
+from calque.core.images.origins import as_carried, path_after, to_ask
 from calque.engine.sides.calque_database import ensure_own_database, own_view
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.origin_names import OriginNaming

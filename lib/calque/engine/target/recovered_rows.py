@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from calque.core.bounded import number_of
-from calque.core.contents import FOUND, UNSURE
-from calque.core.definition import text_of_partition, text_of_table
-from calque.core.image import INCARNATION
-from calque.core.limits import batches
-from calque.core.object_row import row_of
+from calque.core.formats.bounded import number_of
+from calque.core.formats.definition import text_of_partition, text_of_table
+from calque.core.images.image import INCARNATION
+from calque.core.images.object_row import row_of
+from calque.core.plan.limits import batches
+from calque.core.records.contents import FOUND, UNSURE
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.observe import ShownTable, event_of, observe, read_files
 from calque.model.files import Listing

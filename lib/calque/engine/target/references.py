@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from calque.core.image import INCARNATION, is_ours
-from calque.core.layout import place
-from calque.core.pointers import place_or_none
+from calque.core.formats.layout import place
+from calque.core.formats.pointers import place_or_none
+from calque.core.images.image import INCARNATION, is_ours
 from calque.engine.sides.sides import TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Table, is_partitioned, is_view, location_of

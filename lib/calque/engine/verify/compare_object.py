@@ -6,7 +6,10 @@ import logging
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from calque.core.compare import (
+from calque.core.defects import ObjectDefect, traceback_of, work_on
+from calque.core.formats.iceberg import is_iceberg
+from calque.core.formats.pointers import Pointer, notes
+from calque.core.images.compare import (
     DATABASE,
     FUNCTION,
     TABLE,
@@ -26,10 +29,7 @@ from calque.core.compare import (
     places_of,
     some,
 )
-from calque.core.defects import ObjectDefect, traceback_of, work_on
-from calque.core.iceberg import is_iceberg
-from calque.core.image import is_ours
-from calque.core.pointers import Pointer, notes
+from calque.core.images.image import is_ours
 from calque.engine.apply.facet_sources import compare_facets
 from calque.engine.files.content_proof import is_combined_copy, other_rows
 from calque.engine.files.copies import ContentLost

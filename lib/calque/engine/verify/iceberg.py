@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from calque.core.compare import ComparedCounts, Difference, DifferenceKind, FilePair, compare_contents, compare_files
-from calque.core.iceberg import PathMapping, current_of, is_iceberg, metadata_of, name_of, parse_metadata
-from calque.core.manifests import ListedFile, files_in, manifests_in
+from calque.core.formats.iceberg import PathMapping, current_of, is_iceberg, metadata_of, name_of, parse_metadata
+from calque.core.formats.manifests import ListedFile, files_in, manifests_in
+from calque.core.images.compare import (
+    ComparedCounts,
+    Difference,
+    DifferenceKind,
+    FilePair,
+    compare_contents,
+    compare_files,
+)
 from calque.errors import Refused
 from calque.model.files import File, Listing
 from calque.model.hive import Table, location_of

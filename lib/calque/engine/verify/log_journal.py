@@ -7,9 +7,9 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from calque.core.decode import weight_of
-from calque.core.keys import entry_of
-from calque.core.weight import first_ones
+from calque.core.events.decode import weight_of
+from calque.core.events.keys import entry_of
+from calque.core.records.weight import first_ones
 from calque.errors import Broken, Refused
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from calque.core.compare import ComparedCounts, Difference
+from calque.core.images.compare import ComparedCounts, Difference
 from calque.engine.verify.report import SkippedObject, VerifiedObject
 from calque.model.ledger import Epoch, StateKey, StateRow, TableState
 from calque.model.names import EventId, Span

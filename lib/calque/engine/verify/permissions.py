@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from calque.core.compare import DATABASE, SHOWN, Difference, DifferenceKind, TableSide
+from calque.core.images.compare import DATABASE, SHOWN, Difference, DifferenceKind, TableSide
 from calque.engine.files.permissions import Pair, contents_of, keeps_permissions, permissions_of
 from calque.engine.sides.sides import TargetSide
 from calque.model.hive import Database, location_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from calque.core.compare import ComparedCounts, Difference
+from calque.core.images.compare import ComparedCounts, Difference
 from calque.model.names import EventId, TableName
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from calque.core.compare import DATABASE, FUNCTION, TABLE
-from calque.core.patterns import chosen, covers, parse_pattern
+from calque.core.images.compare import DATABASE, FUNCTION, TABLE
+from calque.core.policy.patterns import chosen, covers, parse_pattern
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.verify.report import VerifiedObject
 from calque.model.ledger import StateRow, state_key

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 
-from calque.core.compare import DATABASE, FUNCTION, TABLE
-from calque.core.keys import entry_of
+from calque.core.events.keys import entry_of
+from calque.core.images.compare import DATABASE, FUNCTION, TABLE
 from calque.engine.apply.databases import DATABASE_KINDS
 from calque.engine.verify.log_journal import PAGE
 from calque.engine.verify.report import VerifiedObject

@@ -15,7 +15,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice, repeat
 
-from calque.core.compare import ComparedCounts, Difference, DifferenceKind, common_event, shared_places
+from calque.core.images.compare import ComparedCounts, Difference, DifferenceKind, common_event, shared_places
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.origin_registry import WithoutReturned, learn
 from calque.engine.verify.compare_object import ObjectComparer

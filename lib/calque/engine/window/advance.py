@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from calque.core.facets import Changes
-from calque.core.fold import ColumnChanges, names_in
+from calque.core.states.facets import Changes
+from calque.core.states.fold import ColumnChanges, names_in
 from calque.engine.apply import AppliedChanges, Applier, DefinitionSource
 from calque.engine.apply.definitions import EventImages
 from calque.engine.apply.facet_sources import changes_of

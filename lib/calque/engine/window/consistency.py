@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
-from calque.core.fold import groups, groups_of_databases, names_in
+from calque.core.states.fold import groups, groups_of_databases, names_in
 from calque.engine.apply.databases import Databases
 from calque.engine.sides.sides import TargetSide
 from calque.model.journal import Entry

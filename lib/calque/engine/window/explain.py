@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from calque.core.tally import Cost, ShownFiles, SourcePlaces, costs, statistics_calls
+from calque.core.plan.cost import Cost, ShownFiles, SourcePlaces, costs, statistics_calls
 from calque.engine.sides.sides import TargetSide
 from calque.engine.window.prepare import ReadyPlan
 from calque.model.names import EventId, TableName

@@ -7,9 +7,9 @@ the target.
 
 from __future__ import annotations
 
-from calque.core.decode import Undecodable
 from calque.core.defects import ObjectDefect
-from calque.core.fold import Unfoldable
+from calque.core.events.decode import Undecodable
+from calque.core.states.fold import Unfoldable
 from calque.engine.files.copies import ContentLost
 from calque.engine.source.exact_read import TableIsTooBusy
 from calque.engine.target.observe import NotOurReplica

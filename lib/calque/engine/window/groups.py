@@ -15,10 +15,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from calque.core.admit import Admission
 from calque.core.defects import work_on
-from calque.core.fold import groups, names_in, names_of
-from calque.core.rows import entries_of
+from calque.core.events.rows import entries_of
+from calque.core.policy.admit import Admission
+from calque.core.states.fold import groups, names_in, names_of
 from calque.engine.apply.databases import DATABASE_KINDS
 from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.sides.sides import SourceSide, TargetSide

@@ -1,13 +1,13 @@
-"""Contents by the checksums in events (`core.kept_files`): of which files are gone or were altered at their places, and
-of which nobody listed any."""
+"""Contents by the checksums in events (`core.states.kept_files`): of which files are gone or were altered at their
+places, and of which nobody listed any."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from calque.core.infer_contents import DirectoryEvent
-from calque.core.kept_files import NamedFile, contents_by_checksum, name_of, named_files, with_kept
+from calque.core.states.infer_contents import DirectoryEvent
+from calque.core.states.kept_files import NamedFile, contents_by_checksum, name_of, named_files, with_kept
 from calque.engine.files.copies import Lost, copy_tasks
 from calque.engine.files.kept_files import find, looked_at
 from calque.engine.window.unlisted_contents import ObjectRun

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
-from calque.core.tally import contents
+from calque.core.plan.cost import contents
 from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.prepare import ReadyPlan
 from calque.logs.fields import beside_windows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from calque.core.decode import weight_of
+from calque.core.events.decode import weight_of
 from calque.engine.apply.definitions import events_of
 from calque.engine.sides.journal_reads import AT_ONCE
 from calque.engine.window.groups import Group

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from calque.core.fold import names_in
-from calque.core.lifecycle import ASIDE, UNREAD, State
-from calque.core.standing import PAUSED
+from calque.core.records.lifecycle import ASIDE, UNREAD, State
+from calque.core.records.standing import PAUSED
+from calque.core.states.fold import names_in
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR, TableStates

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 
-from calque.core.decode import Undecodable
 from calque.core.defects import ObjectDefect, work_on
-from calque.core.fold import Unfoldable, names_in, names_of
-from calque.core.keys import why_unknown
-from calque.core.kinds import ACID, REASONS
-from calque.core.lifecycle import ASIDE, BEHIND, UNREAD, State
-from calque.core.moves import may_move
+from calque.core.events.decode import Undecodable
+from calque.core.events.keys import why_unknown
+from calque.core.events.kinds import ACID, REASONS
+from calque.core.records.lifecycle import ASIDE, BEHIND, UNREAD, State
+from calque.core.states.fold import Unfoldable, names_in, names_of
+from calque.core.states.moves import may_move
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.files.copies import ContentLost, Lost

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from calque.core.contents_by_event import known_at
 from calque.core.delta_replica import is_delta_replica
-from calque.core.edges import EdgeRules
-from calque.core.fold import Chain, ColumnChanges, LineageId, Unfoldable, defining, fold, groups, names_in
-from calque.core.moves import Move, may_move, move_of, places
-from calque.core.plan import Solution, solve
-from calque.core.problem import START, Problem, base_contents, problem_of
-from calque.core.state import Content, departure
+from calque.core.events.contents_by_event import known_at
+from calque.core.plan.edges import EdgeRules
+from calque.core.plan.problem import START, Problem, base_contents, problem_of
+from calque.core.plan.search import Solution, solve
+from calque.core.states.fold import Chain, ColumnChanges, LineageId, Unfoldable, defining, fold, groups, names_in
+from calque.core.states.moves import Move, may_move, move_of, places
+from calque.core.states.state import Content, departure
 from calque.engine.files.copies import Lost
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide

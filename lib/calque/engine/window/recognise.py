@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calque.core.fold import Chain
+from calque.core.states.fold import Chain
 from calque.engine.files.content_proof import pairs_of, prove
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.observe import ShownTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from calque.core.fold import names_of
+from calque.core.states.fold import names_of
 from calque.engine.apply import AppliedChanges
 from calque.engine.sides.announced_exceptions import Announcement, bridges, in_parts, parts
 from calque.engine.window.advance import GroupOutcome

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from calque.core.fold import same_run
+from calque.core.states.fold import same_run
 from calque.engine.sides.sides import SourceSide
 from calque.model.names import EventId, Span
 from calque.ports import Journal

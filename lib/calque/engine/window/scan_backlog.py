@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calque.core.lifecycle import BEHIND, UNREAD, State
+from calque.core.records.lifecycle import BEHIND, UNREAD, State
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.errors import Refused

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from calque.core.contents_by_event import contents_by_event, known_at
-from calque.core.fold import Chain, PartCell
-from calque.core.infer_contents import DirectoryEvent, FileChange, FilesUnknown, changes_of, infer_contents
-from calque.core.locate import observed_cells
-from calque.core.moves import Move, places
+from calque.core.events.contents_by_event import contents_by_event, known_at
+from calque.core.states.fold import Chain, PartCell
+from calque.core.states.infer_contents import DirectoryEvent, FileChange, FilesUnknown, changes_of, infer_contents
+from calque.core.states.locate import observed_cells
+from calque.core.states.moves import Move, places
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide
 from calque.engine.target.observe import ShownTable, as_observed

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
-from calque.core import decode
-from calque.core.view_engines import current_database
-from calque.core.views import rewrite_names
+from calque.core.events import decode
+from calque.core.images.view_engines import current_database
+from calque.core.images.views import rewrite_names
 from calque.model.hive import is_view
 from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import TableName

@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 from calque.adapters.memory.metastore.store import MemoryMetastore
-from calque.core.limits import ListOperation, check_commit, check_list, lowered
-from calque.core.log_messages import key_names
+from calque.core.events.log_messages import key_names
+from calque.core.plan.limits import ListOperation, check_commit, check_list, lowered
 from calque.errors import Refused
 from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.hive import Database, Function, Partition, Table

@@ -1,4 +1,5 @@
-"""Messages of facets, functions, inserts and dropped databases; those of definitions are in `core.log_messages`."""
+"""Messages of facets, functions, inserts and dropped databases; those of definitions are in
+`core.events.log_messages`."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calque.adapters.memory.metastore.habits import ServerHabits
-from calque.core.encode import tjson
-from calque.core.log_messages import LogMessage, key_names, of
+from calque.core.events.encode import tjson
+from calque.core.events.log_messages import LogMessage, key_names, of
 from calque.model import facets
 from calque.model.facets import (
     AnalyzedColumns,

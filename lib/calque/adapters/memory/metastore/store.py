@@ -27,8 +27,8 @@ from calque.adapters.memory.metastore.stored import (
     stored_partition,
     stored_table,
 )
-from calque.core import log_messages
-from calque.core.log_messages import CATALOG, LogMessage, key_names
+from calque.core.events import log_messages
+from calque.core.events.log_messages import CATALOG, LogMessage, key_names
 from calque.errors import AlterationRefused, Refused
 from calque.model.facets import Check, ColumnStatistics, Constraint, DefaultValue, ForeignKey, PrimaryKey, UniqueKey
 from calque.model.hive import Column, Database, Function, Partition, Table, is_partitioned, is_view, location_of

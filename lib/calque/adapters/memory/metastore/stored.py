@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from calque.core.log_messages import CATALOG, key_names
+from calque.core.events.log_messages import CATALOG, key_names
 from calque.model.hive import BY_PARAMETER, Column, Database, Function, Partition, SerDe, Skew, Storage, Table, type_of
 from calque.model.names import partition_name
 

@@ -1,0 +1,545 @@
+"""What one event touches, taken from its message once, at capture.
+
+Works on parsed TJSON without building objects. Field numbers are those of `model.hive.FIELDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from calque.core.defects import ObjectDefect, work_on
+from calque.core.events.decode import (
+    FieldMissing,
+    Fields,
+    Undecodable,
+    embedded,
+    embedded_list,
+    fields,
+    flag_at,
+    is_too_long,
+    string_at,
+    strings_at,
+)
+from calque.core.formats.iceberg import calls_iceberg
+from calque.model.hive import (
+    BASIC_STATISTICS,
+    FIELDS,
+    VIEW_TYPES,
+    Partition,
+    Table,
+    root_of,
+    says_delta,
+    says_projection,
+    says_provider,
+)
+from calque.model.journal import LOOKED, Entry, Event, EventKind, Keys, TableShape
+from calque.model.names import TableName, named_values, partition_name, table_name
+
+NOTHING = Keys(EventKind.NOTHING)
+RELOADED = "RELOAD"
+"""An engine says that it looked at a table's files anew (REFRESH): nothing changed by that, but what had before."""
+OUR_CATALOGS = frozenset({"", "hive"})
+
+
+def entry_of(event: Event) -> Entry:
+    """What the journal holds of `event` but its message. Never raises."""
+    return Entry(event.event_id, event.event_time, event.event_type, keys_of(event))
+
+
+def keys_of(event: Event) -> Keys:
+    """What `event` touches. Never raises: what can't be folded is `EventKind.UNKNOWN`, with the names in the event's
+    row.
+
+    `defect` says what is wrong with a message. Types that are not known have none, nor have messages of 2.3 (which
+    names no catalogs) that leave the object out: there is nothing to mend, the object is to be read. The row names a
+    renamed table by its new name and says nothing of the old one or of a function, so an undecodable ALTER_TABLE may
+    hide a rename. A message that is too long has no defect where the row says all that has to be read again."""
+    if event.event_type in WITHOUT_EFFECT or event.catalog.lower() not in OUR_CATALOGS:
+        return NOTHING
+    if event.event_type == RELOADED:
+        return Keys(EventKind.NOTHING, named_in_row(event))
+    try:
+        with work_on("its message", Undecodable):
+            return read_keys(event)
+    except FieldMissing as error:
+        return Keys(EventKind.UNKNOWN, named_in_row(event), defect=error.reason if event.catalog else "")
+    except (Undecodable, ObjectDefect) as error:
+        defect = "" if is_too_long(event) and event.event_type in NAMED_IN_ROWS else Undecodable(str(error)).reason
+        return Keys(EventKind.UNKNOWN, named_in_row(event), defect=defect)
+
+
+def read_keys(event: Event) -> Keys:
+    """As `keys_of`, from the message. Raises `Undecodable`."""
+    if event.event_type in FACETS:
+        return Keys(EventKind.FACET, facet_owner(event), partitions=analyzed_partition(event))
+    read = FOLDABLE.get(event.event_type.removeprefix(f"{LOOKED}_"))
+    return read(fields(event)) if read is not None else Keys(EventKind.UNKNOWN, named_in_row(event))
+
+
+def why_unknown(event: Event) -> str:
+    """Why an event is `EventKind.UNKNOWN` though nothing is wrong with its message."""
+    read = FOLDABLE.get(event.event_type)
+    if is_too_long(event):
+        return "its message is longer than [source] max_message"
+    if event.event_type == LOOKED:
+        return "the catalog has no log, and was looked at there for the first time"
+    if read is None:
+        return "calque does not know events of this type"
+    try:
+        read(fields(event))
+    except Undecodable as error:
+        return f"{error.reason}, as in all messages of old metastores"
+    return "the table became an Iceberg table, or was one"
+
+
+def named_in_row(event: Event) -> TableName | None:
+    """The name in the event's own columns; events without one carry blanks or the word null (3.1)."""
+    database, table = event.database.strip(), event.table.strip()
+    if not database or (database == "null" and not table) or not encodable(database + table):
+        return None
+    return table_name(database, table)
+
+
+def encodable(text: str) -> bool:
+    """Whether `text` is free of lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# Databases and functions
+
+
+def created_database(message: Fields) -> Keys:
+    return Keys(EventKind.CREATE_DATABASE, database_name(embedded(message, "dbJson")))
+
+
+def altered_database(message: Fields) -> Keys:
+    return Keys(EventKind.ALTER_DATABASE, database_name(embedded(message, "dbObjAfterJson")))
+
+
+def dropped_database(message: Fields) -> Keys:
+    return Keys(EventKind.DROP_DATABASE, table_name(string_at(message, "db")))
+
+
+def created_function(message: Fields) -> Keys:
+    return Keys(EventKind.CREATE_FUNCTION, name_in(embedded(message, "functionObjJson"), database="2", name="1"))
+
+
+def dropped_function(message: Fields) -> Keys:
+    return Keys(EventKind.DROP_FUNCTION, table_name(string_at(message, "db"), string_at(message, "functionName")))
+
+
+# Tables
+
+
+def created_table(message: Fields) -> Keys:
+    table = embedded(message, "tableObjJson")
+    shape = shape_of(table)
+    return Keys(
+        EventKind.CREATE_TABLE,
+        name_in(table),
+        shape=shape,
+        locations=table_locations(table, shape),
+        transactional=transactional(table),
+    )
+
+
+def altered_table(message: Fields) -> Keys:
+    before, after = embedded(message, "tableObjBeforeJson"), embedded(message, "tableObjAfterJson")
+    old, new = name_in(before), name_in(after)
+    if iceberg(before) != iceberg(after) or projected(before) != projected(after):
+        return Keys(EventKind.UNKNOWN, new, other=None if old == new else old)
+    shape = shape_of(after)
+    return Keys(
+        EventKind.ALTER_TABLE if old == new else EventKind.RENAME_TABLE,
+        new,
+        other=None if old == new else old,
+        shape=shape,
+        locations=table_locations(after, shape),
+        replaces=flag_at(message, "isTruncateOp"),
+        columns_changed=shape is TableShape.PARTITIONED and columns(before) != columns(after),
+        facets_only=differ_in_statistics_only(Table, before, after),
+        transactional=transactional(after),
+    )
+
+
+def dropped_table(message: Fields) -> Keys:
+    if message.get("tableObjJson") is None:
+        return Keys(EventKind.DROP_TABLE, table_name(string_at(message, "db"), string_at(message, "table")))
+    table = embedded(message, "tableObjJson")
+    return Keys(EventKind.DROP_TABLE, name_in(table), shape=shape_of(table), transactional=transactional(table))
+
+
+# Partitions
+
+
+def added_partitions(message: Fields) -> Keys:
+    return listed_partitions(EventKind.ADD_PARTITIONS, message)
+
+
+def altered_partitions(message: Fields) -> Keys:
+    return listed_partitions(EventKind.ALTER_PARTITIONS, message)
+
+
+def listed_partitions(kind: EventKind, message: Fields) -> Keys:
+    return partition_event(kind, message, embedded_list(message, "partitionListJson"))
+
+
+def altered_partition(message: Fields) -> Keys:
+    before, after = embedded(message, "partitionObjBeforeJson"), embedded(message, "partitionObjAfterJson")
+    if named_values(strings(before, "1")) == named_values(strings(after, "1")):
+        facets_only = differ_in_statistics_only(Partition, before, after)
+        return partition_event(EventKind.ALTER_PARTITIONS, message, [after], facets_only=facets_only)
+    return partition_event(EventKind.RENAME_PARTITION, message, [after], [before])
+
+
+def inserted(message: Fields) -> Keys:
+    if message.get("ptnObjJson") is not None:
+        return partition_event(EventKind.INSERT, message, [embedded(message, "ptnObjJson")])
+    table = embedded(message, "tableObjJson")
+    shape = shape_of(table)
+    if shape is TableShape.PARTITIONED:
+        raise Undecodable("the insert does not say into which partition")
+    return Keys(
+        EventKind.INSERT,
+        name_in(table),
+        shape=shape,
+        locations=table_locations(table, shape),
+        replaces=flag_at(message, "replace"),
+        transactional=transactional(table),
+    )
+
+
+def dropped_partitions(message: Fields) -> Keys:
+    table = embedded(message, "tableObjJson")
+    keys = partition_keys(table)
+    if projected(table):
+        return listed_beside_projection(table)
+    return Keys(
+        EventKind.DROP_PARTITIONS,
+        name_in(table),
+        shape=shape_of(table),
+        partitions=tuple(name_of_pairs(keys, pairs) for pairs in dropped(message)),
+        transactional=transactional(table),
+    )
+
+
+def listed_beside_projection(table: Fields) -> Keys:
+    """The metastore has partitions of a table, or no longer has them, that query engines make up as well: it has to be
+    read, which says why it is set aside."""
+    return Keys(EventKind.UNKNOWN, name_in(table))
+
+
+def partition_event(
+    kind: EventKind,
+    message: Fields,
+    after: Iterable[Fields],
+    before: Iterable[Fields] = (),
+    *,
+    facets_only: bool = False,
+) -> Keys:
+    table = embedded(message, "tableObjJson")
+    keys = partition_keys(table)
+    shape = shape_of(table)
+    if projected(table):
+        return listed_beside_projection(table)
+    names, locations = [], []
+    for part in after:
+        names.append(name_of_partition(keys, part))
+        if shape is not TableShape.VIEW:
+            locations.append(partition_location(part))
+    return Keys(
+        kind,
+        name_in(table),
+        shape=shape,
+        partitions=tuple(names),
+        others=tuple([name_of_partition(keys, part) for part in before]),
+        locations=tuple(locations),
+        replaces=flag_at(message, "replace" if kind is EventKind.INSERT else "isTruncateOp"),
+        facets_only=facets_only,
+        transactional=transactional(table),
+    )
+
+
+def dropped(message: Fields) -> list[Any]:
+    listed = message.get("partitions")
+    if type(listed) is not list:
+        raise Undecodable("the message has no list of partitions")
+    return listed
+
+
+def name_of_pairs(keys: list[str], pairs: Any) -> str:
+    if type(pairs) is not dict or len(pairs) != len(keys):
+        raise Undecodable("a dropped partition does not have the table's keys")
+    pairs = {key.lower(): value for key, value in pairs.items()}
+    values = [value for key in keys if type(value := pairs.get(key.lower())) is str]
+    if len(values) != len(keys):
+        raise Undecodable("a dropped partition lacks a key's value")
+    return partition_name(keys, values)
+
+
+def name_of_partition(keys: list[str], partition: Fields) -> str:
+    values = strings(partition, "1")
+    if len(values) != len(keys):
+        raise Undecodable(f"a partition has {len(values)} values for {len(keys)} keys")
+    return partition_name(keys, values)
+
+
+def partition_location(partition: Fields) -> str:
+    location = string(struct(partition, "6"), "2")
+    if not location:
+        raise Undecodable("a partition has no location")
+    return location
+
+
+# Facets
+
+FACETS: Mapping[str, tuple[str, str, str]] = {
+    "ADD_PRIMARYKEY": ("primaryKeyListJson", "1", "2"),
+    "ADD_FOREIGNKEY": ("foreignKeyListJson", "4", "5"),
+    "ADD_UNIQUECONSTRAINT": ("uniqueConstraintListJson", "2", "3"),
+    "ADD_NOTNULLCONSTRAINT": ("notNullConstraintListJson", "2", "3"),
+    "ADD_DEFAULTCONSTRAINT": ("defaultConstraintListJson", "2", "3"),
+    "ADD_CHECKCONSTRAINT": ("checkConstraintListJson", "2", "3"),
+    "DROP_CONSTRAINT": ("", "", ""),
+    "UPDATE_TBL_COL_STAT_EVENT": ("tableObjJson", "2", "1"),
+    "UPDATE_PART_COL_STAT_EVENT": ("tableObjJson", "2", "1"),
+    "UPDATE_PART_COL_STAT_EVENT_BATCH": ("tableObjJson", "2", "1"),
+    "DELETE_TBL_COL_STAT_EVENT": ("", "", ""),
+    "DELETE_PART_COL_STAT_EVENT": ("", "", ""),
+}
+"""Event type → the field whose (first) object names the table, and that object's fields for database and table."""
+
+
+def facet_owner(event: Event) -> TableName:
+    """The table that a constraint or statistics belong to. The row says it without parsing, except of a foreign key:
+    there it names the table that the key points to."""
+    row = named_in_row(event)
+    if row and row.table and event.event_type != "ADD_FOREIGNKEY":
+        return row
+    message = fields(event)
+    holder, database, name = FACETS[event.event_type]
+    if not holder:
+        return table_name(string_at(message, "dbName"), string_at(message, "tableName"))
+    if not holder.endswith("ListJson"):
+        return name_in(embedded(message, holder), database, name)
+    for constraint in embedded_list(message, holder):
+        return name_in(constraint, database, name)
+    raise Undecodable(f"the message has no {holder}")
+
+
+PARTITION_FACETS = frozenset(name for name in FACETS if "_PART_" in name)
+
+
+def analyzed_partition(event: Event) -> tuple[str, ...]:
+    """The partition whose column statistics an event changed, if it says one."""
+    if event.event_type not in PARTITION_FACETS:
+        return ()
+    message = fields(event)
+    if message.get("partName") is not None:
+        keys = [part.split("=", 1)[0] for part in string_at(message, "partName").split("/")]
+        values = strings_at(message, "partValues")
+    else:
+        values = strings_at(message, "partVals")
+        keys = partition_keys(embedded(message, "tableObjJson")) if values else []
+    return (partition_name(keys, values),) if values and len(values) == len(keys) else ()
+
+
+# Parsed TJSON. Absent fields are empty.
+
+
+def name_in(thing: Fields, database: str = "2", name: str = "1") -> TableName:
+    qualified_name = table_name(string(thing, database), string(thing, name))
+    if not qualified_name.database or not qualified_name.table:
+        raise Undecodable("an object has no name")
+    return qualified_name
+
+
+def database_name(database: Fields) -> TableName:
+    name = string(database, "1")
+    if not name:
+        raise Undecodable("a database has no name")
+    return table_name(name)
+
+
+def shape_of(table: Fields) -> TableShape:
+    if string(table, "12") in VIEW_TYPES:
+        return TableShape.VIEW
+    return TableShape.PARTITIONED if items(table, "8") and not (delta(table) or projected(table)) else TableShape.PLAIN
+
+
+def partition_keys(table: Fields) -> list[str]:
+    return [string(column, "1") if type(column) is dict else "" for column in items(table, "8")]
+
+
+def table_locations(table: Fields, shape: TableShape) -> tuple[str, ...]:
+    """The directory of a plain table; tables of a storage handler may have none. An Iceberg table's definition alone
+    says what its content is."""
+    if shape is not TableShape.PLAIN or iceberg(table):
+        return ()
+    storage = struct(table, "7")
+    location = string(storage, "2")
+    parameters = mapping(table, "9")
+    if says_provider(parameters):
+        serde_parameters = mapping(struct(storage, "7"), "3")
+        location = root_of(string(table, "12"), location, serde_parameters, parameters, string(table, "1"))
+    return (location,) if location else ()
+
+
+def columns(table: Fields) -> list[Any]:
+    """Under the names that servers keep: an alteration has them as they were written."""
+    listed = items(struct(table, "7"), "1")
+    return [{**one, "1": {"str": string(one, "1").lower()}} if type(one) is dict else one for one in listed]
+
+
+def differ_in_statistics_only(cls: type, before: Fields, after: Fields) -> bool:
+    """Whether two definitions, names included, are equal but for their basic statistics."""
+    others, parameters = DEFINITIONS[cls]
+    if any(before.get(number) != after.get(number) for number in others):
+        return False
+    old, new = mapping(before, parameters), mapping(after, parameters)
+    return all(old.get(name) == new.get(name) for name in (old.keys() | new.keys()) - BASIC_STATISTICS)
+
+
+def iceberg(table: Fields) -> bool:
+    return calls_iceberg(mapping(table, "9"))
+
+
+def transactional(table: Fields) -> bool:
+    """Hive itself looks for the parameter in lower, then in upper case."""
+    parameters = mapping(table, "9")
+    value = parameters.get("transactional") or parameters.get("TRANSACTIONAL")
+    return type(value) is str and value.lower() == "true"
+
+
+def projected(table: Fields) -> bool:
+    """`hive.projects_partitions`, on fields."""
+    return bool(items(table, "8")) and says_projection(mapping(table, "9")) and not delta(table)
+
+
+def delta(table: Fields) -> bool:
+    """`hive.is_delta`, on fields."""
+    return says_delta(mapping(table, "9"))
+
+
+def string(thing: Fields, number: str) -> str:
+    value = content(thing, number, "str", "")
+    if type(value) is not str:
+        raise Undecodable(f"field {number} is no string")
+    return value
+
+
+def strings(thing: Fields, number: str) -> list[str]:
+    values = items(thing, number)
+    if not all(type(value) is str for value in values):
+        raise Undecodable(f"field {number} is no list of strings")
+    return values
+
+
+def struct(thing: Fields, number: str) -> Fields:
+    value = content(thing, number, "rec", EMPTY)
+    if type(value) is not dict:
+        raise Undecodable(f"field {number} is no object")
+    return value
+
+
+def items(thing: Fields, number: str) -> list[Any]:
+    """The items of a list, `[tag, count, item, item, …]`."""
+    value = content(thing, number, "lst", EMPTY_LIST)
+    if type(value) is not list or len(value) < 2 or value[1] != len(value) - 2:
+        raise Undecodable(f"field {number} is no list")
+    return value[2:]
+
+
+def mapping(thing: Fields, number: str) -> Mapping[str, Any]:
+    """The entries of a map, `[key tag, value tag, count, {…}]`."""
+    value = content(thing, number, "map", EMPTY_MAP)
+    if type(value) is not list or len(value) != 4 or type(value[3]) is not dict:
+        raise Undecodable(f"field {number} is no map")
+    return value[3]
+
+
+def content(thing: Fields, number: str, tag: str, absent: Any) -> Any:
+    """What stands under `tag` in field `number`."""
+    typed = thing.get(number)
+    if typed is None:
+        return absent
+    if type(typed) is not dict or tag not in typed:
+        raise Undecodable(f"field {number} is no {tag}")
+    return typed[tag]
+
+
+DEFINITIONS: Mapping[type, tuple[tuple[str, ...], str]] = {
+    cls: (
+        tuple(str(number) for number, name, _ in FIELDS[cls] if name != "parameters"),
+        next(str(number) for number, name, _ in FIELDS[cls] if name == "parameters"),
+    )
+    for cls in (Table, Partition)
+}
+"""The fields of a definition: all but the parameters, and the parameters."""
+
+EMPTY: Fields = {}
+EMPTY_LIST: list[Any] = ["", 0]
+EMPTY_MAP: list[Any] = ["", "", 0, {}]
+
+# Event types
+
+FOLDABLE: Mapping[str, Callable[[Fields], Keys]] = {
+    "CREATE_DATABASE": created_database,
+    "ALTER_DATABASE": altered_database,
+    "DROP_DATABASE": dropped_database,
+    "CREATE_TABLE": created_table,
+    "ALTER_TABLE": altered_table,
+    "DROP_TABLE": dropped_table,
+    "ADD_PARTITION": added_partitions,
+    "ALTER_PARTITION": altered_partition,
+    "ALTER_PARTITIONS": altered_partitions,
+    "DROP_PARTITION": dropped_partitions,
+    "INSERT": inserted,
+    "CREATE_FUNCTION": created_function,
+    "DROP_FUNCTION": dropped_function,
+}
+
+NAMED_IN_ROWS = frozenset(
+    {
+        *("CREATE_TABLE", "DROP_TABLE", "ADD_PARTITION", "ALTER_PARTITION", "ALTER_PARTITIONS", "DROP_PARTITION"),
+        *("INSERT", "CREATE_DATABASE", "ALTER_DATABASE", *(FACETS.keys() - {"ADD_FOREIGNKEY"})),
+    }
+)
+"""Types of which the event's row names all that they touch."""
+
+WITHOUT_EFFECT = frozenset(
+    {
+        # Transactions
+        "OPEN_TXN",
+        "COMMIT_TXN",
+        "ABORT_TXN",
+        "ALLOC_WRITE_ID_EVENT",
+        "ACID_WRITE_EVENT",
+        "BATCH_ACID_WRITE_EVENT",
+        "COMMIT_COMPACTION_EVENT",
+        # The schema registry
+        "CREATE_ISCHEMA",
+        "ALTER_ISCHEMA",
+        "DROP_ISCHEMA",
+        "ADD_SCHEMA_VERSION",
+        "ALTER_SCHEMA_VERSION",
+        "DROP_SCHEMA_VERSION",
+        # Other things than the default catalog's databases
+        "CREATE_CATALOG",
+        "ALTER_CATALOG",
+        "DROP_CATALOG",
+        "CREATE_DATACONNECTOR",
+        "ALTER_DATACONNECTOR",
+        "DROP_DATACONNECTOR",
+        "CONFIG_CHANGE_EVENT",
+        # Indexes, only in 2.3
+        "CREATE_INDEX",
+        "ALTER_INDEX",
+        "DROP_INDEX",
+    }
+)

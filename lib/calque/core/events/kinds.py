@@ -1,0 +1,110 @@
+"""Kinds of tables that are not replicated, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from calque.core.formats.iceberg import calls_iceberg, is_iceberg
+from calque.core.formats.pointers import PointerKind, refusals
+from calque.model.hive import PROVIDER, Database, Partition, Table, is_delta, is_view
+
+ACID = "ACID tables (transactional=true)"
+MATERIALIZED = "materialised views"
+HANDLER = "tables of a storage handler"
+INDEX = "index tables"
+REMOTE = "databases of a data connector"
+REMOTE_TYPE = 2
+"""`DatabaseType.REMOTE` of Hive 4's Thrift."""
+ICEBERG_VIEW = "Iceberg views"
+HUDI = "Hudi tables"
+LATER = "they come with a later version"
+REASONS = {
+    ACID: "the log does not tell which of their files belong to a state",
+    MATERIALIZED: "they are built by the query engine from tables, not written",
+    HANDLER: "their data lie outside the warehouse",
+    HUDI: "which of their files belong to a state is told by a timeline of their own, which calque does not read",
+    ICEBERG_VIEW: "their text lies in a file of its own, in the dialects of several engines",
+    INDEX: "Hive 2 builds them from tables, and Hive 3 has none",
+    REMOTE: "their tables are those of another system, which the metastore asks for them",
+}
+POINTING = {
+    PointerKind.PROJECTION: "tables with partition projection",
+    PointerKind.FLINK: "Flink's generic tables",
+    PointerKind.SOURCE: "tables of Spark's data sources without a place",
+    PointerKind.UNLISTED: "Spark's tables whose partitions are directories alone",
+    PointerKind.VALUE: "tables with places in parameters that can't follow",
+}
+"""Kinds of tables that have a place that is refused, by the first one."""
+PROJECTED = "Its partitions are made up by query engines (projection.enabled)"
+"""Of a table that has its rows at a target, and goes where partitions are asked for."""
+HUDI_TIMELINE = ".hoodie"
+"""The directory below a Hudi table's own that has its timeline."""
+HUDI_CLASSES = ("org.apache.hudi.", "com.uber.hoodie.")
+HUDI_KEYS = ("hoodie.", "last_commit_time_sync")
+"""How parameters begin that Hudi's writers and its synchronisation with metastores set."""
+
+
+def kind_of(table: Table) -> str:
+    """The kind that keeps a table from being replicated; empty for most."""
+    parameters = {key.lower(): value for key, value in (table.parameters or {}).items()}
+    if parameters.get("transactional", "").lower() == "true":
+        return ACID
+    if table.type == "MATERIALIZED_VIEW":
+        return MATERIALIZED
+    if table.type == "INDEX_TABLE":
+        return INDEX
+    if parameters.get("table_type", "").upper() == "ICEBERG-VIEW":
+        return ICEBERG_VIEW
+    if not (calls_iceberg(parameters) or is_delta(table)):
+        if is_hudi(table, parameters):
+            return HUDI
+        if parameters.get("storage_handler"):
+            return HANDLER
+    refused = next(refusals(table), None)
+    return POINTING[refused.kind] if refused is not None else ""
+
+
+def is_hudi(table: Table, parameters: Mapping[str, str]) -> bool:
+    """Whether Spark, Flink or Hive would read the table with Hudi; `parameters` with their keys in lower case."""
+    storage = table.storage
+    serde = (storage.serde.parameters if storage and storage.serde else None) or {}
+    return (
+        ((storage.input_format if storage else None) or "").startswith(HUDI_CLASSES)
+        or parameters.get(PROVIDER, "").lower().startswith(("hudi", *HUDI_CLASSES))
+        or parameters.get("connector", "").lower() == "hudi"
+        or any(key.lower().startswith(HUDI_KEYS) for key in (*parameters, *serde))
+    )
+
+
+def is_plain(table: Table) -> bool:
+    """Whether the metastore says that all files below the table's locations are its content."""
+    return not (is_view(table) or is_iceberg(table) or is_delta(table) or kind_of(table))
+
+
+def obstacle(table: Table) -> str:
+    """Why the table is set aside, for people; empty when it is replicated."""
+    kind = kind_of(table)
+    return f"{kind} are not replicated: {reason_of(table, kind)}" if kind else ""
+
+
+def reason_of(table: Table, kind: str) -> str:
+    """Why tables of the kind, which is this table's, are not replicated."""
+    if kind in REASONS:
+        return REASONS[kind]
+    refused = next(refusals(table), None)
+    return f"{refused.refusal} ({refused.key} = {refused.value})" if refused is not None else LATER
+
+
+def partition_obstacle(partition: Partition) -> str:
+    """Why a partition has its table set aside; empty when it is replicated."""
+    refused = next(refusals(partition), None)
+    if refused is None:
+        return ""
+    return f"Partition {list(partition.values)} is not replicated: {refused.refusal} ({refused.key} = {refused.value})"
+
+
+def database_obstacle(database: Database) -> str:
+    """Why a database is set aside; empty when it is replicated."""
+    if database.database_type != REMOTE_TYPE:
+        return ""
+    return f"{REMOTE} are not replicated: {REASONS[REMOTE]} ({database.connector})"

@@ -1,0 +1,1 @@
+"""What an object of the source is at a target, and what differs between two (`compare`)."""

@@ -1,0 +1,105 @@
+"""What came from the target itself: objects whose path of origins names it are not carried there (docs/topologies.md).
+
+For such a target an object is there only while it has another path. What an event leaves with one is dropped by that
+event, what loses it is read, and what never was without is not there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from calque.core.events.decode import Fields, Undecodable, embedded, fields
+from calque.core.events.keys import mapping
+from calque.core.images.image import ORIGIN
+from calque.model.journal import Entry, Event, EventKind, Keys
+from calque.model.names import EventId, TableName
+
+HEADERS = frozenset({EventKind.CREATE_TABLE, EventKind.ALTER_TABLE, EventKind.RENAME_TABLE})
+"""Kinds of events that say anew where a table came from."""
+TELLING = HEADERS | {EventKind.ADD_PARTITIONS, EventKind.ALTER_PARTITIONS, EventKind.RENAME_PARTITION, EventKind.INSERT}
+"""Those whose messages hold the table."""
+DOUBTFUL = frozenset({EventKind.DROP_PARTITIONS, EventKind.FACET, EventKind.SCAN, EventKind.DROP_TABLE})
+"""Those that mean nothing of a table that is not there."""
+PARAMETERS = "9"
+"""A table's parameters, by their number in Thrift."""
+
+
+def path_of(parameters: Mapping[str, str] | None) -> frozenset[str]:
+    """The names of the sources that an object came through."""
+    return frozenset(filter(None, (parameters or {}).get(ORIGIN, "").split(",")))
+
+
+def path_after(event: Event) -> frozenset[str]:
+    """That of the table as the event of a kind in `TELLING` leaves it; empty where the message does not say."""
+    try:
+        message = fields(event)
+        altered = "tableObjAfterJson" if message.get("tableObjAfterJson") is not None else "tableObjJson"
+        table: Fields = embedded(message, altered)
+        return path_of({ORIGIN: str(mapping(table, PARAMETERS).get(ORIGIN, ""))})
+    except Undecodable:
+        return frozenset()
+
+
+def to_ask(
+    entries: Iterable[Entry],
+    existed: Callable[[TableName], bool],
+    shown_event: Callable[[TableName], EventId],
+    takes: Callable[[TableName], bool],
+) -> list[EventId]:
+    """The events whose paths `as_carried` needs: those of headers, and the first of each table that is not there."""
+    event_ids: list[EventId] = []
+    visited_tables: set[TableName] = set()
+    for entry in entries:
+        name, kind = entry.keys.table, entry.keys.kind
+        if name is None or kind not in TELLING or not concerns(entry, takes) or entry.event_id <= shown_event(name):
+            continue
+        if kind in HEADERS or (name not in visited_tables and not existed(name)):
+            event_ids.append(entry.event_id)
+        visited_tables.add(name)
+    return event_ids
+
+
+def as_carried(
+    entries: Sequence[Entry],
+    existed: Callable[[TableName], bool],
+    shown_event: Callable[[TableName], EventId],
+    back: Collection[EventId],
+    takes: Callable[[TableName], bool],
+) -> list[Entry]:
+    """The entries as they concern the target. `existed` says which tables are there before, each at the event that it
+    is `shown_event` at; `back` are the events of `to_ask` that leave their table with a path to the target. Tables that
+    the policy does not take are left as they are."""
+    now: dict[TableName, bool] = {}
+    carried_entries = []
+
+    def is_there(name: TableName) -> bool:
+        return now[name] if name in now else existed(name)
+
+    for entry in entries:
+        keys = entry.keys
+        name, was, kind = keys.table, keys.other, keys.kind
+        if name is None or not concerns(entry, takes) or entry.event_id <= shown_event(name):
+            carried_entries.append(entry)
+            continue
+        before = was if was is not None else name
+        if entry.event_id in back:
+            if is_there(before) and (was is None or takes(was)):
+                carried_entries.append(replace(entry, keys=Keys(EventKind.DROP_TABLE, before, shape=keys.shape)))
+            now[before] = now[name] = False
+        elif kind in HEADERS:
+            appears = kind is not EventKind.CREATE_TABLE and takes(before) and not is_there(before)
+            carried_entries.append(replace(entry, keys=Keys(EventKind.UNKNOWN, name)) if appears else entry)
+            now[before], now[name] = False, True
+        elif (kind in DOUBTFUL or (name in now and kind in TELLING)) and not is_there(name):
+            continue
+        else:
+            carried_entries.append(entry)
+            if kind in TELLING or kind is EventKind.DROP_TABLE:
+                now[name] = kind is not EventKind.DROP_TABLE
+    return carried_entries
+
+
+def concerns(entry: Entry, takes: Callable[[TableName], bool]) -> bool:
+    """Whether the policy takes the table, under its name before or after the event."""
+    return any(takes(name) for name in (entry.keys.table, entry.keys.other) if name is not None)

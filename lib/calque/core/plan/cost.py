@@ -1,0 +1,220 @@
+"""What hops cost: calls of the target's catalog, and the files that must be copied for them.
+
+Copies of a window that died half-way are not known here: they are counted, and are not made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from calque.core.plan.limits import of_hidden
+from calque.model.files import File, Listing
+from calque.model.names import TableName
+from calque.model.plan import (
+    AddPartitions,
+    AlterPartitions,
+    AlterTable,
+    CommitTable,
+    CreateTable,
+    Data,
+    DropPartitions,
+    DropTable,
+    GroupPlan,
+    Head,
+    HiddenBuild,
+    Hop,
+    Operation,
+    Part,
+    PrepareFlipSweep,
+    Publish,
+    Rebuild,
+    RenamePartition,
+)
+from calque.model.policy import Limits
+
+ShownFiles = dict[tuple[TableName, str], Listing]
+"""The target's files by table (the source's name) and partition (`""`: a plain table)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    calls: int = 0
+    files: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlaces:
+    """What is made at the source's places, and takes a second call that says the place: tables whose files stay there
+    (`stays`), but those of the lineages `views`, and their partitions."""
+
+    stays: Callable[[TableName], bool] = lambda _: False
+    views: frozenset[int] = frozenset()
+
+    def has_table(self, table: TableName, head: Head) -> bool:
+        return self.stays(table) and head.lineage not in self.views
+
+    def has_partition(self, parts: Iterable[Part]) -> bool:
+        return any(part.data.stays and part.data.location for part in parts)
+
+
+NO_PLACES = SourcePlaces()
+
+
+def costs(
+    hops: Sequence[Hop],
+    held: ShownFiles,
+    listings: Mapping[Data, Listing],
+    limits: Limits,
+    places: SourcePlaces = NO_PLACES,
+) -> list[Cost]:
+    """The cost of each hop, in order. `held` is what the target has before the first."""
+    held, hop_costs = dict(held), []
+    for hop in hops:
+        files = copied(hop.operation, held, listings)
+        hop_costs.append(Cost(calls_of(hop.operation, limits, places), len(files), sum(file.size for file in files)))
+    return hop_costs
+
+
+def statistics_calls(plan: GroupPlan, limits: Limits) -> int:
+    """Calls that write statistics and constraints after the last hop. What is there already is not known here: column
+    statistics and constraints count as one call for each object."""
+    basic = sum(
+        ("" in names) + pieces(sum(bool(name) for name in names), limits.alter_partitions)
+        for names in map(dict, (versions for _, versions in plan.facets))
+    )
+    return basic + len({(event.table, event.partition) for event in plan.facet_events})
+
+
+def calls_of(operation: Operation, limits: Limits, places: SourcePlaces = NO_PLACES) -> int:
+    """As the engine makes them, when nothing is left over from a crash. A rebuild counts the partitions that it
+    touches, and not those that it carries along."""
+    match operation:
+        case CreateTable(table, head):
+            return 1 + places.has_table(table, head)
+        case RenamePartition(part=part):
+            return 1 + places.has_partition([part])
+        case AlterTable() | DropTable() | CommitTable():
+            return 1
+        case Publish():
+            return 0
+        case HiddenBuild(_, _, partitions):
+            return 2 + adding_calls(partitions, of_hidden(limits), places)
+        case AddPartitions(_, partitions):
+            return adding_calls(partitions, limits, places)
+        case AlterPartitions(_, partitions):
+            return pieces(len(partitions), limits.alter_partitions)
+        case DropPartitions(_, names):
+            return pieces(len(names), limits.drop_partitions)
+        case PrepareFlipSweep(_, added, changed, doomed, header):
+            flipped = len(added) + len(changed) + len(doomed)
+            calls = pieces(len(added), limits.add_partitions) + pieces(flipped, limits.alter_partitions)
+            return calls + pieces(len(doomed), limits.drop_partitions) + (header is not None)
+        case Rebuild(_, was, _, partitions):
+            present = [(name, part) for name, part in partitions if part is not None]
+            return 2 + adding_calls(present, of_hidden(limits), places) + (2 if was is not None else 0)
+        case _:
+            assert_never(operation)
+
+
+def adding_calls(partitions: Sequence[tuple[str, Part]], limits: Limits, places: SourcePlaces) -> int:
+    calls = pieces(len(partitions), limits.add_partitions)
+    if places.has_partition(part for _, part in partitions):
+        calls += pieces(len(partitions), limits.alter_partitions)
+    return calls
+
+
+def pieces(count: int, limit: int) -> int:
+    return -(-count // limit)
+
+
+def copied(operation: Operation, held: ShownFiles, listings: Mapping[Data, Listing]) -> list[File]:
+    """The files that the operation needs and the target does not have where they are shown. Takes `held` on."""
+    follow_names(operation, held)
+    files: list[File] = []
+    for partition, data in contents(operation):
+        cell = (operation.table, partition)
+        if data is None or data not in listings:
+            continue
+        now, was = listings[data], held.get(cell)
+        held[cell] = now
+        if was is not None and isinstance(operation, Publish):
+            held_paths = {file.path for file in was.files}
+            files += [file for file in now.files if file.path not in held_paths]
+        elif was is None or was.fingerprint() != now.fingerprint():
+            files += now.files
+    return files
+
+
+def follow_names(operation: Operation, held: ShownFiles) -> None:
+    """What is renamed keeps its files; what is dropped or made anew has none."""
+    if isinstance(operation, PrepareFlipSweep) and operation.header is not None:
+        follow_names(operation.header, held)
+    match operation:
+        case DropTable(table) | CreateTable(table) | HiddenBuild(table) | Rebuild(table, whole=True):
+            dropped_cells = [cell for cell in held if cell[0] == table]
+        case AlterTable(table, was) | CommitTable(table, was) | Rebuild(table, was) if was != table:
+            for cell in [cell for cell in held if cell[0] == was]:
+                held[table, cell[1]] = held.pop(cell)
+            dropped_cells = []
+        case RenamePartition(table, was, name) if (table, was) in held:
+            held[table, name] = held.pop((table, was))
+            dropped_cells = []
+        case DropPartitions(table, names) | PrepareFlipSweep(table, doomed=names):
+            dropped_cells = [(table, name) for name in names]
+        case _:
+            dropped_cells = []
+    if isinstance(operation, CommitTable):
+        follow_partitions(operation, held)
+    if isinstance(operation, CommitTable | Rebuild):
+        dropped_cells += [(operation.table, name) for name, part in operation.partitions if part is None]
+    for cell in dropped_cells:
+        held.pop(cell, None)
+
+
+def follow_partitions(operation: CommitTable, held: ShownFiles) -> None:
+    """A partition that vanishes and comes back under another name takes its files along."""
+    vanishing = {name for name, part in operation.partitions if part is None}
+    for name, part in operation.partitions:
+        if part is not None and part.lineage in vanishing and (operation.table, part.lineage) in held:
+            held[operation.table, name] = held.pop((operation.table, part.lineage))
+
+
+def contents(operation: Operation) -> Iterator[tuple[str, Data | None]]:
+    """The partitions (`""`: the table itself) that an operation writes, each with the content that it may bring."""
+    match operation:
+        case CreateTable(_, head):
+            yield "", head.data
+        case HiddenBuild(_, head, partitions):
+            yield "", head.data
+            yield from ((name, part.data) for name, part in partitions)
+        case AlterTable(head=head, switch=switch):
+            yield "", head.data if switch else None
+        case DropTable():
+            yield "", None
+        case AddPartitions(_, partitions):
+            yield from ((name, part.data) for name, part in partitions)
+        case AlterPartitions(_, partitions, switched):
+            yield from ((name, part.data if name in switched else None) for name, part in partitions)
+        case RenamePartition(name=name):
+            yield name, None
+        case DropPartitions(_, names):
+            yield from ((name, None) for name in names)
+        case Publish(_, partition, data):
+            yield partition, data
+        case PrepareFlipSweep(_, added, changed, doomed, header):
+            if header is not None:
+                yield from contents(header)
+            yield from ((name, part.data) for name, part in (*added, *changed))
+            yield from ((name, None) for name in doomed)
+        case Rebuild(_, _, head, partitions):
+            yield "", head.data
+            yield from ((name, part.data if part is not None else None) for name, part in partitions)
+        case CommitTable(head=head, partitions=partitions, switched=switched, was=was):
+            yield "", head.data if was is None or "" in switched else None
+            for name, part in partitions:
+                yield name, part.data if part is not None else None
+        case _:
+            assert_never(operation)

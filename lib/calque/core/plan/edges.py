@@ -1,0 +1,229 @@
+"""Which one operation crosses a difference, and what it costs (docs/how-hops-work.md).
+
+The planner works with the target's declared abilities and limits alone, never with the name of a system. Lists beyond
+an operation's limit, or of a catalog whose lists are not atomic, are applied in parts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from calque.core.plan.operations import (
+    AddPartitionsEdge,
+    AlterPartitionsEdge,
+    AlterTableEdge,
+    CommitNewTableEdge,
+    CommitTableEdge,
+    CreateTableEdge,
+    DropPartitionsEdge,
+    DropTableEdge,
+    Edge,
+    EdgeCost,
+    HiddenBuildEdge,
+    PrepareFlipSweepEdge,
+    PublishEdge,
+    RebuildEdge,
+    RenamePartitionEdge,
+    ReplaceTableEdge,
+)
+from calque.core.states.fold import LineageId
+from calque.core.states.state import Content, Delta, Difference, LineageChange, Stage
+from calque.model.policy import TargetCapabilities
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRules:
+    """What decides over edges besides the chain. `extends` says whether all files of one content are in another,
+    unchanged; `in_place` allows appends to live directories, `rows` early listings (`atomicity = "rows"`). Of the
+    lineages that are `committed` any difference is one commit, as of all where the catalog can. Of those that are
+    `defined` the target has definitions alone: their files stay at the source."""
+
+    abilities: TargetCapabilities
+    extends: Callable[[Content, Content], bool]
+    in_place: bool = True
+    rows: bool = False
+    committed: frozenset[LineageId] = frozenset()
+    defined: frozenset[LineageId] = frozenset()
+
+    def commits(self, lineage: LineageId) -> bool:
+        return self.abilities.any_difference or lineage in self.committed
+
+
+ONE_CALL = EdgeCost()
+"""Of one object, without files."""
+
+
+class LineageTotals:
+    """Of each lineage that the window created, at every state: its partitions, and the bytes of all its content."""
+
+    def __init__(self, complete: Collection[LineageId], stages: Sequence[Stage]) -> None:
+        self._rows: dict[LineageId, tuple[list[int], list[tuple[int, int]]]] = {}
+        for index, stage in enumerate(stages):
+            for touch in stage.touches:
+                if touch.lineage in complete:
+                    indices, totals = self._rows.setdefault(touch.lineage, ([], []))
+                    indices.append(index)
+                    totals.append(grown(*(totals[-1] if totals else (0, 0)), touch))
+
+    def at(self, lineage: LineageId, index: int) -> tuple[int, int] | None:
+        """(partitions, bytes); None for a lineage that the window did not create."""
+        if lineage not in self._rows:
+            return None
+        indices, totals = self._rows[lineage]
+        return totals[bisect_right(indices, index) - 1]
+
+
+def grown(count: int, size: int, touch: LineageChange) -> tuple[int, int]:
+    if touch.head is not None:
+        size += touch.head.size - (touch.was_head.size if touch.was_head else 0)
+    for _, was, now in touch.parts:
+        count += (now is not None) - (was is not None)
+        size += (now.size if now else 0) - (was.size if was else 0)
+    return count, size
+
+
+def edge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
+    """The one operation that crosses the difference to the state `later`, if there is one."""
+    single_delta = difference.only()
+    if single_delta is None:
+        return None
+    lineage, delta = single_delta
+    if delta.was is None:
+        return appearing(ground, lineage, delta, totals, later)
+    if delta.now is None:
+        return DropTableEdge(delta.table, ONE_CALL)
+    if delta.unknown or delta.two_columns():
+        return None
+    if ground.commits(lineage):
+        return commit_edge(lineage, delta, in_log=lineage in ground.committed)
+    differs_beside = delta.beside_partitions()
+    if not delta.touches_partitions():
+        return header_edge(ground, lineage, delta)
+    edge = None if differs_beside else partition_edge(ground, lineage, delta)
+    if edge is None and ground.rows and not differs_beside:
+        return flip_edge(ground, lineage, delta, bridge=False)
+    if edge is None and delta.vanished:
+        return rebuild_edge(lineage, delta, bridge=False)
+    return edge
+
+
+def appearing(ground: EdgeRules, lineage: LineageId, delta: Delta, totals: LineageTotals, later: int) -> Edge | None:
+    total = totals.at(lineage, later)
+    if total is None:
+        return None
+    count, size = total
+    if ground.commits(lineage):
+        return CommitNewTableEdge(lineage, delta.table, EdgeCost(max(count, 1), size))
+    if not count:
+        return CreateTableEdge(lineage, delta.table, EdgeCost(1, size))
+    calls = 2 + pieces(count, ground.abilities.limits.add_partitions)
+    return HiddenBuildEdge(lineage, delta.table, EdgeCost(count, size, calls))
+
+
+def commit_edge(lineage: LineageId, delta: Delta, *, in_log: bool) -> Edge | None:
+    """A new name is a call of its own, which says the header that comes with it. Of a table whose header is in a log it
+    says what came in the name's own event, but for columns, which readers take from the log."""
+    if delta.was == delta.now:
+        head_bytes = delta.head.size if delta.head is not None and delta.content else 0
+        size = head_bytes + delta.bytes_added + delta.bytes_changed
+        return CommitTableEdge(lineage, delta, EdgeCost(max(objects_of(delta), 1), size))
+    is_said_apart = in_log and (delta.redefined or delta.columns or delta.cascade)
+    if not delta.content and not delta.touches_partitions() and not is_said_apart:
+        return AlterTableEdge(lineage, delta, ONE_CALL)
+    return rebuild_edge(lineage, delta, bridge=False) if delta.vanished else None
+
+
+def header_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge:
+    if not delta.content:
+        return AlterTableEdge(lineage, delta, ONE_CALL)
+    was, now = delta.was_head, delta.head
+    assert was is not None
+    assert now is not None
+    only_content = delta.was == delta.now and not delta.definition
+    if only_content and ground.in_place and ground.extends(was.content, now.content):
+        return PublishEdge(lineage, delta.table, "", EdgeCost(1, max(0, now.size - was.size), 0))
+    return AlterTableEdge(lineage, delta, EdgeCost(1, now.size))
+
+
+def partition_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge | None:
+    limits = ground.abilities.limits
+    if not delta.changed and not delta.removed:
+        cost = listed(ground, len(delta.added), delta.bytes_added, limits.add_partitions)
+        return AddPartitionsEdge(lineage, delta, cost)
+    if not delta.added and not delta.changed:
+        return DropPartitionsEdge(delta, listed(ground, len(delta.removed), 0, limits.drop_partitions))
+    if not delta.added and not delta.removed:
+        if len(delta.changed) == 1 and (edge := append_edge(ground, lineage, delta)) is not None:
+            return edge
+        cost = listed(ground, len(delta.changed), delta.bytes_changed, limits.alter_partitions)
+        return AlterPartitionsEdge(lineage, delta, cost)
+    if delta.renames_one():
+        (now,), (was,) = delta.added.values(), delta.removed.values()
+        if now.lineage == was.lineage and now.content == was.content:
+            return RenamePartitionEdge(lineage, delta, ONE_CALL)
+    return None
+
+
+def append_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge | None:
+    ((name, (was, now)),) = delta.changed.items()
+    same_definition = (was.lineage, was.version) == (now.lineage, now.version)
+    if same_definition and ground.in_place and ground.extends(was.content, now.content):
+        return PublishEdge(lineage, delta.table, name, EdgeCost(1, now.size - was.size, 0))
+    return None
+
+
+def listed(ground: EdgeRules, count: int, size: int, limit: int) -> EdgeCost:
+    """Of a list of partitions that the catalog takes so many of at a time."""
+    calls = pieces(count, limit)
+    return EdgeCost(count, size, calls, calls if ground.abilities.atomic_lists else count)
+
+
+def objects_of(delta: Delta) -> int:
+    return len(delta.added) + len(delta.changed) + len(delta.removed)
+
+
+def flip_edge(ground: EdgeRules, lineage: LineageId, delta: Delta, *, bridge: bool) -> Edge:
+    """Prepare, flip, sweep: rows change in one call, listings are early. The header's call comes before."""
+    count, size = objects_of(delta), delta.bytes_added + delta.bytes_changed
+    flip = listed(ground, count, size, ground.abilities.limits.alter_partitions)
+    calls = flip.calls + bool(delta.added) + bool(delta.removed) + delta.beside_partitions()
+    return PrepareFlipSweepEdge(lineage, delta, flip._replace(calls=calls, bridge=bridge))
+
+
+def bridge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
+    """The last resort where the chain has a hole (docs/limits.md)."""
+    single_delta = difference.only()
+    if single_delta is None:
+        return replacement(ground, difference, totals, later)
+    lineage, delta = single_delta
+    if delta.was is None or delta.now is None or delta.unknown or delta.two_columns():
+        return None
+    if not delta.beside_partitions() or lineage in ground.defined:
+        return flip_edge(ground, lineage, delta, bridge=True)
+    return rebuild_edge(lineage, delta, bridge=True)
+
+
+def rebuild_edge(lineage: LineageId, delta: Delta, *, bridge: bool) -> Edge:
+    """The table goes for one call: no bridge where the source had such a state between."""
+    size = delta.bytes_added + delta.bytes_changed
+    return RebuildEdge(lineage, delta, EdgeCost(objects_of(delta), size, 4, bridge=bridge))
+
+
+def replacement(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
+    """Another incarnation under the same name, with no state between in which there is none."""
+    if len(difference.differing) != 2:
+        return None
+    old = next((delta for delta in difference.differing.values() if delta.now is None), None)
+    lineage, new = next(((key, delta) for key, delta in difference.differing.items() if delta.was is None), (0, None))
+    if old is None or new is None or old.was != new.now:
+        return None
+    edge = appearing(ground, lineage, new, totals, later)
+    if edge is None:
+        return None
+    return ReplaceTableEdge(lineage, new.table, EdgeCost(edge.cost.objects, edge.cost.bytes, 4, bridge=True))
+
+
+def pieces(count: int, limit: int) -> int:
+    return max(1, -(-count // limit))

@@ -1,0 +1,73 @@
+"""One group's planning problem: its chain in values, and where on it the target is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from calque.core.plan.edges import EdgeRules
+from calque.core.states.fold import Chain, LineageId, PartCell
+from calque.core.states.locate import ObservedTable, locate, observed_cells
+from calque.core.states.state import UNLISTED, Cells, Content, Stage, stages_of
+from calque.model.names import EventId, TableName
+from calque.model.plan import Data
+
+START = -1
+"""The node of what the target shows, where that is none of the chain's states."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """`start` is what the target shows, `origin` the index of the state that looks so (0: before the first step);
+    `first_stop` is the earliest state that may still be shown."""
+
+    chain: Chain
+    first: Cells
+    stages: list[Stage]
+    start: Cells
+    origin: int
+    first_stop: int
+    ground: EdgeRules
+    own_order: bool = False
+    """Whether each table may be shown at an event of its own (`consistency = "table"`)."""
+
+    @property
+    def last(self) -> int:
+        return len(self.stages)
+
+
+def problem_of(
+    chain: Chain,
+    observed: Mapping[TableName, ObservedTable | None],
+    shown: Callable[[TableName], EventId],
+    takes: Callable[[TableName], bool],
+    listed: Callable[[Data], tuple[Content, int] | None],
+    ground: EdgeRules,
+    own_order: bool = False,
+) -> Problem:
+    """The problem of a target that showed each table at the event that `shown` says, and shows `observed` now, of the
+    names that `takes` admits. `listed` gives a content's fingerprint and bytes; None where its files are not known."""
+    start = observed_cells(chain, observed, shown)
+    base = base_contents(start)
+
+    def content(lineage: LineageId, part_lineage: str, data: Data | None) -> tuple[Content, int]:
+        if data is None:
+            return "", 0
+        if not data.event_id or data in chain.renamed:
+            return base.get((lineage, part_lineage), ("", 0))
+        listed_content = listed(data) if data.location else ("", 0)
+        return (UNLISTED, 0) if listed_content is None else listed_content
+
+    first, stages = stages_of(chain, takes, content)
+    located = locate(start, first, stages, observed, shown, ground.extends)
+    origin = START if located.index is None else located.index
+    return Problem(chain, first, stages, start, origin, located.first_stop, ground, own_order)
+
+
+def base_contents(cells: Cells) -> dict[PartCell, tuple[Content, int]]:
+    """What the target shows of lineages that were there before the window, by lineage and the partition's lineage."""
+    contents = {(lineage, ""): (value.content, value.size) for lineage, value in cells.heads.items()}
+    for (lineage, _), value in cells.parts.items():
+        if value is not None:
+            contents[lineage, value.lineage] = (value.content, value.size)
+    return contents

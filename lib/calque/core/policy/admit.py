@@ -1,0 +1,178 @@
+"""What a target takes from the source, and what it is called there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from calque.core.policy.pattern_set import PatternSet
+from calque.core.policy.patterns import Pattern, covers, literal_name, matches, may_touch, parse_pattern
+from calque.core.policy.subset import Subset
+from calque.model.names import OURS, TableName, table_name
+from calque.model.policy import Policy, SmallFilesRule
+
+
+class Admission:
+    """A policy's names, ready to be asked; frozen like the policy. Raises `Refused` when a pattern is none.
+
+    Names of any case may be asked; answers are lower-case. A name without a table is the database itself.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.include = tuple(parse_pattern(text) for text in policy.include)
+        self.exclude = tuple(parse_pattern(text) for text in policy.exclude)
+        self._included, self._excluded = PatternSet(self.include), PatternSet(self.exclude)
+        renames = [(_split(old), _split(new)) for old, new in policy.rename.items()]
+        self.subset = Subset(policy)
+        self._small_files = rules_of(policy.compact)
+        self.tables = {old: new for old, new in renames if old.table}
+        self.databases = {old.database: new.database for old, new in renames if not old.table}
+        self._tables_by_new_name: dict[TableName, list[TableName]] = {}
+        for old, new in self.tables.items():
+            self._tables_by_new_name.setdefault(new, []).append(old)
+        self.data = _choices(policy.data, "copy")
+        """Which tables' files are copied: the first pattern that matches decides."""
+        self.copies_some = EVERY_TABLE not in _texts(policy.data) or any(copies for _, copies in self.data)
+        """Whether files of some table may be copied."""
+        self.leaves_some = not all(copies for _, copies in self.data)
+        """Whether files of some table may stay at the source."""
+        self._delta = _choices(policy.format, "delta")
+        self.has_delta = any(is_delta for _, is_delta in self._delta)
+        """Whether some table may be kept as a Delta table."""
+
+    def takes(self, name: TableName) -> bool:
+        """Whether the table (or the database, for a name without one) is replicated. Exclude wins; what is ours by its
+        name never is."""
+        name = table_name(*name)
+        if not name.table:
+            return self.takes_database(name.database)
+        return not _ours(name) and self._included.matches(name) and not self._excluded.matches(name)
+
+    def taken(self, names: Iterable[TableName]) -> list[TableName]:
+        """Those that the policy takes, sorted."""
+        return sorted(filter(self.takes, names))
+
+    def takes_database(self, database: str) -> bool:
+        """Whether the database itself is replicated: a pattern covers it all, and none excludes it all."""
+        database = database.lower()
+        return (
+            not _ours(TableName(database)) and self._included.covers(database) and not self._excluded.covers(database)
+        )
+
+    def touches_database(self, database: str) -> bool:
+        """Whether some table of the database may be replicated. False is certain; True need not be."""
+        database = database.lower()
+        return (
+            not _ours(TableName(database))
+            and self._included.may_touch(database)
+            and not self._excluded.covers(database)
+        )
+
+    def takes_function(self, name: TableName) -> bool:
+        """Whether the function is replicated: with its database, unless a pattern excludes its name."""
+        name = table_name(*name)
+        return self.takes_database(name.database) and not _ours(name) and not self._excluded.matches(name)
+
+    def copies(self, name: TableName) -> bool:
+        """Whether the files of the table are copied (or the resources of the function); else they stay at the source,
+        and the definition alone is replicated."""
+        if not self.leaves_some:
+            return True
+        return _chosen(self.data, name, True)
+
+    def wants_delta(self, name: TableName) -> bool:
+        """Whether the replica of the table is to be a Delta table, if its definition and files permit it: one whose
+        files stay at the source can't be."""
+        return self.has_delta and _chosen(self._delta, name, False) and self.copies(name)
+
+    def leaves_some_of(self, database: str) -> bool:
+        """Whether files of some table of the database may stay at the source. False is certain; True need not be."""
+        database = database.lower()
+        for pattern, copies in self.data:
+            if not copies and may_touch(pattern, database):
+                return True
+            if copies and covers(pattern, database):
+                return False
+        return False
+
+    def name_at_target(self, name: TableName) -> TableName:
+        """The name there, admitted or not: a table's own rename wins over its database's."""
+        name = table_name(*name)
+        return self.tables.get(name) or TableName(self.databases.get(name.database, name.database), name.table)
+
+    def small_files(self, name: TableName) -> SmallFilesRule | None:
+        """Which small files of the table's new partitions are combined; None for none."""
+        return self._small_files(table_name(*name))
+
+    def source_of(self, target_name: TableName) -> TableName | None:
+        """The admitted object whose name there this is; None when the policy writes nothing under it.
+
+        For a database's name: the database it stands for, taken itself or only touched. Of colliding sources the one
+        renamed most directly.
+        """
+        normalized_name = table_name(*target_name)
+        for name in self._candidates(normalized_name):
+            admitted = self.takes(name) if name.table else self.touches_database(name.database)
+            if admitted and self.name_at_target(name) == normalized_name:
+                return name
+        return None
+
+    def collisions(self, names: Iterable[TableName]) -> list[tuple[TableName, TableName]]:
+        """Admitted objects among `names` that share a name at the target: (the first in order, each later one)."""
+        first: dict[TableName, TableName] = {}
+        collisions = []
+        for name in dict.fromkeys(table_name(*name) for name in names):
+            if self.takes(name) and first.setdefault(self.name_at_target(name), name) != name:
+                collisions.append((first[self.name_at_target(name)], name))
+        return collisions
+
+    def provable_collisions(self) -> list[tuple[TableName, TableName]]:
+        """Collisions among the objects that the policy itself names; a wildcard proves nothing."""
+        return self.collisions(self.named())
+
+    def named(self) -> list[TableName]:
+        """Source objects that include patterns and renames name without wildcards."""
+        literals = [name for name in map(literal_name, self.include) if name]
+        return [*literals, *self.tables, *map(TableName, self.databases)]
+
+    def _candidates(self, target_name: TableName) -> list[TableName]:
+        by_table_rename = self._tables_by_new_name.get(target_name, [])
+        by_database_rename = [
+            TableName(old, target_name.table) for old, new in self.databases.items() if new == target_name.database
+        ]
+        return [*by_table_rename, *by_database_rename, target_name]
+
+
+EVERY_TABLE = "*.*"
+Choices = tuple[tuple[Pattern, bool], ...]
+
+
+def _texts(setting: str | Mapping[str, str]) -> Mapping[str, str]:
+    """A setting of every table, or of tables by patterns, by patterns."""
+    return {EVERY_TABLE: setting} if isinstance(setting, str) else setting
+
+
+def _choices(setting: str | Mapping[str, str], value: str) -> Choices:
+    """For which patterns, the longest first, the setting has the value."""
+    ordered = sorted(_texts(setting).items(), key=lambda item: (-len(item[0]), item))
+    return tuple((parse_pattern(text), each == value) for text, each in ordered)
+
+
+def _chosen(choices: Choices, name: TableName, otherwise: bool) -> bool:
+    name = table_name(*name)
+    return next((choice for pattern, choice in choices if matches(pattern, name)), otherwise)
+
+
+def _split(text: str) -> TableName:
+    database, _, table = text.partition(".")
+    return table_name(database, table)
+
+
+def _ours(name: TableName) -> bool:
+    return name.database.startswith(OURS) or name.table.startswith(OURS)
+
+
+def rules_of(compact: Mapping[str, SmallFilesRule]) -> Callable[[TableName], SmallFilesRule | None]:
+    """The rule for a table, by its name at the source: of the patterns that match the longest decides."""
+    rules = [(parse_pattern(text), compact[text]) for text in sorted(compact, key=len, reverse=True)]
+    return lambda name: next((rule for pattern, rule in rules if matches(pattern, name)), None)

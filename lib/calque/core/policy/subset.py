@@ -1,0 +1,182 @@
+"""Which part of a source a target has: partitions by predicates over their keys, tables by one over their definition.
+
+What is left of the source is a smaller source: `narrowed` makes an event of the whole log the one that the smaller one
+would have. An ALTER that takes a table out of `where` is a drop of its name there, one that brings it in is the arrival
+of a table of which nothing is known; a rename of a partition is a drop or an addition where only one of its names is
+left. All else of the engine knows of no subsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from functools import lru_cache
+
+from calque.core.policy.patterns import matches, parse_pattern
+from calque.core.policy.predicates import (
+    PARAMETER,
+    holds,
+    keys_of_partition,
+    misfit,
+    names_in,
+    parse_predicate,
+    unknown_name,
+)
+from calque.errors import Refused
+from calque.model.hive import BASIC_STATISTICS, VOLATILE, Table, location_of, projects_partitions
+from calque.model.journal import Entry, EventKind, Keys
+from calque.model.names import TableName, table_name
+from calque.model.policy import Policy
+from calque.model.predicate import Predicate
+
+DEFINITION_NAMES = frozenset({"type", "owner", "location"})
+TABLE_KINDS = frozenset({EventKind.ALTER_TABLE, EventKind.RENAME_TABLE})
+"""What may take a table over the edge of `where`."""
+
+
+def parse_where(text: str) -> Predicate | None:
+    """Over a table's definition; None for an empty text. Raises `Refused`."""
+    if not text.strip():
+        return None
+    predicate = parse_predicate(text)
+    if (refused := unknown_name(predicate, {*DEFINITION_NAMES, f"{PARAMETER}('k')"})) is not None:
+        raise refused
+    for name in sorted(names_in(predicate)):
+        key = name.removeprefix(f"{PARAMETER}:")
+        if key != name and key in BASIC_STATISTICS | VOLATILE:
+            why = "It changes without anybody's doing"
+            raise Refused(f'The parameter "{key}" can\'t be asked for', why, "Ask for one that people set")
+    return predicate
+
+
+class Subset:
+    """A policy's `partitions` and `where`, ready to be asked. Raises `Refused` where they are none."""
+
+    def __init__(self, policy: Policy) -> None:
+        ordered = sorted(policy.partitions.items(), key=lambda item: (-len(item[0]), item))
+        self._partitions = tuple((parse_pattern(text), parse_predicate(predicate)) for text, predicate in ordered)
+        self.where = parse_where(policy.where)
+        self.is_all = not self._partitions and self.where is None
+        """Whether nothing is left out."""
+        self._of = lru_cache(maxsize=4096)(self._predicate)
+
+    def predicate(self, name: TableName) -> Predicate | None:
+        """Over the partition keys of the table: of the patterns that match, the longest decides."""
+        return self._of(table_name(*name)) if self._partitions else None
+
+    def _predicate(self, name: TableName) -> Predicate | None:
+        return next((predicate for pattern, predicate in self._partitions if matches(pattern, name)), None)
+
+    def has_table(self, table: Table) -> bool:
+        """Whether `where` is true of the table."""
+        if self.where is None:
+            return True
+        values: dict[str, str | None] = {
+            "type": table.type,
+            "owner": table.owner,
+            "location": location_of(table),
+        }
+        for name in names_in(self.where):
+            if name not in values:
+                values[name] = (table.parameters or {}).get(name.removeprefix(f"{PARAMETER}:"))
+        return holds(self.where, values) is True
+
+    def obstacle(self, name: TableName, table: Table) -> str:
+        """Why the predicate over the table's partitions can't be asked; empty where it can."""
+        predicate = self.predicate(name)
+        if predicate is None or not table.partition_keys:
+            return ""
+        if projects_partitions(table):
+            return "Its partitions are made up by query engines (projection.enabled)"
+        types = {column.name.lower(): column.type for column in table.partition_keys if column.name and column.type}
+        return misfit(predicate, types)
+
+    def require(self, name: TableName, table: Table) -> None:
+        """Raises `Refused` where the predicate over the table's partitions can't be asked."""
+        if why := self.obstacle(name, table):
+            what = f"The policy's predicate over partitions of {name} does not fit the table"
+            raise Refused(what, why, "Correct it below partitions, and reload")
+
+    def has_partition(self, name: TableName, partition: str) -> bool:
+        """Raises `KeyMissing`."""
+        predicate = self.predicate(name)
+        return predicate is None or has(predicate, partition)
+
+    def left(self, name: TableName, partitions: Collection[str]) -> list[str]:
+        """Those of the partitions that the subset has. Raises `KeyMissing`."""
+        predicate = self.predicate(name)
+        return list(partitions) if predicate is None else [one for one in partitions if has(predicate, one)]
+
+
+class KeyMissing(Exception):
+    """A predicate names a key that a partition does not have."""
+
+
+def has(predicate: Predicate, partition: str) -> bool:
+    try:
+        return holds(predicate, keys_of_partition(partition)) is True
+    except KeyError as error:
+        raise KeyMissing(f"{error.args[0]} is no partition key") from None
+
+
+# Events
+
+
+def narrowed(subset: Subset, entry: Entry) -> Entry | None:
+    """The event as far as it concerns partitions that are left; None for one that says nothing without the others.
+    Partitions that are left keep their places in the message (`Keys.numbers`)."""
+    keys = entry.keys
+    if keys.table is None or not keys.partitions:
+        return entry
+    predicate = subset.predicate(keys.table)
+    if predicate is None:
+        return entry
+    try:
+        after = [has(predicate, partition) for partition in keys.partitions]
+        before = [has(predicate, partition) for partition in keys.others]
+    except KeyMissing as error:
+        return replace(entry, keys=Keys(EventKind.UNKNOWN, keys.table, defect=str(error)), scans=())
+    if keys.kind is EventKind.RENAME_PARTITION:
+        return renamed(entry, after[0], before[0])
+    if all(after):
+        return entry
+    if not any(after) and keys.kind in (EventKind.SCAN, EventKind.FACET):
+        return None
+    chosen = [number for number, is_left in enumerate(after) if is_left]
+    # An event of which nothing is left stays: events around it may be of one call.
+    narrowed_keys = replace(
+        keys,
+        partitions=tuple(keys.partitions[number] for number in chosen),
+        locations=tuple(keys.locations[number] for number in chosen) if keys.locations else (),
+        numbers=tuple(chosen),
+    )
+    scans = tuple(entry.scans[number] for number in chosen) if entry.scans else ()
+    return replace(entry, keys=narrowed_keys, scans=scans)
+
+
+def renamed(entry: Entry, is_left: bool, was_left: bool) -> Entry | None:
+    keys = entry.keys
+    if is_left and was_left:
+        return entry
+    if is_left:
+        return replace(entry, keys=replace(keys, kind=EventKind.ADD_PARTITIONS, others=()))
+    if was_left:
+        gone = replace(keys, kind=EventKind.DROP_PARTITIONS, partitions=keys.others, others=(), locations=())
+        return replace(entry, keys=gone)
+    return None
+
+
+def crossed(entry: Entry, was_left: bool, is_left: bool) -> Entry | None:
+    """An event on a table that stood on these sides of `where` before and after it. `was_left` counts for events that
+    change or rename a table alone."""
+    keys = entry.keys
+    if keys.kind not in TABLE_KINDS:
+        return entry if is_left else None
+    if was_left and is_left:
+        return entry
+    if is_left:
+        return replace(entry, keys=replace(keys, kind=EventKind.RENAME_TABLE, other=None))
+    if was_left:
+        name = keys.other or keys.table
+        return replace(entry, keys=Keys(EventKind.DROP_TABLE, name, shape=keys.shape, transactional=keys.transactional))
+    return None

@@ -1,0 +1,178 @@
+"""Which directories does a ledger say that its target shows, and which ones did the target leave, when and why?
+
+The rows of a ledger, in the order of epoch and step, put together as `core.records.contents` puts them. An epoch leaves
+a directory where an object had it before, or within the epoch, and none has it at its end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from calque.core.formats.layout import place
+from calque.core.records.contents import BEGINNINGS, UNSURE
+from calque.model.ledger import Epoch, PlaceRow
+from calque.model.names import TableName
+
+
+def key_of(location: str) -> str:
+    """One spelling for one place."""
+    return str(place(location))
+
+
+REPLACED, DROPPED, NEVER_SHOWN = "replaced", "dropped", "never shown"
+
+
+@dataclass(frozen=True, slots=True)
+class LeftPlace:
+    """A directory that `epoch` left. `claim` is the number of the claim on it, empty where no row tells it."""
+
+    place: str
+    claim: str
+    epoch: int
+    reason: str
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A directory that an object has."""
+
+    place: str
+    claim: str
+
+
+@dataclass(slots=True)
+class TableDirectories:
+    """Of one table: its own directory, those of its partitions, and of partitions between two names."""
+
+    incarnation: str
+    own: Held | None = None
+    partitions: dict[str, Held] = field(default_factory=dict)
+    between_names: dict[tuple[str, int], Held] = field(default_factory=dict)
+    before: dict[str, Held] = field(default_factory=dict)
+    """What partitions had before a row that begins a table's content: a row that restates one without its directory
+    means the one that it had."""
+
+    def all(self) -> list[Held]:
+        own = [self.own] if self.own is not None else []
+        return [*own, *self.partitions.values(), *self.between_names.values()]
+
+
+@dataclass(slots=True)
+class LedgerPlaces:
+    """What a ledger says of directories. `living` counts the objects that have each, by its place; `told` are the
+    numbers of all claims that it names."""
+
+    living: Counter[str] = field(default_factory=Counter)
+    left: dict[str, LeftPlace] = field(default_factory=dict)
+    told: set[str] = field(default_factory=set)
+    epoch: int = 0
+    tables: dict[TableName, TableDirectories] = field(default_factory=dict)
+    key: Callable[[str], str] = key_of
+    _renamed: dict[tuple[str, int], TableDirectories] = field(default_factory=dict)
+    _released: dict[str, LeftPlace] = field(default_factory=dict)
+
+    def holds(self, key: str) -> bool:
+        return self.living[key] > 0
+
+    def _take(self, row: PlaceRow) -> None:
+        if row.epoch != self.epoch:
+            self._settle()
+            self.epoch = row.epoch
+        if row.claim:
+            self.told.add(row.claim)
+        if row.partition:
+            self._of_partition(self.tables.setdefault(row.name, TableDirectories("")), row)
+        elif row.change == "drop_table":
+            if (table := self.tables.pop(row.name, None)) is not None:
+                self._release(table.all(), row, DROPPED)
+        elif row.change == "rename_away":
+            if (table := self.tables.pop(row.name, None)) is not None:
+                self._renamed[row.incarnation, row.event_id] = table
+        elif row.change != UNSURE:
+            self._of_table(row)
+
+    def _of_table(self, row: PlaceRow) -> None:
+        before = self.tables.get(row.name)
+        if row.change in BEGINNINGS:
+            table = TableDirectories(row.incarnation)
+            if before is not None:
+                table.own, table.before = before.own, before.partitions
+                self._release([*before.partitions.values(), *before.between_names.values()], row, REPLACED)
+        elif before is not None and before.incarnation in (row.incarnation, ""):
+            table = before
+            table.incarnation = row.incarnation
+        elif (renamed := self._renamed.pop((row.incarnation, row.event_id), None)) is not None:
+            table = renamed
+        else:
+            table = TableDirectories(row.incarnation)
+        self.tables[row.name] = table
+        table.own = self._moved(table.own, row)
+
+    def _of_partition(self, table: TableDirectories, row: PlaceRow) -> None:
+        link = (row.incarnation, row.event_id)
+        held = table.partitions.pop(row.partition, None)
+        if row.change == "drop_partition":
+            if held is not None:
+                self._release([held], row, DROPPED)
+            return
+        if row.change == "rename_away":
+            if held is not None:
+                table.between_names[link] = held
+            return
+        if row.change == "rename_partition" and link in table.between_names:
+            held = table.between_names.pop(link)
+        if held is None and not row.location and (known := table.before.get(row.partition)) is not None:
+            held = self._acquired(known)
+        moved = self._moved(held, row)
+        if moved is not None:
+            table.partitions[row.partition] = moved
+
+    def _moved(self, held: Held | None, row: PlaceRow) -> Held | None:
+        """The object's directory after the row."""
+        if not row.location:
+            return held
+        key = self.key(row.location)
+        if held is not None and held.place == key:
+            return Held(key, row.claim or held.claim)
+        if held is not None:
+            self._release([held], row, REPLACED)
+        return self._acquired(Held(key, row.claim))
+
+    def _acquired(self, held: Held) -> Held:
+        self.living[held.place] += 1
+        self.left.pop(held.place, None)
+        return held
+
+    def _release(self, directories: Iterable[Held], row: PlaceRow, reason: str) -> None:
+        for held in directories:
+            self.living[held.place] -= 1
+            if held.place in self._released and not held.claim:
+                continue
+            self._released[held.place] = LeftPlace(held.place, held.claim, row.epoch, reason, row.name)
+
+    def _settle(self) -> None:
+        for key, left in self._released.items():
+            if not self.holds(key):
+                self.left[key] = left
+        self._released.clear()
+
+
+def places_of(
+    rows: Iterable[PlaceRow], epochs: Iterable[Epoch] = (), key: Callable[[str], str] = key_of
+) -> LedgerPlaces:
+    """What the rows say; `epochs` tell of directories that were abandoned. `key` gives one spelling for one place."""
+    places = LedgerPlaces(key=key)
+    for row in rows:
+        places._take(row)
+    places._settle()
+    for epoch in epochs:
+        for directory in epoch.abandoned:
+            place_key = key(directory.place)
+            places.told.add(directory.claim)
+            if not places.holds(place_key) and place_key not in places.left:
+                nobody = TableName("", "")
+                places.left[place_key] = LeftPlace(place_key, directory.claim, epoch.epoch, NEVER_SHOWN, nobody)
+    return places

@@ -1,0 +1,131 @@
+"""Files that events name by their checksums, and contents that follow from these alone.
+
+A metastore with a change manager writes files into the log with the file system's own checksum and the directory where
+Hive keeps what it removes, replaces or renames: `<root>/<name>_<checksum>`. So a file can be told from another of its
+name at any later time, and may be found where it is kept. Hive keeps nothing of external tables, nor of databases
+without `repl.source.for`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from calque.core.formats.layout import join
+from calque.core.states.infer_contents import (
+    DirectoryEvent,
+    FileChange,
+    FilesAdded,
+    FilesKept,
+    FilesListed,
+    FilesReplaced,
+    FilesUnknown,
+    agrees,
+    is_younger,
+)
+from calque.model.files import File, KeptFile, Listing
+from calque.model.names import EventId
+
+LONGEST_NAME = 254
+"""Hive cuts names of kept files to a character less than HDFS takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file as an event named it: its full path, as far as it did not move, its checksum, and where Hive keeps it when
+    it removes it."""
+
+    path: str
+    checksum: str
+    change_root: str
+
+    @property
+    def kept_path(self) -> str:
+        name = self.path.rpartition("/")[2]
+        return join(self.change_root, f"{name}_{self.checksum}"[:LONGEST_NAME])
+
+
+PresentFiles = Mapping[NamedFile, File]
+"""Those that are to be had, with the paths where they lie now."""
+
+
+def named_files(location: str, change: FileChange) -> dict[str, NamedFile]:
+    """The files that an event on the directory names by their checksums, by their paths there."""
+    match change:
+        case FilesAdded(_, kept) | FilesReplaced(_, kept) | FilesListed(_, kept):
+            return {
+                path: NamedFile(join(location, path), each.checksum, each.change_root) for path, each in kept.items()
+            }
+        case FilesKept() | FilesUnknown():
+            return {}
+        case _:
+            assert_never(change)
+
+
+def contents_by_checksum(
+    location: str, base: Listing | None, events: Sequence[DirectoryEvent], present: PresentFiles
+) -> dict[EventId, Listing]:
+    """The contents after events on a directory that no listing says, as far as the events name all their files and
+    these are present. They begin with a content that is known or named whole; `base` is the one before the first
+    event. Where nothing can have been removed until a listing, that has decided already (`infer_contents`)."""
+    contents: dict[EventId, Listing] = {}
+    since_removal: dict[EventId, Listing] = {}
+    content = replace(base, location=location) if base is not None else None
+    for event in events:
+        if not isinstance(event.change, FilesAdded | FilesKept):
+            contents |= since_removal
+            since_removal = {}
+        if event.listing is not None:
+            content, since_removal = event.listing, {}
+            continue
+        content = content_after(location, content, event.change, present)
+        if content is not None:
+            since_removal[event.event_id] = content
+    return contents | since_removal
+
+
+def content_after(location: str, before: Listing | None, change: FileChange, present: PresentFiles) -> Listing | None:
+    match change:
+        case FilesReplaced():
+            return with_files(Listing(location, ()), change, present)
+        case FilesAdded():
+            # A name that is used again leaves open whose file was there.
+            if before is None or before.version is not None or any(file.path in change.paths for file in before.files):
+                return None
+            return with_files(before, change, present)
+        case FilesKept(counted):
+            is_certain = before is not None and counted is not None and agrees(change, before.files, before)
+            return before if is_certain else None
+        case FilesListed() | FilesUnknown():
+            # What a metastore listed lacks sub-directories.
+            return None
+        case _:
+            assert_never(change)
+
+
+def with_files(listing: Listing, change: FilesAdded | FilesReplaced, present: PresentFiles) -> Listing | None:
+    """The listing and the event's files, None unless each is present. They have the times that they have now."""
+    named = named_files(listing.location, change)
+    if named.keys() != change.paths or any(file not in present for file in named.values()):
+        return None
+    added = {path: present[file] for path, file in named.items()}
+    files = (*listing.files, *(File(path, file.size, file.modified_ns) for path, file in added.items()))
+    return with_kept(replace(listing, files=tuple(sorted(files)), missing=False), added)
+
+
+def with_kept(listing: Listing, sources: Mapping[str, File]) -> Listing:
+    """The listing with where some of its files are to be had, by their paths."""
+    kept = {each.path: each for each in listing.kept}
+    kept |= {path: KeptFile(path, file.path, file.modified_ns) for path, file in sources.items()}
+    return replace(listing, kept=tuple(kept[path] for path in sorted(kept)))
+
+
+def name_of(file: File, location: str, events: Sequence[DirectoryEvent]) -> NamedFile | None:
+    """Under which name the source may keep a file that was listed after the last of the events on its directory. None
+    where no event named it, or it was changed after the one that named it last."""
+    for event in reversed(events):
+        named = named_files(location, event.change).get(file.path)
+        if named is not None:
+            return None if is_younger(file, event.event_time) else named
+    return None
