@@ -162,7 +162,6 @@ def require_rows_in_spark(world: Shaped, uri: str, target: str, root: Path) -> N
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.xfail(strict=True, reason="3.1's message of a rename calls no statistics accurate, its store does")
 def test_a_renamed_table_of_3_1_calls_its_statistics_accurate_at_a_target_of_4(shared: Shared, tmp_path: Path) -> None:
     servers = shared("source-3", "target-4")
     world = Deployment(tmp_path, next(NUMBERS), servers["source-3"], {"dr": servers["target-4"]}, seed=1)

@@ -143,6 +143,39 @@ def test_a_table_is_of_the_type_that_servers_keep(asked: str, parameters: dict[s
     assert table_after(created).type == kept
 
 
+ID_NAME = (Column("id", "int"), Column("name", "string"))
+COUNTED = '{"BASIC_STATS":"true","COLUMN_STATS":{"id":"true"}}'
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "said", "kept"),
+    [
+        ("u", ID_NAME, "{}", '{"COLUMN_STATS":{"id":"true"}}'),
+        ("u", ID_NAME, None, '{"COLUMN_STATS":{"id":"true"}}'),
+        ("u", ID_NAME, '{"COLUMN_STATS":{"name":"true"}}', '{"COLUMN_STATS":{"name":"true"}}'),
+        ("t", ID_NAME, "{}", "{}"),
+        ("u", ID_NAME[:1], "{}", "{}"),
+    ],
+)
+def test_a_rename_keeps_what_columns_had_statistics(
+    name: str, columns: tuple[Column, ...], said: str | None, kept: str
+) -> None:
+    """Messages of 3.1 say that none has."""
+    key = "COLUMN_STATS_ACCURATE"
+    before = Table("t", "d", storage=Storage(ID_NAME), parameters={key: COUNTED}, type="MANAGED_TABLE")
+    after = replace(before, name=name, storage=Storage(columns), parameters={key: said} if said is not None else {})
+    altered = event("ALTER_TABLE", {"tableObjBeforeJson": tjson(before), "tableObjAfterJson": tjson(after)})
+    assert (table_after(altered).parameters or {}).get(key) == kept
+
+
+@pytest.mark.parametrize("wrong", ["[1]", "{", '{"COLUMN_STATS":["id"]}', '{"COLUMN_STATS":1}'])
+def test_what_is_said_of_statistics_may_be_anything(wrong: str) -> None:
+    before = Table("t", "d", storage=Storage(ID_NAME), parameters={"COLUMN_STATS_ACCURATE": wrong})
+    after = replace(before, name="u", parameters={})
+    altered = event("ALTER_TABLE", {"tableObjBeforeJson": tjson(before), "tableObjAfterJson": tjson(after)})
+    assert table_after(altered).parameters in ({}, None)
+
+
 def test_buckets_order_and_skew_are_read() -> None:
     storage = table_after(events_of("hive-4.1-gzip")[5]).storage
     assert storage is not None

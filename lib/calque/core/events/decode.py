@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from calque.core.events.kept_names import is_lowered
-from calque.core.formats.bounded import GZIP, TooMuch, inflate
+from calque.core.formats.bounded import GZIP, TooMuch, inflate, parse_json
 from calque.model import facets, hive
 from calque.model.bounds import LONGEST_MESSAGE
 from calque.model.hive import BY_PARAMETER, Column, Database, Function, Kind, ListOf, MapOf, Partition, Table, type_of
@@ -35,6 +35,7 @@ Fields = dict[str, Any]
 PLAIN_FORMATS = frozenset({"", "json-0.2"})
 GZIP_FORMATS = frozenset({"gzip(json-2.0)", "gzip"})
 TOO_LONG = "too long: "
+ACCURATE = "COLUMN_STATS_ACCURATE"
 """Before the format of a message that is longer than `[source] max_message`, so that nobody unpacks it."""
 
 
@@ -209,7 +210,33 @@ def table_after(event: Event) -> Table:
     message = fields(event)
     if event.event_type == "DROP_TABLE":
         raise Undecodable("there is no table after DROP_TABLE")
-    return as_kept(thrift_object(Table, embedded(message, present(message, "tableObjAfterJson", "tableObjJson"))))
+    table = as_kept(thrift_object(Table, embedded(message, present(message, "tableObjAfterJson", "tableObjJson"))))
+    before = message.get("tableObjBeforeJson")
+    if isinstance(before, str) and before.count("COLUMN_STATS") > before.count(ACCURATE):
+        return with_accurate_columns(table_before(event), table)
+    return table
+
+
+def with_accurate_columns(before: Table, after: Table) -> Table:
+    """A renamed table of which the message calls no column's statistics accurate, as it was: 3.1 writes the message
+    before it keeps them under the new name (measured on 3.1.3; messages of 4.x have them)."""
+    said, kept = (accurate_columns(table) for table in (after, before))
+    columns_before, columns_after = (table.storage.columns if table.storage else () for table in (before, after))
+    is_renamed = (before.database, before.name) != (after.database, after.name)
+    if said or not kept or not is_renamed or columns_before != columns_after:
+        return after
+    value = json.dumps({"COLUMN_STATS": kept}, separators=(",", ":"))
+    return replace(after, parameters={**(after.parameters or {}), ACCURATE: value})
+
+
+def accurate_columns(table: Table) -> dict[str, Any]:
+    """Columns whose statistics the table's parameters call accurate, each with what they say of it."""
+    try:
+        said = parse_json((table.parameters or {}).get(ACCURATE, "{}"))
+    except ValueError:
+        return {}
+    found = said.get("COLUMN_STATS") if isinstance(said, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def table_before(event: Event) -> Table:
