@@ -10,8 +10,9 @@ import pytest
 from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.formats.layout import join
 from calque.core.records.lifecycle import State
-from calque.engine.check.check_source import check_kinds
+from calque.engine.check.check_source import EXCLUDE, check_kinds, check_roots
 from calque.engine.check.findings import Findings
+from calque.engine.check.sides import Source
 from calque.engine.verify.verify import verify
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
@@ -244,6 +245,13 @@ def test_an_archived_partition_has_its_table_set_aside() -> None:
     world.settle()
     row = world.replica.tables.rows[T]
     assert (row.state, "archived" in row.reason or "naming the place" in row.reason) == (TableState.QUARANTINED, True)
+    create(world, replace(plain(partition_keys=(Column("p", "string"),)), name="u"))
+    source = world.source_side
+    findings, store = Findings(), Source(None, source.log, source.catalog, source.storage)
+    tables = {name: world.source.the_table(name).table for name in (T, TableName("d1", "u"))}
+    assert list(check_roots(store, tables, findings)) == [TableName("d1", "u")]
+    [finding] = findings.entries
+    assert ("d1.t" in finding.what, "naming the place" in str(finding), finding.todo) == (True, True, EXCLUDE)
 
 
 @pytest.mark.parametrize("at_boot", [True, False])

@@ -230,9 +230,8 @@ class Shaped(Deployment):
                 assert aside.reason in reasons[name], f"{name}: {reasons[name]}"
                 assert target.catalog.table(target.admission.name_at_target(table_name(*name.split(".")))) is None
         for name, aside in self.aside():
-            if not aside.of_partition:
-                assert str(name) in said, f"{name} {said}"
-                assert aside.reason in said, said
+            assert str(name) in said, f"{name} {said}"
+            assert aside.reason in said, said
 
     def aside(self) -> list[tuple[TableName, SetAside]]:
         return [

@@ -128,14 +128,12 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """`reason` is a part of what is said; `only_renamed`: where the database has the source's name it is shown;
-    `of_partition`: no definition of a table says so, and `check` reads no others."""
+    """`reason` is a part of what is said; `only_renamed`: where the database has the source's name it is shown."""
 
     name: str
     make: Act
     reason: str
     only_renamed: bool = False
-    of_partition: bool = False
 
 
 def text_storage(location: str | None, columns: Sequence[Column] = ID_NAME, **serde: str) -> Storage:
@@ -615,6 +613,6 @@ ASIDE = (
     SetAside("elsewhere", partial(with_parameters, rest="{database}/rest"), "not the object's own"),
     SetAside("encoded", encoded, "in a form in which it is not rewritten"),
     SetAside("unlisted", unlisted, "looking at directories"),
-    SetAside("archived", archived, "goes on naming the place", of_partition=True),
+    SetAside("archived", archived, "goes on naming the place"),
     SetAside("presto", presto_view, "Presto and Trino keep its text encoded", only_renamed=True),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
@@ -16,6 +16,7 @@ from calque.core.events.kinds import (
     database_obstacle,
     is_plain,
     kind_of,
+    partition_obstacle,
     reason_of,
 )
 from calque.core.formats.attached import urls_of
@@ -30,7 +31,7 @@ from calque.engine.check.kept_files import check_kept_files
 from calque.engine.check.shared_storage import check_tables
 from calque.engine.check.sides import Source
 from calque.errors import AccessRefused, Refused, Unavailable
-from calque.model.hive import Table, is_partitioned, is_view, location_of
+from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName, table_name
 from calque.model.policy import Policy
 from calque.ports import CatalogReader, Storage
@@ -231,32 +232,40 @@ def place_of(table: Table) -> Place | None:
 
 
 def check_roots(source: Source, tables: Mapping[TableName, Table], findings: Findings) -> dict[TableName, Table]:
-    """Tables whose own places, their partitions', or schemas are none that is read. Gives the others."""
+    """Tables whose own places, their partitions', or schemas are none that is read, or of which a partition names a
+    place that can't follow. Gives the others."""
 
     def refusal(name: TableName) -> Refused | None:
         try:
             with work_on(f"the look at the places of table {name}"):
-                refusals = (why_not(source.why_not_read, one) for one in places_of(source.catalog, name, tables[name]))
-                return next(filter(None, refusals), None)
+                partitions = first_partitions(source.catalog, name, tables[name])
+                places = (location_of(tables[name]), *urls_of(tables[name]), *map(location_of, partitions))
+                unread = (why_not(source.why_not_read, one) for one in filter(None, places))
+                return next(filter(None, (*unread, *map(refusal_of, partitions))), None)
         except ObjectDefect as error:
             findings.defective("source", error)
             return None
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="check") as pool:
         refusals = {name: why for name, why in zip(tables, pool.map(refusal, tables), strict=True) if why is not None}
-    if refusals:
-        first = next(iter(refusals.values()))
-        what = f"{len(refusals)} tables are set aside for what they name: {listed(list(refusals))}"
-        findings.add("source", Severity.WARNING, what, f"{first.what}. {first.why}", first.todo)
+    for of_partitions in (False, True):
+        alike = {name: why for name, why in refusals.items() if (why.todo == EXCLUDE) is of_partitions}
+        if alike:
+            first = next(iter(alike.values()))
+            what = f"{len(alike)} tables are set aside for what they name: {listed(list(alike))}"
+            findings.add("source", Severity.WARNING, what, f"{first.what}. {first.why}".removesuffix(". "), first.todo)
     return {name: table for name, table in tables.items() if name not in refusals}
 
 
-def places_of(catalog: CatalogReader, name: TableName, table: Table) -> Iterator[str]:
-    """Locations that a table names, of its first partitions too."""
-    yield from filter(None, (location_of(table), *urls_of(table)))
-    if is_partitioned(table):
-        partitions = catalog.partitions(name, catalog.partition_names(name)[:PARTITIONS])
-        yield from filter(None, map(location_of, partitions.values()))
+def first_partitions(catalog: CatalogReader, name: TableName, table: Table) -> Collection[Partition]:
+    if not is_partitioned(table):
+        return ()
+    return catalog.partitions(name, catalog.partition_names(name)[:PARTITIONS]).values()
+
+
+def refusal_of(partition: Partition) -> Refused | None:
+    why = partition_obstacle(partition)
+    return Refused(why, todo=EXCLUDE) if why else None
 
 
 def check_resources(
