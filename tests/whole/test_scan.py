@@ -358,4 +358,13 @@ def test_a_table_that_is_not_scanned_is_compared_after_a_reload_and_not_too_ofte
     assert reload() == [["plain"]]
     assert reload() == []
     case.clock.now += int(PAUSE_SECONDS * 1e9)
-    assert reload("plain") == [["plain"]]
+    full = Unavailable("the disk is full")
+
+    def refuse(_: object) -> None:
+        raise full
+
+    ask, reloads.ask = reloads.ask, refuse
+    with pytest.raises(Unavailable):
+        reload("plain")
+    reloads.ask = ask
+    assert reload() == [["plain"]]

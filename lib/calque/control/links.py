@@ -244,7 +244,7 @@ def drop_link(remotes: RemotesWiring, database: TableName, seconds: float = SETT
             if is_followed:
                 raise Unavailable(what, "`calque run` drops them", "See its log")
             raise Unavailable(what, "Somebody changes them all the time", "Say it again, or start `calque run`")
-        time.sleep(0.05)
+        time.sleep(0.05 if is_followed else 0.5)
 
 
 def fit(remotes: RemotesWiring, catalog: Catalog, link: LinkDefinition, one: Table | Database) -> None:

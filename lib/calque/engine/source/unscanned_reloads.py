@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from calque.core.events.keys import RELOADED
+from calque.errors import CalqueError
 from calque.model.journal import Entry
 from calque.model.names import TableName
 from calque.ports import Clock
@@ -43,7 +44,10 @@ class UnscannedReloads:
     def run(self, stopping: threading.Event) -> None:
         """Ask for what is due, until `stopping`."""
         while not stopping.wait(LOOK_SECONDS):
-            self.look()
+            try:
+                self.look()
+            except CalqueError as error:
+                LOG.warning("%s", error)
 
     def look(self) -> None:
         """Ask for the tables that were heard of, and not asked for within the pause."""
@@ -55,5 +59,10 @@ class UnscannedReloads:
                 del self.waiting[name]
         if due_names:
             LOG.info("an engine found files changed (%s): %s are compared", RELOADED, ", ".join(map(str, due_names)))
-            self.ask(due_names)
+            try:
+                self.ask(due_names)
+            except CalqueError:
+                with self.lock:
+                    self.waiting |= dict.fromkeys(due_names)
+                raise
             self.asked_ns |= dict.fromkeys(due_names, now)
