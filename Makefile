@@ -25,7 +25,7 @@ install: .venv/installed
 # Tests run services that the demo does not have. What Kerberos needs is compiled, where the system has what for.
 .PHONY: install-tests
 install-tests: install
-	@$(BIN)/python -m calque.sandbox.install tests
+	@PYTHONPATH=tests $(BIN)/python -m support.services.install tests
 	@$(BIN)/python -c 'import gssapi' 2>/dev/null || ! command -v krb5-config >/dev/null \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[kerberos]'
 test prove bench: install-tests
@@ -79,7 +79,7 @@ prove: install
 # Hive itself dumps and loads.
 .PHONY: interop install-interop
 install-interop: install-tests
-	@$(BIN)/python -m calque.sandbox.install interop
+	@PYTHONPATH=tests $(BIN)/python -m support.services.install interop
 bench: install-interop
 interop: install-interop
 	$(BIN)/python -m pytest tests/interop --timeout=0 -o faulthandler_timeout=0
@@ -138,6 +138,7 @@ lock:
 .PHONY: checksums
 checksums: .venv/installed
 	$(BIN)/python -m calque.sandbox.checksums
+	PYTHONPATH=tests $(BIN)/python -m support.services.checksums
 
 clean:
 	rm -rf site .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

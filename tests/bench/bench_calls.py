@@ -14,11 +14,6 @@ from pathlib import Path
 
 from rig import arguments, number, partition, plain_table, tell_machine
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.events.rows import rows_of_events
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -26,6 +21,11 @@ from calque.model.hive import Database, Table
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from support.memory.journal import MemoryJournal
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.storage import MemoryStorage
 
 READS = {"databases", "tables", "functions", "database", "table", "function", "partition_names", "partitions"}
 TOUCHED = 10

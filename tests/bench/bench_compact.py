@@ -22,8 +22,6 @@ import pyarrow.parquet as pq
 from rig import arguments, tell, tell_machine, tell_ratio, timed
 
 from calque.adapters.files import FileStorage, SparkStorage
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.adapters.spark.session import session
 from calque.core.formats.layout import join
 from calque.core.small_files.grouping import group_files
@@ -33,6 +31,8 @@ from calque.engine.sides.sides import TargetSide
 from calque.model.files import Listing, RowLayout
 from calque.model.policy import Policy, SmallFilesRule
 from calque.ports import Storage
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 
 Way = Callable[[Sequence[Listing], RowLayout, Path], object]
 RULE = SmallFilesRule(files=2, below=128 * 10**6)

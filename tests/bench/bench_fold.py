@@ -23,10 +23,6 @@ import pyarrow.parquet as pq
 from rig import arguments, number, plain_table, tell_machine, timed
 
 from calque.adapters.delta.journal import DeltaJournal
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.events.rows import ENTRY_COLUMNS, SCHEMA
 from calque.core.images.image import EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.states.fold import fold
@@ -37,6 +33,10 @@ from calque.model.hive import Partition, Table
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 
 WINDOW = 100_000
 BATCH = 20_000

@@ -29,9 +29,6 @@ from rig import (
 
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.gaps import MemoryGaps
-from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
@@ -44,9 +41,12 @@ from calque.model.hive import Database
 from calque.model.names import TableName
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.records import DropReview
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.streams.target import LANDING_SECONDS
+from support.memory.gaps import MemoryGaps
+from support.memory.journal import MemoryJournal
 
 DATABASE = "idle"
 PARTITIONS = 4

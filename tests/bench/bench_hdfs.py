@@ -15,7 +15,7 @@ from rig import arguments, tell_machine
 
 from calque.adapters.files.storage import FileStorage
 from calque.ports import CopyTask
-from calque.sandbox import Hdfs
+from support.services.hdfs import Hdfs
 
 THREADS = 16
 

@@ -20,7 +20,6 @@ from rig import arguments, tell, tell_machine, tell_ratio
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.notices import KafkaNoticeBroker
-from calque.adapters.memory.gaps import MemoryGaps
 from calque.core.events.rows import table_of
 from calque.core.notices.channel import Channel
 from calque.core.notices.selection import Selection
@@ -33,6 +32,7 @@ from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import TableName
 from calque.model.notices import Message
 from calque.sandbox import Broker
+from support.memory.gaps import MemoryGaps
 from support.services.noticebrokers import threads_and_sockets
 
 TABLES = 100

@@ -15,8 +15,7 @@ from rig import arguments, tell_machine
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.ports import CopyTask
-from calque.sandbox import ObjectStore
-from calque.sandbox.objects import weed
+from support.services.objects import ObjectStore, weed
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -20,14 +20,14 @@ from typing import ParamSpec, TypeVar
 
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files import FileStorage
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.core.records.claims import claim_file, written
 from calque.engine.sides.sides import TargetSide
 from calque.engine.sweep.sweep import sweep_target
 from calque.model.ledger import Epoch, ObjectRow
 from calque.model.policy import Policy
 from calque.ports.forwarding import ForwardingStorage
+from support.memory.journal import MemoryJournal
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,7 +12,16 @@ import pytest
 
 from calque.adapters.files.options import delta_options
 from calque.adapters.kafka.topic import Topic
-from calque.adapters.memory.metastore import (
+from calque.adapters.metastore.catalog import HiveCatalog
+from calque.engine.sides.log_reads import events_after
+from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
+from calque.model.journal import Event
+from calque.model.names import EventId, TableName
+from calque.model.policy import TargetCapabilities
+from calque.ports import Catalog, EventLog
+from calque.sandbox import Broker, Metastore, MetastoreSettings
+from calque.sandbox.writer import HiveClient
+from support.memory.metastore import (
     DELTA_LIKE,
     GLUE_LIKE,
     HIVE_3,
@@ -22,15 +31,8 @@ from calque.adapters.memory.metastore import (
     MemoryMetastore,
     ServerHabits,
 )
-from calque.adapters.metastore.catalog import HiveCatalog
-from calque.engine.sides.log_reads import events_after
-from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.journal import Event
-from calque.model.names import EventId, TableName
-from calque.model.policy import TargetCapabilities
-from calque.ports import Catalog, EventLog
-from calque.sandbox import Broker, Hdfs, Metastore, MetastoreSettings, ObjectStore
-from calque.sandbox.writer import HiveClient
+from support.services.hdfs import Hdfs
+from support.services.objects import ObjectStore
 from support.services.thriftproxy import asked
 
 MEMORY: dict[str, tuple[ServerHabits, TargetCapabilities | None]] = {

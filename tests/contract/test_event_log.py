@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryLog, MemoryMetastore
 from calque.model.hive import Database, Function, Partition, Resource
 from calque.model.journal import Event
 from calque.model.names import TableName
 from calque.ports import Conflict
 from calque.sandbox.writer import HiveClient
+from support.memory.metastore import HIVE_3, HIVE_4, MemoryLog, MemoryMetastore
 
 if TYPE_CHECKING:
     from calque.sandbox import Metastore

@@ -11,8 +11,8 @@ import pytest
 
 from calque.adapters.delta.evidence import DeltaEvidence
 from calque.adapters.kafka.evidence import KafkaEvidence
-from calque.adapters.memory.evidence import MemoryEvidence
 from calque.model.files import Evidence, File, Listing
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.ports import EvidenceStore
 
 Open = Callable[[], EvidenceStore]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.control import ControlGaps, ControlStore
-from calque.adapters.memory.gaps import MemoryGaps
 from calque.errors import Broken
 from calque.model.gaps import Gap, GapCause
 from calque.ports import Gaps
+from support.memory.gaps import MemoryGaps
 
 FIRST = Gap(1, 812, 900, GapCause.PURGED, "2026-01-01T00:00:00Z")
 SECOND = Gap(2, 950, 700, GapCause.WENT_BACK, "2026-01-02T00:00:00Z")

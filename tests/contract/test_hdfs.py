@@ -26,7 +26,7 @@ from calque.core.formats.layout import place
 from calque.errors import Refused, Unavailable
 from calque.ports import CopyTask
 from calque.reader.arrow import filesystem_of, path_of
-from calque.sandbox import Hdfs
+from support.services.hdfs import Hdfs
 from support.services.suspension import suspended
 
 SILENT = 1.5

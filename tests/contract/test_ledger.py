@@ -30,7 +30,6 @@ from calque.adapters.delta.latest import FRESH, LatestEpochs, RecentRows
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import RangedTable
-from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.records.contents import contents, line_of
 from calque.core.records.digest import is_intact, sealed
 from calque.errors import Broken
@@ -76,6 +75,7 @@ from calque.model.records import (
     record_key,
 )
 from calque.ports import Ledger
+from support.memory.ledger import MemoryLedger
 
 EARLIER = "6ff7972e12c2bd0c90638c4c0d2b7b278fe9d59d51e0d99f20608f1c42d40311"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.delta.marks import DeltaMarks
-from calque.adapters.memory.marks import MemoryMarks
 from calque.model.marks import Mark, Trail
 from calque.model.names import TableName
 from calque.ports import MarkStore
+from support.memory.marks import MemoryMarks
 
 Open = Callable[[], MarkStore]
 T = TableName("sales", "ü")

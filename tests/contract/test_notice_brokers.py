@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import pytest
 
-from calque.adapters.memory.notices import MemoryNoticeBroker
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.notices import Message
 from calque.ports.notices import NoticeBroker
 from calque.sandbox import Broker
-from calque.sandbox.activemq import ActiveMQ, ActiveMQSettings
+from support.memory.notices import MemoryNoticeBroker
+from support.services.activemq import ActiveMQ, ActiveMQSettings
 from support.services.noticebrokers import (
     ActiveMQService,
     KafkaService,

@@ -30,7 +30,7 @@ from calque.model.files import File
 from calque.model.journal import Event
 from calque.model.secrets import FileSecret
 from calque.ports import CopyTask
-from calque.sandbox import ObjectStore
+from support.services.objects import ObjectStore
 
 OLD = 1_500_000_000_123_456_789
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from calque.adapters.memory.metastore import MemoryMetastore
-from calque.adapters.memory.partition_events import MemoryPartitionEvents
 from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.errors import Refused
 from calque.model.names import TableName
 from calque.ports import PartitionEvents
+from support.memory.metastore import MemoryMetastore
+from support.memory.partition_events import MemoryPartitionEvents
 
 from .conftest import World
 

@@ -18,14 +18,14 @@ import pytest
 from calque.adapters.files import FileStorage, FileSystemSet, SparkStorage
 from calque.adapters.files.spark import SparkThresholds
 from calque.adapters.files.system import OwnLocations
-from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark import session as spark_session
 from calque.core.formats.layout import join
 from calque.model.files import RowLayout
 from calque.model.permissions import Permissions
 from calque.ports import CombineTask, CopyTask, Storage
-from calque.sandbox import Hdfs
 from calque.sandbox.spark import spark_jars
+from support.memory.storage import MemoryStorage
+from support.services.hdfs import Hdfs
 
 IS_ROOT = os.geteuid() == 0
 OWN = (pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(os.getegid()).gr_name)

@@ -11,12 +11,12 @@ import pytest
 
 from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.storage import MemoryStorage
 from calque.engine.sweep.retention import Limits, release
 from calque.model.files import Listing
 from calque.model.ledger import Epoch
 from calque.ports import Pins, Storage
+from support.memory.ledger import MemoryLedger
+from support.memory.storage import MemoryStorage
 
 
 @dataclass

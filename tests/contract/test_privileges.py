@@ -7,12 +7,12 @@ from uuid import uuid4
 
 import pytest
 
-from calque.adapters.memory.metastore import MemoryMetastore
-from calque.adapters.memory.privileges import MemoryPrivileges
 from calque.adapters.metastore.privileges import HivePrivileges
 from calque.model.names import TableName
 from calque.model.privileges import GROUP, ROLE, Grant
 from calque.ports import Conflict, Privileges
+from support.memory.metastore import MemoryMetastore
+from support.memory.privileges import MemoryPrivileges
 
 from .conftest import World, partition
 

@@ -17,7 +17,6 @@ from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, NestedField
 
-from calque.adapters.memory.remote_catalog import MemoryCatalog
 from calque.adapters.remote_catalogs import ICEBERG
 from calque.adapters.remote_catalogs.glue import ENDPOINT, REGION, GlueCatalog, GlueClient
 from calque.adapters.remote_catalogs.iceberg import CATALOG, KIND, PATH, URI, WAREHOUSE, IcebergCatalog
@@ -26,9 +25,10 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.secrets import VariableSecret
 from calque.ports.remotes import RemoteAccess, RemoteCatalog
-from calque.sandbox.iceberg_rest import IcebergRest
+from support.memory.remote_catalog import MemoryCatalog
 from support.services.glues import REGION as MOTO_REGION
 from support.services.glues import MotoServer
+from support.services.iceberg_rest import IcebergRest
 
 NAME = TableName("shop", "orders")
 PLACE = "s3://bucket/orders"

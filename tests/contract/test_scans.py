@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.delta.scans import DeltaScans
-from calque.adapters.memory.scans import MemoryScans
 from calque.model.files import File, Listing
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import TableName
 from calque.model.scan import Memory, Scan, ScannedDirectory
+from calque.plugins.dumps.adapters.held_scans import MemoryScans
 from calque.ports import Scans
 
 Open = Callable[[], Scans]

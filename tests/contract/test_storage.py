@@ -26,9 +26,6 @@ from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.remote import RemoteSystem
 from calque.adapters.files.spark import SparkThresholds, packed
 from calque.adapters.files.system import OwnLocations, System
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark import session as spark_session
 from calque.core.formats.layout import COPYING, join, place, staged_name
 from calque.core.small_files.grouping import group_files
@@ -39,8 +36,12 @@ from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import File, Listing, RowLayout
 from calque.model.policy import Policy, SmallFilesRule
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage
-from calque.sandbox import Hdfs, ObjectStore
 from calque.sandbox.spark import spark_jars
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
+from support.services.hdfs import Hdfs
+from support.services.objects import ObjectStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

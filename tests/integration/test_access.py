@@ -25,9 +25,9 @@ from calque.model.names import TableName
 from calque.model.secrets import FileSecret
 from calque.model.tls import Tls
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.sandbox.directory import USER_PATTERN, Directory
 from calque.sandbox.writer import HiveClient
 from support.services.authority import Authority
+from support.services.directory import USER_PATTERN, Directory
 from support.services.servers import SETTINGS
 
 VERSIONS = ("3.1.3", "4.2.0")

@@ -19,8 +19,9 @@ from calque.adapters.kafka.journal import KafkaJournal
 from calque.adapters.kafka.topic import Topic
 from calque.core.events.rows import rows_of_events
 from calque.model.journal import Event
-from calque.sandbox import Broker, SchemaRegistry
+from calque.sandbox import Broker
 from support.services.kafkas import reader
+from support.services.registry import SchemaRegistry
 from support.sources.logs import Log, part, partitioned, plain
 
 ROOT = Path(__file__).parents[2]

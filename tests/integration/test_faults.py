@@ -26,9 +26,10 @@ from calque.errors import Unavailable
 from calque.model.hive import is_partitioned
 from calque.model.policy import Policy
 from calque.model.state_places import SourcePlaces, TargetPlaces
-from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
+from calque.sandbox import Metastore, MetastoreSettings
 from support.services.deployments import Deployment, RealFiles, Target
 from support.services.mounts import can_mount, seen_by, with_disk
+from support.services.objects import ObjectStore
 from support.services.thriftproxy import Asked, asked
 from support.worlds.worlds import State
 

@@ -17,8 +17,9 @@ from calque.core.formats.layout import join, place
 from calque.model.hive import Database, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.sandbox import Hdfs, Metastore, MetastoreSettings
+from calque.sandbox import Metastore, MetastoreSettings
 from support.services.deployments import NUMBERS, Deployment, RealFiles
+from support.services.hdfs import Hdfs
 from support.sources.dumped import PLAIN
 from support.worlds.worlds import State
 

@@ -20,9 +20,10 @@ from calque.core.states.kept_files import NamedFile
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.sandbox import Hdfs, Metastore, MetastoreSettings
+from calque.sandbox import Metastore, MetastoreSettings
 from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment, RealFiles
+from support.services.hdfs import Hdfs
 from support.sources.writers import INPUT, OUTPUT, SERDE
 from support.worlds.worlds import State
 

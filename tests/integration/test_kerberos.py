@@ -15,7 +15,6 @@ import pytest
 
 from calque.adapters.files import FileStorage
 from calque.adapters.files.system import FileSystemSet
-from calque.adapters.memory.metastore import HIVE_3, MemoryLog, MemoryMetastore
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
@@ -25,11 +24,13 @@ from calque.model.access import KerberosLogin, MetastoreAccess
 from calque.model.hive import Database, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import TargetCapabilities
-from calque.sandbox import Hdfs, Metastore
-from calque.sandbox.kdc import Kdc, write_krb5
+from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from contract import test_catalog, test_event_log
 from contract.conftest import NUMBERS, World
+from support.memory.metastore import HIVE_3, MemoryLog, MemoryMetastore
+from support.services.hdfs import Hdfs
+from support.services.kdc import Kdc, write_krb5
 from support.services.logserver import log_server
 from support.services.realms import (
     DR,

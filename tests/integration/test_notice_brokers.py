@@ -24,7 +24,7 @@ from calque.model.secrets import FileSecret
 from calque.model.tls import Tls
 from calque.ports.notices import NoticeBroker, Subscription
 from calque.sandbox import Broker, Cluster
-from calque.sandbox.activemq import USER, ActiveMQ, ActiveMQSettings
+from support.services.activemq import USER, ActiveMQ, ActiveMQSettings
 from support.services.authority import Authority
 from support.services.noticebrokers import by_key, numbered, published, received
 from support.services.suspension import suspended

@@ -21,8 +21,9 @@ from calque.core.formats.layout import join
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.sandbox import Metastore, MetastoreSettings, ObjectStore
+from calque.sandbox import Metastore, MetastoreSettings
 from support.services.deployments import NUMBERS, Deployment
+from support.services.objects import ObjectStore
 from support.services.servers import Shared
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, State
 

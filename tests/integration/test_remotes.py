@@ -22,9 +22,9 @@ from calque.model.facets import ColumnStatistics, Longs, StatisticsCounts
 from calque.model.hive import Function
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.sandbox.iceberg_rest import IcebergRest
 from calque.wiring.remote_clients import remote_clients
 from support.services.glues import VARIABLES, MotoServer
+from support.services.iceberg_rest import IcebergRest
 from support.services.linked import Catalog, Linked
 from support.services.servers import Shared
 from support.services.sparksql import SparkSql

@@ -25,18 +25,12 @@ from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport
 
 from calque.errors import Refused, Unavailable
-from calque.sandbox import (
-    Broker,
-    Cluster,
-    Hdfs,
-    Metastore,
-    MetastoreSettings,
-    ObjectStore,
-    SchemaRegistry,
-    spark_jars,
-)
+from calque.sandbox import Broker, Cluster, Metastore, MetastoreSettings, spark_jars
 from calque.sandbox.processes import KeptProcess
 from support.runs.changes import changed_files
+from support.services.hdfs import Hdfs
+from support.services.objects import ObjectStore
+from support.services.registry import SchemaRegistry
 
 RIG = ("lib/calque/sandbox/", "tests/integration/test_sandbox.py")
 """What must have changed for the sandbox to be another one."""

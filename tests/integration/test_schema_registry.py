@@ -32,13 +32,14 @@ from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event
 from calque.model.names import Span
 from calque.model.secrets import FileSecret, VariableSecret
-from calque.sandbox import Broker, SchemaRegistry
+from calque.sandbox import Broker
 from calque.wiring.journal_location import JournalAddress
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.services.certificates import certified
 from support.services.doors import basic, guarded
 from support.services.kafkas import ends, reader
+from support.services.registry import SchemaRegistry
 
 NOWHERE = "http://127.0.0.1:1"
 OTHER = {"type": "record", "name": "Other", "fields": [{"name": "word", "type": "string"}]}

@@ -19,9 +19,11 @@ from calque.core.events.rows import rows_of_events
 from calque.errors import CalqueError
 from calque.model.journal import Event
 from calque.model.secrets import FileSecret
-from calque.sandbox import Broker, Metastore, ObjectStore, SchemaRegistry
+from calque.sandbox import Broker, Metastore
 from support.services.deployments import NUMBERS, Deployment
 from support.services.doors import basic, guarded
+from support.services.objects import ObjectStore
+from support.services.registry import SchemaRegistry
 
 KAFKA, REGISTRY = "kafka-1c5e07", "registry-9b2d44"
 WRONG = "wrong-5e8f21"

@@ -12,10 +12,6 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from calque.adapters.delta.journal import DeltaJournal
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark.session import session
 from calque.core.events.rows import rows_of_events
 from calque.core.states.fold import names_in
@@ -26,8 +22,12 @@ from calque.engine.window.prepare import prepare, ready_of
 from calque.errors import Unavailable
 from calque.model.names import EventId
 from calque.model.policy import Policy
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.sandbox.spark import spark_jars
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.sources.writers import Writer
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]

@@ -26,7 +26,7 @@ from calque.errors import AccessRefused, Unavailable
 from calque.model.access import MetastoreAccess, SshHop, SshRoute
 from calque.model.secrets import VariableSecret
 from calque.model.tls import Tls
-from calque.sandbox.bastion import Bastion
+from support.services.bastion import Bastion
 from support.services.certificates import certified
 from support.services.linked import Linked
 from support.services.servers import Shared

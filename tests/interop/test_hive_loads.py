@@ -14,7 +14,8 @@ from calque.cli import main
 from calque.core.formats.layout import join
 from calque.model.hive import Function, Resource, location_of
 from calque.model.names import TableName
-from calque.sandbox import Hdfs, Metastore
+from calque.sandbox import Metastore
+from support.services.hdfs import Hdfs
 from support.services.hive_driver import HIVE_4_0, Hive, hive
 from support.sources.dumped import DatabaseState, KnownSource
 

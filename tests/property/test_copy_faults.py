@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import example, given, note
 from hypothesis import strategies as st
 
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.records.lifecycle import State
 from calque.errors import Refused, Unavailable
 from calque.ports import CopiedFile, CopyTask
+from support.memory.storage import MemoryStorage
 from support.worlds.worlds import World
 
 

@@ -11,7 +11,6 @@ from typing import Any, assert_never
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, ServerHabits
 from calque.core.events import decode
 from calque.core.records.lifecycle import UNREAD
 from calque.engine.apply.applier import names_of
@@ -44,6 +43,7 @@ from calque.model.plan import (
 )
 from calque.model.policy import Limits, TargetCapabilities
 from calque.model.records import AnnouncedBridge, AnnouncedParts
+from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, ServerHabits
 from support.worlds.histories import (
     AT_FIRST,
     HOLES,

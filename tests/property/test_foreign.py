@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.defects import DEFECT
 from calque.core.events.decode import bounded
 from calque.core.records.lifecycle import State
@@ -31,6 +30,7 @@ from calque.model.policy import Policy
 from calque.ports import Conflict
 from calque.ports.forwarding import ForwardingCatalogReader, ForwardingEventLog
 from calque.serve.console import MOST_ROWS, query_of
+from support.memory.metastore import HIVE_3, HIVE_4
 from support.sources import foreign
 from support.sources.foreign import DEFINITIONS, KINDS, Definition, Foreign
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, InlineExecutor, World

@@ -19,8 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calque.adapters.files.system import FileSystemSet, OwnLocations
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4
-from calque.adapters.memory.metastore.store import NoDirectories
 from calque.core.formats.layout import place
 from calque.core.records.lifecycle import State
 from calque.errors import Refused
@@ -29,6 +27,8 @@ from calque.model.journal import Event
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.ports import Conflict, CopiedFile, CopyTask
+from support.memory.metastore import HIVE_3, HIVE_4
+from support.memory.metastore.store import NoDirectories
 from support.worlds.disks import Disk
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, World
 

@@ -12,10 +12,6 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join
 from calque.core.images.image import EVENT
@@ -28,6 +24,10 @@ from calque.model.files import File, Listing
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import Data
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from support.memory.journal import MemoryJournal
+from support.memory.metastore import HIVE_3, HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.storage import MemoryStorage
 from support.sources.writers import Directories
 
 NAMES = ("000000_0", "000001_0", "sub/000000_0")

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore, ServerHabits
 from calque.engine.lease.keeper import Lease, LeaseHeldByOther
 from calque.errors import Broken, Unavailable
 from calque.model.names import OURS
 from support.faults.leases import SECONDS, leases_of, writer
+from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore, ServerHabits
 from support.runs.seeds import history_seeds
 
 SEEDS = history_seeds(12, most=300)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.load_policy import load_policy
 from calque.engine.dump.request import FinishedDump
 from calque.engine.sides.sides import TargetSide
@@ -16,6 +15,7 @@ from calque.model.names import EventId, TableName
 from calque.streams.load import DumpLoad, LoadBounds
 from calque.wiring.dump import DumpSource, opened_dump
 from property.test_loads import AT_FIRST, TOLD
+from support.memory.ledger import MemoryLedger
 from support.runs.seeds import history_seeds
 from support.worlds.dumpworlds import DumpWorld
 from support.worlds.worlds import ABSENT, InlineExecutor, Looker, Recall

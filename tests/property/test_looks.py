@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calque.adapters.looks.log import LooksLog
-from calque.adapters.memory.remote_catalog import MemoryCatalog
 from calque.core.events import decode
 from calque.core.events.keys import entry_of
 from calque.core.policy.admit import Admission
@@ -25,6 +24,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import LOOKED, Event, EventKind
 from calque.model.names import EventId, TableName, partition_name
 from calque.model.policy import Policy
+from support.memory.remote_catalog import MemoryCatalog
 from support.worlds.worlds import WorldClock
 
 LAW = settings(max_examples={"check": 10, "prove": 20_000}.get(settings.get_current_profile_name(), 45), deadline=None)

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from calque.adapters.memory.marks import MemoryMarks
-from calque.adapters.memory.metastore import MemoryLog, MemoryReader
 from calque.core.marks import Done, NotDone
 from calque.engine.marks.follow import remember
 from calque.engine.marks.judge import MarkJudge
@@ -25,6 +23,8 @@ from calque.engine.sides.sides import SourceSide
 from calque.model.hive import is_partitioned, is_view
 from calque.model.marks import Mark
 from calque.model.names import EventId, TableName
+from support.memory.marks import MemoryMarks
+from support.memory.metastore import MemoryLog, MemoryReader
 from support.worlds.histories import (
     AT_FIRST,
     DEATHS,

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from calque.adapters.memory.marks import MemoryMarks
 from calque.core.images.image import STATE
 from calque.engine.failpoints import passing
 from calque.engine.notices.source_feed import SourceFeed
@@ -15,6 +14,7 @@ from calque.model.journal import EventKind
 from calque.model.ledger import TableRow, TableState
 from calque.model.marks import Mark
 from calque.model.names import Span, TableName, partition_name, table_name
+from support.memory.marks import MemoryMarks
 from support.worlds.histories import (
     AT_FIRST,
     DEATHS,

@@ -18,9 +18,6 @@ from typing import Any, cast
 import pytest
 from hypothesis import settings
 
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.formats.layout import place
 from calque.engine.sides.sides import TargetSide
 from calque.engine.sweep.sweep import SweepTerms, sweep_target
@@ -30,6 +27,9 @@ from calque.model.hive import Storage as TableStorage
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
 from calque.ports import Catalog, Storage
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.runs.seeds import history_seeds
 from support.worlds.worlds import Backup, Died, InlineExecutor, World
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_4
-from calque.adapters.memory.scans import MemoryScans
 from calque.core.formats.layout import join
 from calque.core.records.lifecycle import State
 from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.policy import Policy
+from calque.plugins.dumps.adapters.held_scans import MemoryScans
+from support.memory.metastore import HIVE_4
 from support.runs.seeds import history_seeds
 from support.worlds.worlds import World
 

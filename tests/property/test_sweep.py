@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import pytest
 
-from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import STAGE, VERSIONS, join, place
 from calque.core.policy.admit import Admission
@@ -31,6 +30,7 @@ from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
 from calque.model.records import LedgerIdentity
 from calque.ports import Catalog, Conflict
+from support.memory.ledger import MemoryLedger
 from support.runs.seeds import history_seeds
 from support.worlds.worlds import World
 

@@ -1,1 +1,1 @@
-"""What tests share, in rooms: `worlds`, `sources`, `services`, `judges`, `faults`, `runs`."""
+"""What tests share, in rooms: `memory`, `worlds`, `sources`, `services`, `judges`, `faults`, `runs`."""

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.memory.metastore import MemoryLog, MemoryMetastore
 from calque.adapters.metastore.addresses import Address, address
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
@@ -19,6 +18,7 @@ from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.access import KerberosLogin, MetastoreAccess, PasswordLogin, TokenLogin
 from calque.model.secrets import FileSecret, VariableSecret
 from calque.model.tls import Tls
+from support.memory.metastore import MemoryLog, MemoryMetastore
 from support.services.authority import Authority
 from support.services.logserver import log_server
 

@@ -9,9 +9,6 @@ from threading import Lock
 
 import pytest
 
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import DELTA_LIKE, GLUE_LIKE, HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.formats.layout import join
 from calque.core.images.image import DROPPED, EVENT, INCARNATION, STATE, same_definition
 from calque.core.plan.limits import HIDDEN_BATCH
@@ -49,6 +46,9 @@ from calque.model.plan import (
     Version,
 )
 from calque.model.policy import Limits, Policy, TargetCapabilities
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import DELTA_LIKE, GLUE_LIKE, HIVE_4, MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.sources.writers import Directories
 
 ORDERS, PAST = TableName("sales", "orders"), TableName("sales", "past")

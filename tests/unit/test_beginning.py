@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.storage import MemoryStorage
 from calque.config import load
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Database
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.streams.beginning import JournalBeginning, beginning_of
 from calque.wiring.wiring import Wiring
+from support.memory.journal import MemoryJournal
+from support.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.storage import MemoryStorage
 
 
 class Site:

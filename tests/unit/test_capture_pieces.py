@@ -8,10 +8,6 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.gaps import MemoryGaps
-from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark.contiguous import HoleInLog
 from calque.adapters.spark.log_source import pages
 from calque.core.events.rows import rows_of_events
@@ -22,6 +18,10 @@ from calque.engine.source.evidence import EvidenceGatherer
 from calque.errors import Unavailable
 from calque.model.journal import Event
 from calque.model.names import EventId, Span
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from support.memory.gaps import MemoryGaps
+from support.memory.metastore import MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.sources.heavy import MEGABYTE, CountingJournal, HeavyLog, heavy_events
 
 

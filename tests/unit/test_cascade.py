@@ -7,11 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.events.rows import rows_of_events
 from calque.core.states.fold import ColumnChanges, fold
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -19,6 +14,11 @@ from calque.engine.source.cascade_detection import cascaded
 from calque.model.hive import Column, Database, Partition, Table
 from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.policy import Policy
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from support.memory.journal import MemoryJournal
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.storage import MemoryStorage
 from support.sources.logs import part, partitioned, widened
 
 A = widened(partitioned())

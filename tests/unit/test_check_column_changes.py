@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from calque.adapters.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.metastore.faults import settled
 from calque.adapters.metastore.messages import ALTER_TABLE, Fault
 from calque.engine.check.column_changes import check_column_changes
@@ -17,6 +15,8 @@ from calque.errors import AlterationRefused
 from calque.model.hive import Table
 from calque.model.policy import Policy
 from calque.ports.services import COLUMN_CHANGES, Listeners
+from support.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.storage import MemoryStorage
 
 STORE = MemoryMetastore()
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.storage import MemoryStorage
 from calque.engine.check.findings import Findings
 from calque.engine.check.kept_files import check_kept_files, kept_seconds, seconds_of
 from calque.engine.check.sides import Source
@@ -15,6 +13,8 @@ from calque.errors import Refused
 from calque.model.hive import Database, Storage, Table
 from calque.model.names import TableName
 from calque.ports.services import Listeners
+from support.memory.metastore import HIVE_3, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.storage import MemoryStorage
 
 ON = {"hive.repl.cm.enabled": "true", "hive.repl.cm.retain": "10d", "hive.repl.cmrootdir": "hdfs://n/cmroot"}
 REPLICATED = {"repl.source.for": "policy"}

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.storage import MemoryStorage
 from calque.engine.check.check_log import check_log
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.sides import Source
 from calque.model.hive import Table
 from calque.ports.services import Listeners
+from support.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.storage import MemoryStorage
 
 STORE = MemoryMetastore(HIVE_4)
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.policy.admit import Admission
 from calque.engine.check.check_permissions import check_permissions
 from calque.engine.check.findings import Findings
@@ -17,6 +15,8 @@ from calque.model.names import TableName
 from calque.model.permissions import Permissions
 from calque.model.policy import Policy
 from calque.ports.services import Listeners
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 
 POLICY = Policy("dr", "hq", warehouse="file:/target", permissions="keep")
 TABLES = {TableName("d", "t"): Table("t", "d", storage=Storage(location="file:/source/t"))}

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.privileges import MemoryPrivileges
-from calque.adapters.memory.storage import MemoryStorage
 from calque.engine.check.check_privileges import check_privileges
 from calque.engine.check.findings import Findings
 from calque.engine.check.sides import Source, Target
@@ -15,6 +12,9 @@ from calque.model.hive import Table
 from calque.model.policy import Policy
 from calque.ports import Privileges
 from calque.ports.services import Listeners
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.privileges import MemoryPrivileges
+from support.memory.storage import MemoryStorage
 
 STORE = MemoryMetastore(HIVE_4)
 

@@ -16,8 +16,6 @@ from calque.adapters.delta.table import RangedTable, commit_path
 from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
 from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.delta_replica import with_format
 from calque.core.images.image import EVENT, SOURCE
 from calque.engine.sides.calque_database import ensure_own_database
@@ -26,6 +24,8 @@ from calque.model.hive import Column, Database, Table
 from calque.model.names import TableName
 from calque.ports import TableCommit
 from calque.ports.steady_clock import SteadyClock
+from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.sources.writers import PARQUET
 
 DAY = 86_400 * 10**9

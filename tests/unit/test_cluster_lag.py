@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from calque.adapters.memory.journal import MemoryJournal
 from calque.clusters.lag import found_on
 from calque.core.events.rows import rows_of_events
 from calque.model.names import Span, TableName
+from support.memory.journal import MemoryJournal
 from support.sources.logs import Log, plain
 
 LAST = 5_000

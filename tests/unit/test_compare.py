@@ -9,7 +9,6 @@ import pytest
 from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.files import FileStorage
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.images.compare import (
     ComparedCounts,
     Difference,
@@ -32,6 +31,7 @@ from calque.model.files import File, Listing
 from calque.model.hive import Column, Partition, SerDe, Skew, SortColumn, Storage, Table
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
+from support.memory.storage import MemoryStorage
 
 NAME = TableName("sales", "orders")
 TABLE = Table(

@@ -17,8 +17,6 @@ from deltalake import DeltaTable
 from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
 from calque.adapters.delta_replicas.logs import CHECKPOINT_EVERY, ReplicaLogs
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.delta_replica import with_format
 from calque.core.delta_replica_log import LoggedTable
 from calque.core.formats.layout import join
@@ -28,6 +26,8 @@ from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName
 from calque.ports import Conflict, TableCommit
 from calque.ports.forwarding import ForwardingCatalog
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.sources.writers import PARQUET
 
 ORDERS, PAST = TableName("sales", "orders"), TableName("sales", "past")

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from calque.adapters.files import FileStorage
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.events.rows import ENTRY_COLUMNS, entries_of, table_of
 from calque.model.journal import Entry, Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
 from calque.ports import Storage, StorageEntry
+from support.memory.storage import MemoryStorage
 
 SECOND = 1_000_000_000
 

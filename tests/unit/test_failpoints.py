@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.control import ControlStore
-from calque.adapters.memory.gaps import MemoryGaps
 from calque.engine.failpoints import NAMES, FailpointGuard, Lose, is_known
 from calque.errors import Unavailable
 from calque.model.gaps import Gap, GapCause
+from support.memory.gaps import MemoryGaps
 
 FIRST, SECOND = Gap(1, 5, 7, GapCause.PURGED, ""), Gap(2, 9, 9, GapCause.PURGED, "")
 

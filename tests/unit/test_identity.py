@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.config import load
 from calque.control.identity import ledgers_of_deployment
 from calque.core.records.identity import KEPT_LEDGERS, aliases, with_ledgers
@@ -38,6 +35,9 @@ from calque.ports import Storage
 from calque.ports.forwarding import ForwardingStorage
 from calque.wiring.wiring import Wiring
 from support.faults.leases import writer
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.worlds.worlds import Backup
 
 HQ = SourceAnswer("id of hq", 10)

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.journal import MemoryJournal
 from calque.adapters.spark.journal_source import JournalReader, JournalStream
 from calque.adapters.spark.log_source import LogReader, LogStream
 from calque.adapters.spark.watch import UNTOLD, Offset, announce, announced, bump, touch
 from calque.core.events.rows import rows_of_events
 from calque.model.journal import Event
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.streams.arrivals import SECONDS, Arrivals
+from support.memory.journal import MemoryJournal
 from support.sources.logs import Log, plain
 
 

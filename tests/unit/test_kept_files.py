@@ -8,7 +8,6 @@ from hashlib import md5
 
 import pytest
 
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.states.infer_contents import (
     DirectoryEvent,
     FileChange,
@@ -23,6 +22,7 @@ from calque.core.states.kept_files import NamedFile, contents_by_checksum, name_
 from calque.engine.files.kept_files import find
 from calque.errors import Refused
 from calque.model.files import File, KeptFile, Listing
+from support.memory.storage import MemoryStorage
 
 PLACE, ROOT = "hdfs://n/w/d1.db/t", "hdfs://n/cm"
 SECOND = 1_000_000_000

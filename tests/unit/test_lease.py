@@ -8,8 +8,6 @@ import time
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.core.records.lease import FirstSight, LeaseLost, Living, Step, TakeGeneration, Watch, next_step, usable
@@ -21,6 +19,8 @@ from calque.model.lease import Generation, Writer
 from calque.model.names import OURS, TableName
 from calque.model.policy import TargetCapabilities
 from support.faults.leases import SECONDS, Elapsed, lease, leases_of, writer
+from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 
 ME, OTHER = writer("me"), writer("other")
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 from calque.config import load
 from calque.control.process_locks import Roles
 from calque.engine.lease.keeper import Lease, LeaseHeldByOther
@@ -20,6 +19,7 @@ from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
 from support.faults.leases import Elapsed, leases_of, writer
+from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 
 OTHER = writer("other")
 SOON = 60.0

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 from calque.config import load
 from calque.control.links import drop_link
 from calque.core.images.image import SOURCE
@@ -18,6 +17,7 @@ from calque.model.names import TableName
 from calque.ports import Conflict
 from calque.wiring.remotes import RemotesWiring
 from calque.wiring.wiring import Wiring
+from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 
 SHOP = TableName("shop")
 OF_FAR = "remote.thrift.far.0"

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.control import ControlStore
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.core.images.image import EVENT, INCARNATION, SOURCE
 from calque.core.link_definitions import CONNECTED_TO, URIS, VIA
 from calque.core.link_objects import unfilled_table
@@ -19,6 +18,7 @@ from calque.model.hive import Column, Database, Partition, Storage, Table
 from calque.model.names import TableName
 from calque.ports import Catalog, Conflict
 from calque.wiring.links_in_hand import RecordedLinksInHand
+from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
 
 LINK = {CONNECTED_TO: "shop.t", VIA: "thrift", URIS: "thrift://far:9083"}
 OTHER = {CONNECTED_TO: "shop.u", VIA: "thrift", URIS: "thrift://far:9083"}

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from calque.adapters.memory.notices import MemoryNoticeBroker
 from calque.core.notices.calque_json import record_of
 from calque.core.notices.channel import Channel
 from calque.core.notices.from_ledger import ShownTables
@@ -43,6 +42,7 @@ from calque.model.names import TableName
 from calque.resources import cache_folder, schemas_folder
 from calque.sandbox.artifacts import Artifact, installed
 from calque.sandbox.java import java_17
+from support.memory.notices import MemoryNoticeBroker
 
 ORDERS = TableName("sales", "orders")
 OCCASION = Occasion("hq:812.0", ORDERS, "700", 812, 812, "2026-11-24T12:00:00.000+00:00")

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_4
 from calque.core.formats.deltalog import commit_path
 from calque.core.formats.layout import join
 from calque.core.images.image import EVENT, INCARNATION, SOURCE, TYPE
@@ -18,6 +17,7 @@ from calque.model.hive import Column, Database, Function, Partition, SerDe, Stor
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.records import ReadMode, ReadRequest, all_of
+from support.memory.metastore import HIVE_4
 from support.worlds.handmade import REPL, copy_by_hand
 from support.worlds.histories import PLAIN, differences
 from support.worlds.worlds import World

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_4
 from calque.core.formats.layout import join
 from calque.core.records.lifecycle import State
 from calque.engine.sides.announced_exceptions import AnnouncedExceptions, bridges, in_parts, parts
@@ -13,6 +11,8 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import Bridge, Parts
 from calque.model.names import TableName
 from calque.model.records import AnnouncedBridge, AnnouncedParts
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_4
 from support.worlds.worlds import World
 
 ORDERS, PAST = TableName("d1", "orders"), TableName("d1", "past")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3
 from calque.core.formats.attached import address, is_file
 from calque.core.records.lifecycle import State
 from calque.engine.verify.verify import verify
@@ -17,6 +16,7 @@ from calque.model.hive import Storage as Described
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from support.memory.metastore import HIVE_3
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, World
 
 T, F = TableName("d1", "t"), TableName("d1", "f")

@@ -7,11 +7,6 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.events.rows import ENTRY_COLUMNS, rows_of_events, table_of
 from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -20,7 +15,12 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.wiring.spark_windows import tables_of
+from support.memory.journal import MemoryJournal
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.storage import MemoryStorage
 from support.worlds.worlds import InlineExecutor
 
 POLICY = Policy("dr", "hq", include=("d1.*",), warehouse="file:/target", data="none", start=0)

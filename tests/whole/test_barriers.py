@@ -9,8 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.core.events.rows import rows_of_events
 from calque.core.records.lifecycle import State
 from calque.engine.apply.functions import same_function
@@ -19,6 +17,8 @@ from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import AlterPartitions
 from calque.model.policy import Policy
+from support.memory.journal import MemoryJournal
+from support.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from support.worlds.histories import differences
 from support.worlds.worlds import World
 

@@ -11,10 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.gaps import MemoryGaps
-from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.spark.watch import announce, announced, bump
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity
@@ -23,11 +19,15 @@ from calque.engine.source.evidence import EvidenceGatherer
 from calque.errors import Unavailable
 from calque.model.hive import Database
 from calque.model.names import EventId, Span
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.streams import batch_stay
 from calque.streams.batch_stay import BatchStay
 from calque.streams.capture import CapturePart
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
+from support.memory.gaps import MemoryGaps
+from support.memory.metastore import MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.sources.heavy import CountingJournal, HeavyLog, heavy_events
 from support.worlds.parts import create_tables, open_world, part_of, wiring_of
 from support.worlds.worlds import World

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.core.formats.layout import join
 from calque.core.records.lifecycle import State
 from calque.engine.source.exact_read import read_exact
@@ -19,6 +18,7 @@ from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.records import record_key
+from support.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from support.worlds.bootstraps import Bootstrap
 from support.worlds.histories import PLAIN, differences
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, Died, World

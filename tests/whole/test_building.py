@@ -11,11 +11,6 @@ from typing import Any
 
 import pytest
 
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_4
-from calque.adapters.memory.metastore.catalog import MemoryReader
-from calque.adapters.memory.metastore.store import StoredTable
-from calque.adapters.memory.metastore.stored import placed
 from calque.core.images.image import EVENT, INCARNATION
 from calque.core.records.lifecycle import State
 from calque.engine.exact_reads.pool import LandingRecorder, ReadOutcome
@@ -26,6 +21,11 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableRow
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_4
+from support.memory.metastore.catalog import MemoryReader
+from support.memory.metastore.store import StoredTable
+from support.memory.metastore.stored import placed
 from support.sources.endless import compare, read
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, Died, World
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.config import load
 from calque.config.conflicts import unsupported
 from calque.core.images.image import STATE
@@ -17,6 +16,7 @@ from calque.model.hive import Column, Database, SerDe, Storage, Table, location_
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from support.judges.proof import Past, touched
+from support.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from support.sources.writers import OPERATIONS, RARER
 from support.worlds.histories import (
     DEATHS,

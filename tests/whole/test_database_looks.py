@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_4
 from calque.errors import CallFailed
 from calque.model.hive import Database
+from support.memory.metastore import HIVE_4
 from support.worlds.histories import PLAIN, differences
 from support.worlds.worlds import World
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_4
 from calque.model.hive import Column, Database, Partition, Storage, Table
 from calque.model.names import TableName
 from calque.model.plan import PrepareFlipSweep
+from support.memory.metastore import HIVE_4
 from support.worlds.histories import PLAIN, differences
 from support.worlds.worlds import World
 

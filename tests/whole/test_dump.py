@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.files import FileStorage
-from calque.adapters.memory.metastore import HIVE_4
 from calque.core.defects import DEFECT
 from calque.core.dumps.layout import policy_directory
 from calque.core.dumps.metadata import read_table
@@ -25,6 +24,7 @@ from calque.errors import Refused, Unavailable
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from support.faults.defects import Defect
+from support.memory.metastore import HIVE_4
 from support.programs import program
 from support.worlds.dumpworlds import EVERYTHING, DumpWorld
 from support.worlds.histories import PLAIN

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.core.dumps.layout import ExportDirectory
 from calque.core.dumps.metadata import read_table
 from calque.core.events.decode import thrift_object
@@ -17,6 +16,7 @@ from calque.engine.dump.import_table import ImportRequest, import_table
 from calque.errors import Refused
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from support.worlds.gapped import create
 from support.worlds.worlds import INPUT, World
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.core.images.compare import Difference, DifferenceKind
 from calque.core.images.image import EVENT, Marks
 from calque.core.records.lifecycle import State
@@ -29,6 +28,7 @@ from calque.model.facets import (
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from support.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, InlineExecutor, World
 
 ORDERS, LINES, OTHER = TableName("d1", "orders"), TableName("d1", "lines"), TableName("d3", "orders")

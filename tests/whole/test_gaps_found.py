@@ -11,8 +11,6 @@ from itertools import count
 
 import pytest
 
-from calque.adapters.memory.gaps import MemoryGaps
-from calque.adapters.memory.metastore import HIVE_3, MemoryMetastore
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
@@ -29,6 +27,8 @@ from calque.model.hive import Database
 from calque.model.journal import Event
 from calque.model.names import EventId, Span
 from calque.streams.background import BackgroundThread
+from support.memory.gaps import MemoryGaps
+from support.memory.metastore import HIVE_3, MemoryMetastore
 from support.worlds.worlds import Died, World
 
 LOG = "_log"

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.ledger import MemoryLedger
 from calque.core.images.image import SOURCE
 from calque.core.records.lifecycle import State
 from calque.engine.exact_reads.bulk_compare import BATCH, PAGE
@@ -19,6 +18,7 @@ from calque.model.names import TableName
 from calque.model.records import DropReview
 from calque.model.requests import Action, Request
 from support.faults.defects import Defect
+from support.memory.ledger import MemoryLedger
 from support.worlds.gapped import POLICY, add, at_target, counted, create, drop, drops_of, held, world_of
 from support.worlds.histories import differences
 from support.worlds.worlds import Backup, World

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.privileges import MemoryPrivileges
 from calque.engine.grants.follow import GrantsFollower
 from calque.engine.sides.sides import TargetSide
 from calque.engine.verify.verify import verify
@@ -17,6 +16,7 @@ from calque.model.hive import Column, Database, Partition, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.privileges import ROLE, Grant
+from support.memory.privileges import MemoryPrivileges
 from support.worlds.worlds import INPUT, World
 
 NAME, DATABASE = TableName("d1", "t"), TableName("d1", "")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from calque.adapters.memory.metastore import HIVE_4
 from calque.engine.apply.hive_positions import LOOK_NS
 from calque.model.hive import HIVE_POSITION, Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
+from support.memory.metastore import HIVE_4
 from support.worlds.histories import PLAIN, differences
 from support.worlds.worlds import World
 

@@ -18,7 +18,6 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.memory.metastore import HIVE_3
 from calque.core.formats.iceberg import name_of
 from calque.core.formats.layout import place
 from calque.core.records.lifecycle import State
@@ -31,6 +30,7 @@ from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.ports import Conflict, CopiedFile, CopyTask
+from support.memory.metastore import HIVE_3
 from support.sources.lakes import (
     Lake,
     Rows,

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import MemoryCatalog
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.replica.epochs import IDLE_SECONDS
 from calque.model.hive import Database
 from calque.model.lease import Generation, Writer
+from support.memory.metastore import MemoryCatalog
 from support.worlds.rings import Link, Metastores
 
 

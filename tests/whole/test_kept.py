@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.core.formats.layout import join
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.names import TableName
+from support.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from support.sources.keeping import KeepingDirectories
 from support.worlds.histories import differences
 from support.worlds.worlds import World

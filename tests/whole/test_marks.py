@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.marks import MemoryMarks
-from calque.adapters.memory.metastore import MemoryLog, MemoryReader
 from calque.core.marks import Done, NotDone, Verdict
 from calque.engine.marks.follow import remember
 from calque.engine.marks.judge import MarkJudge
@@ -20,6 +18,8 @@ from calque.model.gaps import GapCause
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.marks import Mark
 from calque.model.names import TableName
+from support.memory.marks import MemoryMarks
+from support.memory.metastore import MemoryLog, MemoryReader
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, Backup, World
 
 T, U = TableName("d1", "t"), TableName("d1", "u")

@@ -10,7 +10,6 @@ import pytest
 
 from calque.adapters.control import ControlGaps
 from calque.adapters.delta.ledger import DeltaLedger
-from calque.adapters.memory.ledger import MemoryLedger
 from calque.cli import main
 from calque.config import load
 from calque.control.requests import leave_request, open_requests
@@ -28,6 +27,7 @@ from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
+from support.memory.ledger import MemoryLedger
 from support.worlds.worlds import Died, Noting, World
 
 GAPS = [

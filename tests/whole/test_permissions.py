@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.storage import NOBODYS
 from calque.core.formats.layout import join
 from calque.core.records.lifecycle import State
 from calque.engine.files.permissions import keep
@@ -20,6 +19,7 @@ from calque.model.permissions import Permissions
 from calque.model.policy import Policy, SmallFilesRule
 from calque.model.records import ReadMode
 from calque.ports.forwarding import ForwardingStorage
+from support.memory.storage import NOBODYS
 from support.worlds.worlds import INPUT, World
 
 NAME = TableName("d1", "t")

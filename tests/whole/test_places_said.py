@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_4
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from support.memory.metastore import HIVE_4
 from support.worlds.histories import PLAIN
 from support.worlds.worlds import World
 

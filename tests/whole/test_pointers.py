@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.formats.layout import join
 from calque.core.records.lifecycle import State
 from calque.engine.check.check_source import EXCLUDE, check_kinds, check_roots
@@ -18,6 +17,7 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from support.memory.metastore import HIVE_3, HIVE_4
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, World
 
 T = TableName("d1", "t")

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3
 from calque.core.images.image import SOURCE
 from calque.core.images.policies import ordered
 from calque.core.records.lifecycle import State
@@ -20,6 +19,7 @@ from calque.model.names import TableName
 from calque.model.plan import AlterPartitions
 from calque.model.policy import Policy
 from support.faults.fragile import FragileLedger
+from support.memory.metastore import HIVE_3
 from support.worlds.histories import differences
 from support.worlds.policies import PolicyWorld
 from support.worlds.worlds import Died

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_4
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.records import Record, RecordKey
 from support.faults.fragile import FragileLedger
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_4
 from support.worlds.gapped import POLICY, add, create, filled
 from support.worlds.histories import differences
 from support.worlds.worlds import World

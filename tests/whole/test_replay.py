@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from calque.adapters.memory.journal import MemoryJournal
 from calque.core.formats.layout import join
 from calque.core.records.lifecycle import State
 from calque.engine.replica.replay import require_journal
@@ -15,6 +14,7 @@ from calque.errors import Refused
 from calque.model.hive import location_of
 from calque.model.names import TableName
 from calque.model.records import ReadMode, ReadRequest, all_of
+from support.memory.journal import MemoryJournal
 from support.worlds.histories import differences
 from whole.test_adopt import PARTED, PLAIN_TABLE, HandWorld
 from whole.test_staging import LARGE, SIZE, SlowWorld

@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.scans import MemoryScans
 from calque.engine.sweep.retention import DeletedRows, Limits, forget_journal, is_left_behind, keep, let_go
 from calque.errors import Unavailable
 from calque.model.files import Listing
@@ -14,6 +12,8 @@ from calque.model.journal import TableShape
 from calque.model.names import TableName
 from calque.model.records import ScanProgress
 from calque.model.scan import Scan
+from calque.plugins.dumps.adapters.held_scans import MemoryScans
+from support.memory.ledger import MemoryLedger
 from support.worlds.gapped import POLICY, add, create, world_of
 from support.worlds.histories import differences
 from support.worlds.worlds import World

@@ -7,11 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.scans import MemoryScans
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.events.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.failpoints import FailpointGuard
@@ -23,8 +18,13 @@ from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.scan import Memory
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from calque.plugins.dumps.adapters.held_scans import MemoryScans
 from calque.ports.forwarding import ForwardingStorage
 from support.faults.defects import Defect
+from support.memory.journal import MemoryJournal
+from support.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.storage import MemoryStorage
 from support.worlds.disks import Death
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, WorldClock
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.core.records.lifecycle import State
 from calque.model.hive import Column, Database, Function, Partition, SerDe, SortColumn, Storage, Table
 from calque.model.names import DEFAULT_PARTITION, TableName
 from calque.model.policy import Policy
+from support.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from support.worlds.histories import differences
 from support.worlds.worlds import World
 

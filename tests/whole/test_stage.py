@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.formats.layout import join
 from calque.engine.files.stage import StageRequest, choose, stage, stage_append
 from calque.engine.sides.sides import TargetSide
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.worlds.disks import Disk
 
 BASE = "file:/base"

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.journal import MemoryJournal
 from calque.core.images.image import EVENT, INCARNATION, SOURCE
 from calque.engine.replica.dry_run import explain_next_window
 from calque.errors import Refused
@@ -14,6 +13,7 @@ from calque.model.hive import Function, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.plan import AlterPartitions, Publish
+from support.memory.journal import MemoryJournal
 from support.worlds.handmade import REPL, copy_by_hand, make_database
 from support.worlds.histories import differences
 from whole.test_adopt import PARTED, PLAIN_TABLE, HandWorld, at

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from calque.adapters.memory.marks import MemoryMarks
-from calque.adapters.memory.notices import MemoryNoticeBroker
 from calque.core.notices.channel import Channel
 from calque.core.notices.notice import Occasion, SetDone
 from calque.core.notices.selection import Selection
@@ -16,6 +14,8 @@ from calque.model.marks import Mark
 from calque.model.names import TableName
 from calque.notices import DoneNotices
 from calque.ports.notices import Subscription
+from support.memory.marks import MemoryMarks
+from support.memory.notices import MemoryNoticeBroker
 
 ORDERS, TOPIC = TableName("sales", "orders"), "hq.sales.orders"
 POINTS = ("before", "subscribing", "subscribed", "reading", "read", "iterating")

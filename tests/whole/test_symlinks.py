@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.formats.layout import join
 from calque.core.formats.symlinks import COPIES
 from calque.core.records.lifecycle import State
@@ -27,6 +26,7 @@ from calque.model.names import TableName
 from calque.model.plan import CreateTable
 from calque.model.policy import Policy
 from calque.model.records import ReadMode
+from support.memory.metastore import HIVE_3, HIVE_4
 from support.worlds.disks import Death, DiskWorld
 from support.worlds.policies import PolicyWorld
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, Died, World

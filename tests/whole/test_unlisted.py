@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.core.records.lifecycle import State
 from calque.engine.files.copies import ContentLost, copied
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.ports import CopyTask
+from support.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from support.worlds.histories import differences
 from support.worlds.worlds import World
 

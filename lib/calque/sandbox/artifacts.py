@@ -57,15 +57,17 @@ Require = Callable[[Artifact, Path], None]
 """Raises for a file that is not the artifact's."""
 
 
-def fetch(
-    artifacts: Iterable[Artifact], cache: Path, report: Callable[[str], None], require: Require | None = None
-) -> int:
+def fetch(artifacts: Iterable[Artifact], cache: Path, report: Callable[[str], None], checksums: Path) -> int:
     """Downloads what the cache lacks and returns the number of bytes downloaded. What it has is looked at as well.
 
-    Raises `Unavailable` naming the artifact that could not be had, and `Refused` for a file that is not what its
-    checksum says.
+    Raises `Unavailable` naming the artifact that could not be had, and `Refused` for a file that is not what the file
+    of checksums says.
     """
-    require = require or require_known
+    return download(artifacts, cache, report, partial(require_known, checksums))
+
+
+def download(artifacts: Iterable[Artifact], cache: Path, report: Callable[[str], None], require: Require) -> int:
+    """The same, with files that `require` permits."""
     missing = []
     for artifact in dict.fromkeys(artifacts):
         if artifact.path(cache).exists():
@@ -91,9 +93,9 @@ def fetch(
 
 
 @cached
-def checksums() -> Mapping[str, str]:
-    """By coordinates."""
-    lines = (line.split() for line in CHECKSUMS.read_text(encoding="ascii").splitlines())
+def checksums(file: Path) -> Mapping[str, str]:
+    """The checksums of the file, by coordinates."""
+    lines = (line.split() for line in file.read_text(encoding="ascii").splitlines())
     return {coordinates: checksum for checksum, coordinates in lines}
 
 
@@ -102,11 +104,11 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def require_known(artifact: Artifact, path: Path) -> None:
-    """Raises `Refused` unless the file is the one that calque was tried with."""
-    expected, found = checksums().get(str(artifact)), sha256(path)
+def require_known(known: Path, artifact: Artifact, path: Path) -> None:
+    """Raises `Refused` unless the file at `path` is the artifact that the file of checksums knows."""
+    expected, found = checksums(known).get(str(artifact)), sha256(path)
     if found != expected:
-        why = f"Its SHA-256 is {found}, and not {expected}" if expected else f"{CHECKSUMS.name} has no line for it"
+        why = f"Its SHA-256 is {found}, and not {expected}" if expected else f"{known.name} has no line for it"
         todo = f"Nothing of it is run: find out who sent it, then remove {path} and install again"
         raise Refused(f"{artifact} is not what calque was tried with", why, todo)
 

@@ -1,5 +1,4 @@
-"""What is made of the downloaded archives: the 3.1.3 server's jars, one database template for each version, and the
-schema registry's program."""
+"""What is made of the downloaded archives: the 3.1.3 server's jars, and one database template for each version."""
 
 import hashlib
 import shutil
@@ -43,11 +42,6 @@ def template(version: str, cache: Path) -> Path:
     return cache / "templates" / f"{version}-{hashlib.blake2b(_ADDITIONS[version].encode(), digest_size=4).hexdigest()}"
 
 
-def registry_program(cache: Path) -> Path:
-    """The folder of the schema registry's program and its jars."""
-    return cache / "registry-2.6.13"
-
-
 def unpack_demo(cache: Path) -> None:
     """Makes what is missing for the demo, out of artifacts that are in the cache."""
     if not hive_3_jars(cache).is_dir():
@@ -57,8 +51,6 @@ def unpack_demo(cache: Path) -> None:
 
 def unpack_tests(cache: Path) -> None:
     """The same for what only tests need."""
-    if not registry_program(cache).is_dir():
-        _unpack_registry(cache)
     _build_template("4.2.0", cache)
 
 
@@ -82,14 +74,6 @@ def _unpack_hive_3_jars(cache: Path) -> None:
                     with (folder / path.name).open("wb") as file:
                         shutil.copyfileobj(content, file)
         folder.replace(hive_3_jars(cache))
-
-
-def _unpack_registry(cache: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="unpack-", dir=cache) as scratch:
-        folder = Path(scratch) / "program"
-        with tarfile.open(manifest.REGISTRY_DISTRIBUTION.path(cache)) as archive:
-            archive.extractall(folder, filter="data")
-        folder.replace(registry_program(cache))
 
 
 def _member(archive: Path, name: str) -> str:

@@ -12,10 +12,10 @@ from calque.adapters.dumps.event_files import DumpedEventFiles
 from calque.adapters.dumps.locate import FileLocator
 from calque.adapters.dumps.log import DumpedEvents, DumpJournal, DumpLog, database_of_events
 from calque.adapters.dumps.storage import DumpedDirectories, DumpStorage
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.scans import MemoryScans
 from calque.engine.sides.sides import SourceSide
 from calque.model.names import EventId, TableName
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from calque.plugins.dumps.adapters.held_scans import MemoryScans
 from calque.ports import Storage
 from calque.wiring.source import SourceWiring
 

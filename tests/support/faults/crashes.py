@@ -13,8 +13,6 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from calque.adapters.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
-from calque.adapters.memory.privileges import MemoryPrivileges
 from calque.core.formats.layout import COPYING, STAGE, join, place
 from calque.core.marks import Done
 from calque.core.records.claims import claim_file
@@ -44,6 +42,8 @@ from calque.model.policy import SmallFilesRule
 from calque.model.privileges import ROLE, Grant
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
+from support.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
+from support.memory.privileges import MemoryPrivileges
 from support.worlds.disks import Death, DiskWorld, files_below
 from support.worlds.handmade import copy_by_hand
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, InlineExecutor

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from calque.adapters.memory.ledger import MemoryLedger
 from calque.model.ledger import StateKey, StateRow
 from calque.model.records import Record, RecordKey
+from support.memory.ledger import MemoryLedger
 from support.worlds.worlds import Died
 
 

@@ -28,11 +28,11 @@ from calque.demo.source import Source, location_at
 from calque.model.hive import Column, Partition, location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.sandbox.spark_cluster import SparkCluster
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring
 from support.services.environments import make_environment
 from support.services.servers import Shared
+from support.services.spark_cluster import SparkCluster
 from support.services.spark_jobs import ClusterJob, History
 
 DATABASE = "spark_cluster"

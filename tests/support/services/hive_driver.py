@@ -17,11 +17,12 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from calque.resources import cache_folder
-from calque.sandbox import Metastore, MetastoreSettings, manifest
+from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.artifacts import installed
 from calque.sandbox.hive_settings import site
 from calque.sandbox.java import java_17, pyspark_jars
 from calque.sandbox.processes import GATEWAY, KeptProcess, gateway_to
+from support.services import manifest
 
 HIVE_4_0 = MetastoreSettings(version="4.2.0", extra={"metastore.alterPartitions.notification.v2.enabled": "false"})
 """A server for it: Hive 4.0.1 dumps an event of several partitions, which 4.2.0 writes by default, as unknown."""

@@ -23,7 +23,6 @@ from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.notice_topics import MissingTopics
 from calque.adapters.kafka.notices import KafkaNoticeBroker
 from calque.adapters.kafka.topic import Topic
-from calque.adapters.memory.notices import MemoryNoticeBroker
 from calque.adapters.stomp.address import StompAddress
 from calque.adapters.stomp.notices import StompNoticeBroker
 from calque.errors import Unavailable
@@ -31,8 +30,9 @@ from calque.model.notices import Message
 from calque.model.secrets import FileSecret
 from calque.ports.notices import NoticeBroker, Subscription
 from calque.sandbox import Broker
-from calque.sandbox.activemq import USER, ActiveMQ
 from calque.sandbox.broker import GUEST
+from support.memory.notices import MemoryNoticeBroker
+from support.services.activemq import USER, ActiveMQ
 
 
 class Service(Protocol):

@@ -13,7 +13,7 @@ from pathlib import Path
 from calque.model.access import KerberosLogin
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.hive_settings import KerberosService
-from calque.sandbox.kdc import Kdc, write_krb5
+from support.services.kdc import Kdc, write_krb5
 
 HQ, DR = "HQ.EXAMPLE", "DR.EXAMPLE"
 HOSTS = {HQ: "127.0.0.1", DR: "localhost"}

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calque.sandbox.spark_cluster import JVM, SPARK_HOME, SparkCluster, spark_environment
 from support.services.environments import NAME
+from support.services.spark_cluster import JVM, SPARK_HOME, SparkCluster, spark_environment
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = {

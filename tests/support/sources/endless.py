@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore, MemoryReader
 from calque.core.images.image import ImageBuilder, Marks
 from calque.engine.apply.databases import Databases
 from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome
@@ -18,6 +17,7 @@ from calque.model.facets import Statistics
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore, MemoryReader
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, InlineExecutor, World
 
 ORDERS = TableName("d1", "orders")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from calque.adapters.memory.journal import MemoryJournal
 from calque.model.journal import Event
 from calque.model.names import EventId
+from support.memory.journal import MemoryJournal
 from support.sources.logs import Log, part, partitioned
 
 MEGABYTE = 1 << 20

@@ -7,11 +7,6 @@ import sys
 import time
 
 from calque.adapters.delta.journal import DeltaJournal
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.gaps import MemoryGaps
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import MemoryCatalog, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.engine.capture.capture import Capture
@@ -23,6 +18,11 @@ from calque.engine.window.prepare import Positions
 from calque.model.hive import Database
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from support.memory.gaps import MemoryGaps
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import MemoryCatalog, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.programs import peak_megabytes
 
 DATABASE, TABLE = Database("d1"), TableName("d1", "t")

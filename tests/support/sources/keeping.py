@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from calque.adapters.memory.metastore import MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.formats.layout import join
 from calque.core.states.kept_files import NamedFile
 from calque.model.names import TableName
+from support.memory.metastore import MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.sources.writers import Directories
 
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from calque.adapters.files import FileStorage
-from calque.adapters.memory.metastore import HIVE_4, MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.dumps.options import dump_options, known_options
 from calque.core.dumps.scope import scope_of
 from calque.engine.dump.dump import DumpPlace, dump
@@ -23,6 +21,8 @@ from calque.engine.verify.log_journal import LogJournal
 from calque.model.files import File, Listing
 from calque.model.hive import Database, Table
 from calque.model.names import TableName
+from support.memory.metastore import HIVE_4, MemoryMetastore
+from support.memory.storage import MemoryStorage
 from support.programs import peak_megabytes
 from support.sources.endless import KEYS, ORDERS, Source, storage
 from support.sources.heavy import HeavyLog, heavy_events

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from calque.adapters.dumps.directory import open_dump
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from calque.core.formats.layout import join
 from calque.engine.sides.sides import SystemClock, TargetSide
 from calque.model.hive import Table, location_of
@@ -21,6 +19,8 @@ from calque.model.scan import Scan
 from calque.ports import Catalog, Clock
 from calque.streams.load import DumpLoad, LoadBounds
 from calque.wiring.dump import DumpSource, OpenedDump
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from support.sources.recorded_dumps import recorded_files
 
 RECORDED_ROOT, RECORDED_JAR = b"/lab/repl/runI/fs", b"/lab/repl/udf.jar"

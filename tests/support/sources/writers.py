@@ -18,8 +18,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from calque.adapters.memory.metastore import MemoryMetastore
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.formats.layout import join
 from calque.model.facets import (
     Check,
@@ -45,6 +43,8 @@ from calque.model.hive import (
     location_of,
 )
 from calque.model.names import TableName, partition_name, table_name
+from support.memory.metastore import MemoryMetastore
+from support.memory.storage import MemoryStorage
 
 INPUT = "org.apache.hadoop.mapred.TextInputFormat"
 OUTPUT = "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat"

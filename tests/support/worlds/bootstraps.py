@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from calque.engine.window.long_copies import PATIENCE
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from support.memory.metastore import HIVE_3, HIVE_4, ServerHabits
 from support.worlds.histories import Action, Player, Release, Reread, Story
 from support.worlds.worlds import ABSENT, World
 

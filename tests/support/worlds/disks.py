@@ -12,11 +12,6 @@ from pathlib import Path
 
 from calque.adapters.files.pins import StoredPins
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.memory.marks import MemoryMarks
-from calque.adapters.memory.metastore import HIVE_3, MemoryCatalog, ServerHabits
-from calque.adapters.memory.partition_events import MemoryPartitionEvents
-from calque.adapters.memory.privileges import MemoryPrivileges
-from calque.adapters.memory.scans import MemoryScans
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join, place
 from calque.core.records import lifecycle
@@ -38,7 +33,12 @@ from calque.model.lease import Writer
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.requests import Action, Request
+from calque.plugins.dumps.adapters.held_scans import MemoryScans
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask
+from support.memory.marks import MemoryMarks
+from support.memory.metastore import HIVE_3, MemoryCatalog, ServerHabits
+from support.memory.partition_events import MemoryPartitionEvents
+from support.memory.privileges import MemoryPrivileges
 from support.worlds.policies import Nameless
 from support.worlds.subscribers import HeldRecords
 from support.worlds.worlds import ABSENT, Died, Recall, State, World

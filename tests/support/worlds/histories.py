@@ -22,7 +22,6 @@ from typing import assert_never
 
 from hypothesis import strategies as st
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.events.kinds import kind_of
 from calque.core.images.image import INCARNATION, MARKS, STATISTICS, canonical
 from calque.core.records import lifecycle
@@ -33,6 +32,7 @@ from calque.model.hive import is_view, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import Hop, Rebuild
 from calque.model.policy import Policy, SmallFilesRule
+from support.memory.metastore import HIVE_3, HIVE_4
 from support.sources.writers import OPERATIONS, RARER
 from support.worlds.worlds import ABSENT, OPERATOR, Backup, State, World, computed
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryLog, MemoryReader
 from calque.core.records import lifecycle
 from calque.engine.sides.sides import TargetSide
 from calque.engine.window.long_copies import PATIENCE
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryLog, MemoryReader
 from support.worlds.histories import Action, Player, Release, Reread, Story, differences, incarnations
 from support.worlds.worlds import OPERATOR, History, Looker, Recall, World
 

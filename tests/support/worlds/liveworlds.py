@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from calque.adapters.memory.metastore import MemoryLog, MemoryReader
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
 from support.judges.proof import Proof, Reader, touched, with_rows
+from support.memory.metastore import MemoryLog, MemoryReader
 from support.sources.writers import OPERATIONS
 from support.worlds.worlds import World
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calque.adapters.memory.metastore import HIVE_3
 from calque.config import load
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.policy import Policy
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
+from support.memory.metastore import HIVE_3
 from support.worlds.worlds import World
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4
 from calque.core.images.image import SOURCE, ImageBuilder
 from calque.core.images.policies import marked
 from calque.core.policy.admit import Admission
@@ -16,6 +15,7 @@ from calque.model.hive import Partition, Table
 from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
 from calque.model.records import RetainedReplica, all_of
+from support.memory.metastore import HIVE_3, HIVE_4
 from support.worlds.histories import QUIET, Meanwhile, Player, Story
 from support.worlds.worlds import ABSENT, Died, Look, Looker, Recall, State, World
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.ledger import MemoryLedger
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from support.memory.journal import MemoryJournal
+from support.memory.ledger import MemoryLedger
 from support.worlds.histories import Player, Story, Write
 
 RESTORES = (

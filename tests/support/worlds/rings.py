@@ -7,12 +7,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.gaps import MemoryGaps
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.events.rows import rows_of_events
 from calque.core.records.lifecycle import State
 from calque.engine.capture.capture import Capture
@@ -22,6 +16,12 @@ from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.verify.report import Verification
 from calque.engine.verify.verify import verify
 from calque.model.policy import Policy
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from support.memory.gaps import MemoryGaps
+from support.memory.journal import MemoryJournal
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
+from support.memory.storage import MemoryStorage
 from support.sources.writers import OPERATIONS, RARER, Writer
 from support.worlds.worlds import DeferredExecutor, Directories, InlineExecutor, WorldClock
 

@@ -35,21 +35,6 @@ from typing import Any, ParamSpec, TypeVar
 from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
 from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.files.pins import StoredPins
-from calque.adapters.memory.evidence import MemoryEvidence
-from calque.adapters.memory.gaps import MemoryGaps
-from calque.adapters.memory.journal import MemoryJournal
-from calque.adapters.memory.ledger import MemoryLedger
-from calque.adapters.memory.metastore import (
-    HIVE_3,
-    HIVE_4,
-    MemoryCatalog,
-    MemoryLog,
-    MemoryMetastore,
-    MemoryReader,
-    ServerHabits,
-)
-from calque.adapters.memory.metastore.store import StoredTable
-from calque.adapters.memory.storage import MemoryStorage
 from calque.core.delta_replica import is_delta_replica
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join
@@ -75,8 +60,23 @@ from calque.model.journal import EventKind
 from calque.model.names import OURS, EventId, Span, TableName, partition_name
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.ports import Catalog, Scans
 from calque.ports.forwarding import ForwardingStorage
+from support.memory.gaps import MemoryGaps
+from support.memory.journal import MemoryJournal
+from support.memory.ledger import MemoryLedger
+from support.memory.metastore import (
+    HIVE_3,
+    HIVE_4,
+    MemoryCatalog,
+    MemoryLog,
+    MemoryMetastore,
+    MemoryReader,
+    ServerHabits,
+)
+from support.memory.metastore.store import StoredTable
+from support.memory.storage import MemoryStorage
 from support.sources.writers import INPUT, OUTPUT, PARQUET, SERDE, TEXT, Directories, Noting, Writer
 from support.worlds.delta_reader import DeltaTable, delta_table, snapshot
 

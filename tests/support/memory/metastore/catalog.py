@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
-from calque.adapters.memory.metastore.store import MemoryMetastore
 from calque.core.events.log_messages import key_names
 from calque.core.plan.limits import ListOperation, check_commit, check_list, lowered
 from calque.errors import Refused
@@ -22,6 +21,7 @@ from calque.model.journal import Event
 from calque.model.names import EventId, TableName, named_values, partition_name, partition_values, table_name
 from calque.model.policy import Limits, TargetCapabilities
 from calque.ports import Conflict, TableCommit, TooLarge
+from support.memory.metastore.store import MemoryMetastore
 
 EVENT_PARAMETER = "calque.event"
 GLUE_LIKE = TargetCapabilities(Limits(add_partitions=100, alter_partitions=100, drop_partitions=25), atomic_lists=False)

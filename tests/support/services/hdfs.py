@@ -20,11 +20,11 @@ from typing import Self
 
 from calque.errors import Unavailable
 from calque.resources import cache_folder
-from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.hive_settings import KerberosService, site
 from calque.sandbox.java import archive_of, java_17, pyspark_jars
 from calque.sandbox.processes import KeptProcess, on_free_port
+from support.services import manifest
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 120.0

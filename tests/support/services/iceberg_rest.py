@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Any
 
 from calque.resources import cache_folder
-from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.java import java_17, pyspark_jars
 from calque.sandbox.processes import GATEWAY, KeptProcess, gateway_to
+from support.services import manifest
 
 _START_SECONDS = 60.0
 

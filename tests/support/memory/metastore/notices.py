@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calque.adapters.memory.metastore.habits import ServerHabits
 from calque.core.events.encode import tjson
 from calque.core.events.log_messages import LogMessage, key_names, of
 from calque.model import facets
@@ -24,6 +23,7 @@ from calque.model.facets import (
 )
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.names import TableName, partition_name
+from support.memory.metastore.habits import ServerHabits
 
 CONSTRAINT_EVENTS: Mapping[type[Constraint], tuple[str, str]] = {
     PrimaryKey: ("ADD_PRIMARYKEY", "primaryKeyListJson"),

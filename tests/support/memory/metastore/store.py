@@ -15,18 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, Protocol
 
-from calque.adapters.memory.metastore import notices
-from calque.adapters.memory.metastore.habits import HIVE_4, ServerHabits
-from calque.adapters.memory.metastore.stored import (
-    analyzed,
-    dated,
-    partition_place,
-    placed,
-    stored_database,
-    stored_function,
-    stored_partition,
-    stored_table,
-)
 from calque.core.events import log_messages
 from calque.core.events.log_messages import CATALOG, LogMessage, key_names
 from calque.errors import AlterationRefused, Refused
@@ -36,6 +24,18 @@ from calque.model.journal import Event
 from calque.model.names import EventId, TableName, named_values, partition_values, table_name
 from calque.model.privileges import Grant
 from calque.ports import Conflict
+from support.memory.metastore import notices
+from support.memory.metastore.habits import HIVE_4, ServerHabits
+from support.memory.metastore.stored import (
+    analyzed,
+    dated,
+    partition_place,
+    placed,
+    stored_database,
+    stored_function,
+    stored_partition,
+    stored_table,
+)
 
 NAME = re.compile(r"\w+", re.ASCII)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from calque.adapters.memory.metastore.store import MemoryMetastore
 from calque.errors import Refused
 from calque.model.names import TableName
+from support.memory.metastore.store import MemoryMetastore
 
 
 class MemoryPartitionEvents:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from calque.adapters.memory.metastore.store import MemoryMetastore
 from calque.model.names import TableName, table_name
 from calque.model.privileges import ROLE, USER, Grant
 from calque.ports import Conflict
+from support.memory.metastore.store import MemoryMetastore
 
 
 class MemoryPrivileges:

@@ -9,7 +9,6 @@ from calque.errors import Unavailable
 from calque.resources import TO_INSTALL, cache_folder
 from calque.sandbox.java import java_17
 from calque.sandbox.processes import KeptProcess, PortTaken, on_free_port
-from calque.sandbox.unpacked import registry_program
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 120.0
@@ -17,6 +16,11 @@ _READY = "Listening on:"
 _TAKEN = "seems to be in use by another process"
 _FOREIGN = ("QUARKUS_", "REGISTRY_", "JAVA_TOOL_OPTIONS", "CLASSPATH")
 _JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+
+
+def registry_program(cache: Path) -> Path:
+    """The folder of the schema registry's program and its jars."""
+    return cache / "registry-2.6.13"
 
 
 class SchemaRegistry:

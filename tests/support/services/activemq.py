@@ -15,10 +15,10 @@ from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JError
 
 from calque.resources import cache_folder
-from calque.sandbox import manifest
 from calque.sandbox.artifacts import installed
 from calque.sandbox.java import java_17, pyspark_jars
 from calque.sandbox.processes import GATEWAY, KeptProcess, PortTaken, gateway_to, is_listening, on_free_ports
+from support.services import manifest
 
 HOST = "127.0.0.1"
 USER = "calque"

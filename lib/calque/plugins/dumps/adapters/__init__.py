@@ -1,0 +1,1 @@
+"""A dump as a source: its log, its catalog, its files."""
