@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import os
 import pickle
@@ -32,7 +31,7 @@ from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import RangedTable
 from calque.core.records.contents import contents, line_of
 from calque.core.records.digest import is_intact, sealed
-from calque.errors import Broken
+from calque.errors import Broken, Refused
 from calque.model.files import File
 from calque.model.ledger import (
     Bridge,
@@ -642,7 +641,7 @@ def test_a_ledger_whose_rows_do_not_say_why_tables_are_not_live_goes_on_and_says
     }
     rows = [TableRow("d1", name, TableState.QUARANTINED, 7, reason) for name, reason in reasons.items()]
     records = [{**state_row(row, number), "why": None} for number, row in enumerate(rows, 1)]
-    old = RangedTable(f"{tmp_path}/tables", old_schema, ("sequence",), None)
+    old = RangedTable(f"{tmp_path}/tables", old_schema, ("sequence",), None, LEDGER_FORMAT)
     files = old.write([pa.Table.from_pylist(records, schema=old_schema)])
     old.commit(lambda _: Change(add=files, marks={"sequence": len(rows)}))
     ledger = DeltaLedger(str(tmp_path))
@@ -655,132 +654,22 @@ def test_a_ledger_whose_rows_do_not_say_why_tables_are_not_live_goes_on_and_says
     assert "why" in DeltaTable(f"{tmp_path}/tables").to_pyarrow_table().column_names
 
 
-OLD_POLICY = json.dumps([{"include": ["sales.*"], "rename": {"sales": "sales_dr"}, "data": "copy"}])
-OLD_ROWS: tuple[dict[str, object], ...] = (
-    {"kind": "cursor", "shows": 7, "since_event": 9},
-    {"kind": "gap", "shows": 2, "since_event": 5, "reason": "held", "owned": "13-17"},
-    {"kind": "behind", "shows": 3, "since_event": 8, "reason": "2026-01-03T00:00:00+00:00", "owned": "1"},
-    {
-        "kind": "policy",
-        "reason": OLD_POLICY,
-    },
-    {"kind": "admitted", "database": "hr", "table": "", "shows": 12},
-    {"kind": "admitted", "database": "hr", "table": "f", "shows": 13},
-    {"kind": "kept", "database": "sales", "table": "t", "shows": 21, "reason": "taken", "owned": "sales_dr.t_old"},
-    {"kind": "home", "reason": "hq,spoke"},
-    {"kind": "scan", "shows": 4},
-    {"kind": "bridge", "database": "sales", "table": "t", "shows": 5, "since_event": 9},
-    {"kind": "in_parts", "database": "sales", "table": "t", "shows": 5, "since_event": 9},
-    {"kind": "read_again", "database": "sales", "table": "t", "shows": 1, "reason": "repair"},
-    {"kind": "count_again", "database": "sales", "table": "t", "shows": 2, "reason": "bootstrap"},
-    {"kind": "look_again", "database": "sales", "table": "t", "shows": 3, "reason": "replay"},
-    {"kind": "adopt", "database": "sales", "table": "t", "shows": 4, "reason": "adopt"},
+@pytest.mark.parametrize(
+    "ask",
+    [
+        DeltaLedger.tables,
+        DeltaLedger.require_known_format,
+        lambda ledger: ledger.put_tables([state("u")]),
+        lambda ledger: ledger.publish(epoch(1), [], [state("u")]),
+    ],
 )
-"""Rows of `tables` in a ledger of format 1 that are records."""
-OLD_RECORDS: tuple[Record, ...] = (
-    BootstrapBeginning(7, 9),
-    GapRecovery(2, (13, 17), 5, DropReview.HELD),
-    ForgottenSpan(3, 8, "2026-01-03T00:00:00+00:00", 1),
-    TargetPolicies((PolicyTerms(include=("sales.*",), rename={"sales": "sales_dr"}, data="copy"),)),
-    AdmittedObject(TableName("hr"), 12),
-    AdmittedObject(TableName("hr", "f"), 13),
-    RetainedReplica(T, ELSEWHERE, 21, "taken"),
-    OriginNames(("hq", "spoke")),
-    ScanProgress(4),
-    AnnouncedBridge(T, 5, 9),
-    AnnouncedParts(T, 5, 9),
-    ReadRequest(T, ReadMode.READ, 1, "repair"),
-    ReadRequest(T, ReadMode.COUNT, 2, "bootstrap"),
-    ReadRequest(T, ReadMode.LOOK, 3, "replay"),
-    ReadRequest(T, ReadMode.ADOPT, 4, "adopt"),
-)
-STATES: tuple[StateRow, ...] = (
-    state("t", TableState.WAITING, shows=4, reason="it waits", since_event=9, why=NotLiveReason.GAP),
-    DatabaseRow("sales", TableState.LIVE, "it is dropped when it is empty"),
-    FunctionRow("sales", "f", TableState.LIVE, 3, "", None, TableName("sales_dr", "f")),
-)
-
-
-class TestOfFormatOne:
-    """A ledger as calque wrote it before records had a table of their own."""
-
-    @pytest.fixture
-    def folder(self, tmp_path: Path) -> str:
-        write_old(str(tmp_path), [*(state_row(row, 0) for row in STATES), *OLD_ROWS])
-        return str(tmp_path)
-
-    def test_it_is_read_as_it_is_and_reading_writes_nothing(self, folder: str) -> None:
-        before = sorted(Path(folder).rglob("*"))
-        ledger = DeltaLedger(folder)
-        assert (ledger.tables(), ledger.records()) == ({state_key(row): row for row in STATES}, OLD_RECORDS)
-        assert sorted(Path(folder).rglob("*")) == before
-
-    def test_it_is_taken_over_by_the_first_write_under_the_eyes_of_readers(self, folder: str) -> None:
-        ledger, reader = DeltaLedger(folder), DeltaLedger(folder)
-        assert reader.records() == OLD_RECORDS
-        ledger.take_over_format()
-        for holder in (ledger, reader, DeltaLedger(folder)):
-            assert (holder.tables(), holder.records()) == ({state_key(row): row for row in STATES}, OLD_RECORDS)
-        assert {row["kind"] for row in rows_of(folder, "tables")} == {"table", "database", "function"}
-        assert len(rows_of(folder, "internal")) == len(OLD_RECORDS)
-        ledger.put_records([ScanProgress(5)])
-        DeltaLedger(folder).take_over_format()
-        assert ScanProgress(5) in reader.records()
-        assert ScanProgress(4) not in reader.records()
-
-    @pytest.mark.parametrize(
-        "write",
-        [
-            lambda ledger: ledger.put_tables([state("u")]),
-            lambda ledger: ledger.remove_tables([key("u")]),
-            lambda ledger: ledger.put_records([ScanProgress(5)]),
-            lambda ledger: ledger.remove_records([record_key(OriginNames(()))]),
-            lambda ledger: ledger.publish(epoch(1), [], []),
-        ],
-    )
-    def test_every_write_takes_it_over_first(self, folder: str, write: Callable[[Ledger], None]) -> None:
-        write(DeltaLedger(folder))
-        found = DeltaLedger(folder)
-        assert BootstrapBeginning(7, 9) in found.records()
-        assert found.tables()[key("t")] == STATES[0]
-        assert "cursor" not in {row["kind"] for row in rows_of(folder, "tables")}
-
-    def test_a_death_between_the_two_commits_leaves_it_as_it_was_for_the_next_start(self, folder: str) -> None:
-        def dies(_: str) -> None:
-            raise Died
-
-        for _ in range(2):
-            with pytest.raises(Died):
-                DeltaLedger(folder, failpoint=dies).put_records([ScanProgress(5)])
-            found = DeltaLedger(folder)
-            assert (found.tables(), found.records()) == ({state_key(row): row for row in STATES}, OLD_RECORDS)
-        DeltaLedger(folder).put_records([ScanProgress(6)])
-        assert {record for record in DeltaLedger(folder).records() if isinstance(record, ScanProgress)} == {
-            ScanProgress(6)
-        }
-        assert len(rows_of(folder, "internal")) == len(OLD_RECORDS) + 1
-
-    def test_who_is_late_takes_nothing_over_that_another_has_taken_over_and_gone_on_with(self, folder: str) -> None:
-        def goes_first(_: str) -> None:
-            DeltaLedger(folder).put_records([ScanProgress(5)])
-
-        DeltaLedger(folder, failpoint=goes_first).take_over_format()
-        assert ScanProgress(5) in DeltaLedger(folder).records()
-        assert len(DeltaLedger(folder).records()) == len(OLD_RECORDS)
-
-
-def write_old(folder: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """The table `tables` of a ledger of format 1."""
-    plain = {"database": "*", "table": "*", "state": "live", "reason": "", "owned": "", "removed": False, "why": ""}
-    numbered = [{**plain, **row, "sequence": number} for number, row in enumerate(rows, 1)]
-    old = RangedTable(f"{folder}/tables", TABLES, ("sequence",), None, 1)
-    files = old.write([pa.Table.from_pylist(numbered, schema=TABLES)])
-    old.commit(lambda _: Change(add=files, marks={"sequence": len(rows)}))
-
-
-def rows_of(folder: str, table: str) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = DeltaTable(f"{folder}/{table}").to_pyarrow_table().to_pylist()
-    return rows
+def test_a_ledger_of_format_one_is_refused_in_one_line(tmp_path: Path, ask: Callable[[DeltaLedger], object]) -> None:
+    """It had its records in `tables`."""
+    old = RangedTable(f"{tmp_path}/tables", TABLES, ("sequence",), None, 1)
+    files = old.write([pa.Table.from_pylist([state_row(state("t"), 1)], schema=TABLES)])
+    old.commit(lambda _: Change(add=files, marks={"sequence": 1}))
+    with pytest.raises(Refused, match=r"^The table .+/tables has format 1\. An older calque has written it; [^\n]+$"):
+        ask(DeltaLedger(str(tmp_path)))
 
 
 def test_the_digest_of_an_epoch_without_a_gap_is_what_it_was_before_there_were_any() -> None:

@@ -18,8 +18,8 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from calque.core.delta_replica import is_delta_replica
 from calque.core.formats.layout import place
+from calque.core.images.table_layout import is_delta_replica
 from calque.model.hive import SerDe, Storage, location_of
 from calque.model.names import TableName, partition_name
 from calque.model.policy import Policy

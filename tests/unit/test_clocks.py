@@ -16,8 +16,8 @@ from calque.adapters.delta.table import RangedTable, commit_path
 from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
 from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.files.storage import FileStorage
-from calque.core.delta_replica import with_format
 from calque.core.images.image import EVENT, SOURCE
+from calque.core.images.table_layout import with_format
 from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.clocks import BelievedClock, believed_now_ns, metastore_clock, storage_clock
 from calque.model.hive import Column, Database, Table

@@ -17,10 +17,10 @@ from deltalake import DeltaTable
 from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
 from calque.adapters.delta_replicas.logs import CHECKPOINT_EVERY, ReplicaLogs
 from calque.adapters.files.storage import FileStorage
-from calque.core.delta_replica import with_format
 from calque.core.delta_replica_log import LoggedTable
 from calque.core.formats.layout import join
 from calque.core.images.image import EVENT, SOURCE
+from calque.core.images.table_layout import with_format
 from calque.model.files import Listing
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from calque.adapters.remote_catalogs import GLUE
+from calque.core.images.own_parameters import CONNECTED_TO, is_link
 from calque.core.link_definitions import (
     CLIENTS,
-    CONNECTED_TO,
     CREDENTIALS,
     SSH,
     THRIFT,
     URIS,
     VIA,
     client_of,
-    is_link,
     link_of,
     link_of_parameters,
     parameters_of,
 )
-from calque.core.link_permission import is_allowed, is_far_only, is_near, refusal
+from calque.core.link_permission import is_allowed, is_far_only, refusal
+from calque.core.policy.near_addresses import is_near
 from calque.core.ssh_routes import KEYS, ROUTE
 from calque.errors import Refused
 from calque.model.links import Endpoint, LentLogin, LinkDefinition

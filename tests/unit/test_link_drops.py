@@ -10,7 +10,7 @@ import pytest
 from calque.config import load
 from calque.control.links import drop_link
 from calque.core.images.image import SOURCE
-from calque.core.link_definitions import CONNECTED_TO
+from calque.core.images.own_parameters import CONNECTED_TO
 from calque.errors import Unavailable
 from calque.model.hive import Database, Storage, Table
 from calque.model.names import TableName

@@ -9,7 +9,8 @@ import pytest
 
 from calque.adapters.control import ControlStore
 from calque.core.images.image import EVENT, INCARNATION, SOURCE
-from calque.core.link_definitions import CONNECTED_TO, URIS, VIA
+from calque.core.images.own_parameters import CONNECTED_TO
+from calque.core.link_definitions import URIS, VIA
 from calque.core.link_objects import unfilled_table
 from calque.engine.failpoints import FailpointGuard
 from calque.engine.sides.linked_catalog import LinkedCatalog, put_back

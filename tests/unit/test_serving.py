@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import socket
@@ -33,6 +32,7 @@ from calque.model.ledger import Bridge, Epoch, Parts, Reread, RereadCause, Table
 from calque.model.names import Span, TableName
 from calque.model.secrets import FileSecret, VariableSecret
 from calque.model.tls import ServerTls
+from calque.serve import http
 from calque.serve.connections import ACCEPTED
 from calque.serve.connections import MOST as MOST_OPEN
 from calque.serve.console import FOLDER, ActionRequest, Console
@@ -284,19 +284,31 @@ def test_pages_are_served_over_tls_to_clients_that_show_a_certificate(tmp_path: 
             read(serving, "/healthz", tls=trusting)
 
 
-def test_a_certificate_that_is_written_anew_is_shown_without_a_restart(tmp_path: Path) -> None:
+def test_a_certificate_that_is_written_anew_is_shown_without_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http, "RENEWAL_SECONDS", 0)
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
     old, new = Authority(tmp_path / "old"), Authority(tmp_path / "new")
     files = old.client("127.0.0.1")
+    trusting = ssl.create_default_context(cafile=new.ca)
+
+    def is_shown() -> bool:
+        try:
+            return read(serving, "/healthz", tls=trusting)[0] == 200
+        except URLError:
+            return False
+
     with served(lambda: WELL, tls=ServerTls(*files)) as serving:
+        assert not is_shown()
         for file, content in zip(files, new.client("127.0.0.1"), strict=True):
             Path(file).write_bytes(Path(content).read_bytes())
-        asyncio.run(serving.renew_certificate())
-        assert read(serving, "/healthz", tls=ssl.create_default_context(cafile=new.ca))[0] == 200
+        wait_until(is_shown)
+        caplog.clear()
         Path(files[0]).write_text("torn")
-        asyncio.run(serving.renew_certificate())
-        assert read(serving, "/healthz", tls=ssl.create_default_context(cafile=new.ca))[0] == 200
+        wait_until(lambda: "the certificate shown before goes on" in caplog.text)
+        assert is_shown()
 
 
 def test_probes_get_one_word_and_with_the_token_the_reasons(tokens: Tokens) -> None:

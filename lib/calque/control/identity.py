@@ -138,7 +138,6 @@ class RunIdentity:
         known by that."""
         assert lease.mine is not None
         ledger = self.target.ledger()
-        ledger.take_over_format()
         identity = TargetIdentity(self.target, self.target.side()).settle(lease.mine, lease.previous)
         epoch = ledger.last_epoch()
         lease.shown = identity.ledger, epoch.epoch if epoch is not None else 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from calque.config.plugs import HiveTarget
 from calque.control.status_records import FAILED, UNREAD, capture_record, position_of, target_record
-from calque.core.link_definitions import CONNECTED_TO
+from calque.core.images.own_parameters import CONNECTED_TO
 from calque.core.policy.admit import Admission
 from calque.errors import Unavailable
 from calque.model.ledger import DatabaseRow, StateRow, TableRow, TableState

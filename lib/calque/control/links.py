@@ -16,18 +16,16 @@ from dataclasses import dataclass, field, replace
 
 from calque.control.process_locks import holder
 from calque.core.images.image import SOURCE, source_mark
+from calque.core.images.own_parameters import CONNECTED_TO, is_link, without_link
 from calque.core.link_definitions import (
-    CONNECTED_TO,
     COPY,
     DATA,
     VIA,
     client_of,
     endpoint_name,
-    is_link,
     is_of_endpoint,
     link_of_parameters,
     parameters_of,
-    without_link,
 )
 from calque.core.link_objects import empty_location, unmarked
 from calque.core.link_permission import refusal

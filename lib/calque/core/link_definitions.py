@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from calque.core.images.own_parameters import CONNECTED_TO, OF_CLIENTS, PREFIX
 from calque.core.ssh_routes import KEYS, KNOWN_HOSTS, ROUTE, TIMEOUT
 from calque.errors import Refused, nearest
 from calque.model.links import ClientForm, Endpoint, LinkDefinition
 from calque.model.names import TableName, table_name
 
-PREFIX = "calque.remote."
-CONNECTED_TO = f"{PREFIX}connected_to"
 VIA = f"{PREFIX}via"
 DATA = f"{PREFIX}data"
 """`copy` for a link whose files are copied: a statement's word."""
@@ -47,15 +46,8 @@ SSH = ClientForm(
 )
 SECRET = re.compile(r"(password|passwd|pwd|passphrase|secret|token|(access|account|shared)[._-]?key)", re.IGNORECASE)
 """What a parameter's name has whose value is a secret."""
-OF_CLIENTS = (PREFIX, "hive.metastore.", "ssh.", "aws.", "glue.", "iceberg.", "fs.")
-"""How settings of clients begin: what a table has of its own may be called a secret."""
 CLIENTS = (THRIFT, SSH)
 """Those that are built in."""
-
-
-def is_link(parameters: Mapping[str, str] | None) -> bool:
-    """Whether the parameters of a table or database make it a link, well-formed or not."""
-    return CONNECTED_TO in (parameters or {})
 
 
 def link_of_parameters(
@@ -121,16 +113,6 @@ def parameters_of(link: LinkDefinition) -> dict[str, str]:
     """The parameters that make a local object this link."""
     data = {DATA: COPY} if link.data == COPY else {}
     return {CONNECTED_TO: str(link.remote), VIA: link.endpoint.via, **data, **dict(link.endpoint.settings)}
-
-
-def without_link(parameters: Mapping[str, str]) -> dict[str, str]:
-    """What the parameters are but for those of a link: those of an object at a source that is a link itself, too."""
-    linked = is_link(parameters)
-    return {
-        key: value
-        for key, value in parameters.items()
-        if not key.startswith(PREFIX) and not (linked and key.startswith(OF_CLIENTS))
-    }
 
 
 def endpoint_name(endpoint: Endpoint, client: ClientForm) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from calque.core.formats.layout import join
 from calque.core.images.image import MARKS, SOURCE
-from calque.core.link_definitions import CONNECTED_TO, is_link, without_link
+from calque.core.images.own_parameters import CONNECTED_TO, is_link, without_link
 from calque.model.hive import Database, SerDe, Storage, Table, is_view
 from calque.model.names import TableName
 

@@ -10,19 +10,15 @@ resolved. Credentials are lent to addresses that their section names, and no sec
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from calque.core.link_definitions import CREDENTIALS
+from calque.core.policy.near_addresses import is_near
 from calque.core.ssh_routes import hops_of
 from calque.errors import Refused
 from calque.model.links import ClientForm, Endpoint, LentLogin
-
-NEAR_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback")
-NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+))*\.?", re.IGNORECASE)
-"""What resolvers take for an IPv4 address, `127.1` and `0x7f000001` among it."""
 
 
 def refusal(
@@ -117,21 +113,6 @@ def is_far_only(endpoint: Endpoint, client: ClientForm, granted: Collection[Endp
         return False
     direct, _ = _addresses(endpoint, client)
     return not all(is_near(_host(_normal(address) or "")) for address in direct)
-
-
-def is_near(host: str) -> bool:
-    """Whether the host is calque's own machine, or an address that only neighbours have (link-local, unspecified,
-    multicast). What looks like a number and is no plain address counts as near."""
-    host = host.strip("[]").lower().rstrip(".")
-    if host in NEAR_NAMES or host.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return not host or bool(NUMERIC.fullmatch(host))
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    address = mapped or address
-    return address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast
 
 
 def _addresses(endpoint: Endpoint, client: ClientForm) -> tuple[list[str], list[str]]:

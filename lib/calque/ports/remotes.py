@@ -26,7 +26,7 @@ from calque.ports.source import EventLog
 class RemoteAccess:
     """As whom a catalog is called: what the section [remotes.credentials.NAME] says that a link names, nothing where it
     names none. Secrets are references, read when they are needed. With `far_only` nothing near calque itself is
-    connected to, whatever its name (`core.link_permission.is_near`)."""
+    connected to, whatever its name (`core.policy.near_addresses.is_near`)."""
 
     user: str = ""
     password: Secret | None = None

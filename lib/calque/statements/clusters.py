@@ -9,9 +9,8 @@ from calque.clusters.matching import reachable
 from calque.clusters.secondaries import Secondaries
 from calque.errors import Refused
 from calque.statements.forms import CLUSTER_COLUMNS, EXPLAIN_COLUMNS, PLACEMENT_COLUMNS
-from calque.statements.marks import named
 from calque.statements.result import NO_RESULT, Result, StreamedResult, result_of
-from calque.statements.session import Session
+from calque.statements.session import Session, named
 from calque.statements.statement import (
     AddSecondaryCluster,
     DropSecondaryCluster,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from calque.done.rows import SET_FIELDS, set_row
 from calque.done.sets import DoneSets
-from calque.model.names import TableName, table_name
 from calque.statements.forms import MARK_COLUMNS
 from calque.statements.result import Result, result_of
-from calque.statements.session import Session
-from calque.statements.statement import MarkSetDone, QualifiedTable, ShowSetsDone
+from calque.statements.session import Session, named
+from calque.statements.statement import MarkSetDone, ShowSetsDone
 
 
 def mark_set_done(statement: MarkSetDone, session: Session) -> Result:
@@ -23,8 +22,3 @@ def show_sets_done(statement: ShowSetsDone, session: Session) -> Result:
     target = session.only_target(statement.target) if statement.target is not None else None
     sets = DoneSets(session.wiring).marks(name, target)
     return result_of(SET_FIELDS, (set_row(done.mark, done.table) for done in sets))
-
-
-def named(table: QualifiedTable, session: Session) -> TableName:
-    """Without a database it is in the session's, else in `default`, as for Hive."""
-    return table_name(table.database or session.database or "default", table.table)

@@ -13,14 +13,13 @@ from calque.config.places import one_metastore
 from calque.control.links import drop_link, look, objects_of
 from calque.core.events.kinds import obstacle
 from calque.core.images.image import EVENT, ORIGIN
+from calque.core.images.own_parameters import CONNECTED_TO, is_link
 from calque.core.link_definitions import (
-    CONNECTED_TO,
     COPY,
     DATA,
     URIS,
     VIA,
     client_of,
-    is_link,
     link_of,
     link_of_parameters,
     parameters_of,

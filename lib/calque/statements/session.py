@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from calque.clusters.api import OpenClusters
 from calque.errors import Refused
+from calque.model.names import TableName, table_name
 from calque.ports.engines import Engine
+from calque.statements.statement import QualifiedTable
 from calque.wiring.wiring import Wiring
 
 LOG = logging.getLogger(__name__)
@@ -62,3 +64,8 @@ class Session:
             return targets[0]
         why = f"There are {', '.join(targets)}" if targets else "The configuration has none"
         raise Refused("No target is named", why, "Write AT and one of them")
+
+
+def named(table: QualifiedTable, session: Session) -> TableName:
+    """Without a database it is in the session's, else in `default`, as for Hive."""
+    return table_name(table.database or session.database or "default", table.table)

@@ -6,9 +6,8 @@ from dataclasses import asdict
 
 from calque.reader.versions import versions_of
 from calque.statements.forms import VERSION_COLUMNS
-from calque.statements.marks import named
 from calque.statements.result import Result, result_of
-from calque.statements.session import Session
+from calque.statements.session import Session, named
 from calque.statements.statement import ShowVersions
 
 

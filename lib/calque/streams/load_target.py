@@ -79,7 +79,6 @@ class TargetLoad:
         before = self.target.side_behind(NoFence(), chosen.policy, ledger)
         TargetIdentity(self.target, before).begin(OF_DUMP)
         with self.writing() as permit:
-            ledger.take_over_format()
             side = self.target.side_behind(permit, chosen.policy, ledger)
             self.settle_identity(side)
             if not self.is_done(side):

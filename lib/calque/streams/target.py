@@ -220,7 +220,6 @@ class TargetPart(Part):
 
     def replicate(self, after: EventId) -> None:
         """Run the query over the journal, which begins after that event, until it ends."""
-        self.target.ledger().take_over_format()
         self.after = after
         replica = self.open_replica()
         if replica.epoch is None:

@@ -35,10 +35,10 @@ from typing import Any, ParamSpec, TypeVar
 from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
 from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.files.pins import StoredPins
-from calque.core.delta_replica import is_delta_replica
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join
 from calque.core.images.image import MARKS, STATE, STATISTICS, ImageBuilder, Marks, canonical
+from calque.core.images.table_layout import is_delta_replica
 from calque.core.records import lifecycle
 from calque.core.states.exact_state import is_ahead
 from calque.engine.apply.context import EARLY

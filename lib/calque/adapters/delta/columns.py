@@ -119,7 +119,7 @@ INTERNAL = pa.schema(
 )
 """The same of each (kind, key); `adapters.delta.record_codec` says what is in the payload."""
 LEDGER_FORMAT = 2
-"""Of a ledger's rows. In format 1 `tables` had what is in `internal` (`adapters.delta.format_one`)."""
+"""Of a ledger's rows."""
 
 
 def file_record(file: File) -> Row:
@@ -201,9 +201,6 @@ PLACE_COLUMNS = tuple(field.name for field in fields(PlaceRow))
 
 def place_of(row: Row) -> PlaceRow:
     return PlaceRow(**{**row, "claim": row["claim"] or ""})
-
-
-STATE_KINDS = frozenset({"table", "database", "function"})
 
 
 def state_row(row: StateRow, sequence: int) -> Row:

@@ -23,33 +23,32 @@ SEQUENCE = "sequence"
 MANY = 50
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-W = TypeVar("W")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout(Generic[K, V, W]):
-    """How values are rows of `schema`, whose first column is the sequence number; `format` is that of the rows. What is
-    read (`V`) may be more than what is written (`W`)."""
+class Layout(Generic[K, V]):
+    """How values are rows of `schema`, whose first column is the sequence number; `format` is that of the rows, and no
+    older one is read."""
 
     schema: pa.Schema
     format: int
     key_of: Callable[[Row], K]
     value_of: Callable[[Row], V]
-    row: Callable[[W, int], Row]
+    row: Callable[[V, int], Row]
     removed_row: Callable[[K, int], Row]
 
 
-class KeyedTable(Generic[K, V, W]):
-    def __init__(self, location: str, layout: Layout[K, V, W], storage_options: Options | None) -> None:
+class KeyedTable(Generic[K, V]):
+    def __init__(self, location: str, layout: Layout[K, V], storage_options: Options | None) -> None:
         self._layout = layout
-        self._table = RangedTable(location, layout.schema, (SEQUENCE,), storage_options, layout.format)
+        self._table = RangedTable(location, layout.schema, (SEQUENCE,), storage_options, layout.format, layout.format)
         self._start()
 
-    def __getstate__(self) -> tuple[Layout[K, V, W], RangedTable]:
+    def __getstate__(self) -> tuple[Layout[K, V], RangedTable]:
         return self._layout, self._table
 
-    def __setstate__(self, state: tuple[Layout[K, V, W], RangedTable]) -> None:
+    def __setstate__(self, state: tuple[Layout[K, V], RangedTable]) -> None:
         self._layout, self._table = state
         self._start()
 
@@ -63,45 +62,17 @@ class KeyedTable(Generic[K, V, W]):
     def snapshot(self) -> Snapshot:
         return self._table.snapshot()
 
-    def read(self) -> tuple[Snapshot, Mapping[K, V]]:
-        """The newest version, and what it says."""
+    def read(self) -> Mapping[K, V]:
+        """What the newest version says."""
         with self._lock:
-            snapshot = self._table.consistently(self._apply)
-            return snapshot, {key: value for key, (_, value) in self._rows.items()}
+            self._table.consistently(self._apply)
+            return {key: value for key, (_, value) in self._rows.items()}
 
-    def put(self, values: Sequence[W]) -> None:
+    def put(self, values: Sequence[V]) -> None:
         self._append(values, self._layout.row)
 
     def remove(self, keys: Sequence[K]) -> None:
         self._append(keys, self._layout.removed_row)
-
-    def replace_all(self, values: Sequence[W], is_current: Callable[[], bool]) -> None:
-        """In one commit all values are these, as long as `is_current` is true of the version that the commit is made
-        on."""
-        self._widen()
-
-        def decide(snapshot: Snapshot) -> Change | None:
-            if not is_current():
-                return None
-            files, marks = self._written(values, self._layout.row, snapshot)
-            return Change(files, snapshot.files, marks)
-
-        self._table.commit(decide)
-
-    def keep_only(self, keep: Callable[[K], bool], is_current: Callable[[Snapshot], bool]) -> None:
-        """In one commit all values go but those whose keys are to be kept, as long as `is_current` is true."""
-        self._widen()
-
-        def decide(snapshot: Snapshot) -> Change | None:
-            if not is_current(snapshot):
-                return None
-            self._apply(snapshot)
-            sequences = pa.array([number for key, (number, _) in self._rows.items() if keep(key)], pa.int64())
-            rows = self._table.files.read(snapshot.files)
-            return Change(self._table.write([rows.filter(pc.is_in(rows[SEQUENCE], sequences))]), snapshot.files)
-
-        with self._lock:
-            self._table.consistently(lambda _: self._table.commit(decide))
 
     def vacuum(self) -> None:
         """Delete data files that nothing has needed for long."""

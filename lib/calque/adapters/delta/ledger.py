@@ -9,9 +9,7 @@ never hits rows that are about to count, a handle takes the ledger over at its f
 `forget` keeps the epoch rows that the newest rows of unchanged objects belong to, so that these still count for every
 reader; `epochs` and `objects` show them no more.
 
-A ledger of format 1 has no `internal`: its records are rows of `tables`, and are read there. The first write takes them
-over: they become all that `internal` has, in one commit, and go from `tables` in the next, which says format 2. Until
-that one `internal` counts for nothing, so a death between the two leaves a ledger of format 1.
+A ledger of format 1, which had its records in `tables`, is refused.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ from calque.adapters.delta.columns import (
     LEDGER_FORMAT,
     OBJECTS,
     PLACE_COLUMNS,
-    STATE_KINDS,
     TABLES,
     epoch_of,
     epoch_record,
@@ -40,18 +37,17 @@ from calque.adapters.delta.columns import (
     object_record,
     place_of,
     removed_state_row,
+    state_of,
     state_row,
 )
-from calque.adapters.delta.format_one import state_or_record_of
-from calque.adapters.delta.keyed import SEQUENCE, KeyedTable, Layout
+from calque.adapters.delta.keyed import KeyedTable, Layout
 from calque.adapters.delta.latest import LatestEpochs, ObjectKey, RecentRows, key_of
 from calque.adapters.delta.record_codec import key_of_record_row, record_of_row, record_row, removed_record_row
 from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
-from calque.adapters.delta.table import RangedTable, format_of
+from calque.adapters.delta.table import RangedTable
 from calque.core.records.contents import ENDINGS, Line, needed
 from calque.core.records.continuity import carries_files, next_epoch
 from calque.core.records.digest import in_order
-from calque.core.records.state_formats import FIRST_FORMAT
 from calque.errors import Broken
 from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow
 from calque.model.names import TableName
@@ -70,10 +66,10 @@ LINE_COLUMNS = (
 )
 
 
-STATES: Layout[StateKey, StateRow | Record, StateRow] = Layout(
-    TABLES, LEDGER_FORMAT, key_of_state_row, state_or_record_of, state_row, removed_state_row
+STATES: Layout[StateKey, StateRow] = Layout(
+    TABLES, LEDGER_FORMAT, key_of_state_row, state_of, state_row, removed_state_row
 )
-RECORDS: Layout[RecordKey, Record, Record] = Layout(
+RECORDS: Layout[RecordKey, Record] = Layout(
     INTERNAL, LEDGER_FORMAT, key_of_record_row, record_of_row, record_row, removed_record_row
 )
 
@@ -104,8 +100,7 @@ def passed(failpoint: str) -> None:
 
 class DeltaLedger:
     """The ledger below `folder`, a path or URI. `storage_options` are delta-rs's. `failpoint` is called with
-    `ledger.objects`, `ledger.tables` and `ledger.epoch` after each of these writes, and with `ledger.internal` between
-    the two commits that take over a ledger of format 1."""
+    `ledger.objects`, `ledger.tables` and `ledger.epoch` after each of these writes."""
 
     def __init__(
         self,
@@ -135,8 +130,6 @@ class DeltaLedger:
         self._lock = threading.RLock()
         self._last: Epoch | None = None
         self._writer = 0
-        self._has_newest_format = False
-        """Known not to be of format 1, which no ledger becomes again."""
         self._latest = LatestEpochs()
         self._indexed = 0
         self._recent = RecentRows()
@@ -179,7 +172,6 @@ class DeltaLedger:
                 sealed = next_epoch(self.last_epoch(), epoch, objects)
             if sealed is None:
                 return
-            self.take_over_format()
             rows = in_order(objects)
             self._index_up_to(sealed.epoch - 1)
             self._write_objects(sealed.epoch, rows)
@@ -194,51 +186,27 @@ class DeltaLedger:
         self._epochs.compact()
 
     def tables(self) -> Mapping[StateKey, StateRow]:
-        _, content = self._states.read()
-        return {key: row for key, row in content.items() if isinstance(row, StateRow)}
+        return self._states.read()
 
     def put_tables(self, rows: Sequence[StateRow]) -> None:
-        self.take_over_format()
         self._states.put(rows)
 
     def remove_tables(self, keys: Sequence[StateKey]) -> None:
-        self.take_over_format()
         self._states.remove(keys)
 
     def records(self) -> Sequence[Record]:
-        if not self._has_newest_format:
-            snapshot, content = self._states.read()
-            if is_of_format_one(snapshot):
-                return old_records(content)
-            self._has_newest_format = True
-        _, records = self._records.read()
-        return tuple(records.values())
+        return tuple(self._records.read().values())
 
     def put_records(self, records: Sequence[Record]) -> None:
-        self.take_over_format()
         self._records.put(records)
 
     def remove_records(self, keys: Sequence[RecordKey]) -> None:
-        self.take_over_format()
         self._records.remove(keys)
 
     def require_known_format(self) -> None:
-        """`Refused` where a newer calque has written it."""
+        """`Refused` where a newer calque has written it, or one that wrote format 1."""
         for table in (self._epochs, self._objects, self._states, self._records):
             table.snapshot()
-
-    def take_over_format(self) -> None:
-        """Give a ledger of format 1 the newest format. For whoever has the lease on the target; done again, or by two
-        at once, it comes to the same."""
-        with self._lock:
-            if self._has_newest_format:
-                return
-            snapshot, content = self._states.read()
-            if is_of_format_one(snapshot):
-                self._records.replace_all(old_records(content), lambda: is_of_format_one(self._states.snapshot()))
-                self._failpoint("ledger.internal")
-                self._states.keep_only(lambda key: key[0] in STATE_KINDS, is_of_format_one)
-            self._has_newest_format = True
 
     def latest_objects(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, ObjectRow]:
         with self._lock:
@@ -413,16 +381,6 @@ class DeltaLedger:
             )
             retentions[file] = RowRetention(pa.array(mask, pa.bool_()), file in sparse, owners)
         return retentions
-
-
-def is_of_format_one(snapshot: Snapshot) -> bool:
-    """Of the table `tables`; one without any row has no format yet."""
-    return SEQUENCE in snapshot.marks and format_of(snapshot) == FIRST_FORMAT
-
-
-def old_records(content: Mapping[StateKey, StateRow | Record]) -> tuple[Record, ...]:
-    """Those in `tables` of a ledger of format 1."""
-    return tuple(one for one in content.values() if not isinstance(one, StateRow))
 
 
 def retained(rows: pa.Table, before: int, owners: pa.Array) -> pa.Table:

@@ -87,8 +87,9 @@ class CommitConflict(Exception):
 class RangedTable:
     """`location` is a path or URI; `schema`'s first column is the key, a 64-bit integer; `marks` are the application
     names whose numbers `Snapshot.marks` shows; `table_format` is the newest format of rows that is known here, and the
-    one that is written; `held_bytes` as in `DataFiles`. Opened at the first use, created at the first commit, and
-    closed when pickled. Safe from several threads.
+    one that is written; `oldest_format` the oldest that is read, without it the one before; `held_bytes` as in
+    `DataFiles`. Opened at the first use, created at the first commit, and closed when pickled. Safe from several
+    threads.
 
     Every method may raise `Unavailable`, after which it is unknown of a commit whether it was made; `StateUnusable`
     where the table is damaged, or may not be read or written; and `Refused` where a newer calque has written it, or one
@@ -101,6 +102,7 @@ class RangedTable:
         marks: Sequence[str] = (),
         storage_options: Options | None = None,
         table_format: int = FIRST_FORMAT,
+        oldest_format: int | None = None,
         held_bytes: int = 0,
     ) -> None:
         self.location = location
@@ -108,12 +110,13 @@ class RangedTable:
         self.key = schema.names[0]
         self._marks = (*marks, FORMAT)
         self._format = table_format
+        self._oldest_format = oldest_format
         self._held_bytes = held_bytes
         self._options = dict(storage_options or {})
         self._start()
 
     def __getstate__(self) -> dict[str, object]:
-        attributes = ("location", "schema", "key", "_marks", "_format", "_held_bytes", "_options")
+        attributes = ("location", "schema", "key", "_marks", "_format", "_oldest_format", "_held_bytes", "_options")
         return {name: getattr(self, name) for name in attributes}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -142,7 +145,7 @@ class RangedTable:
     def _require_known_format(self, snapshot: Snapshot) -> None:
         # One that was made and has no commit yet says nothing.
         if snapshot.files or FORMAT in snapshot.marks:
-            require_known_format(f"The table {self.location}", format_of(snapshot), self._format)
+            require_known_format(f"The table {self.location}", format_of(snapshot), self._format, self._oldest_format)
 
     def commit(self, decide: Callable[[Snapshot], Change | None]) -> Snapshot:
         """Apply what `decide` makes of the newest version, atomically and on exactly that version. `decide` is called

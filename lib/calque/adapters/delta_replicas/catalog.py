@@ -13,11 +13,12 @@ from dataclasses import replace
 
 from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.delta_replicas.statistics import DescribeFiles, describe_parquet
-from calque.core.delta_replica import is_delta_replica, registered, root_of_content, with_registered
+from calque.core.delta_replica import registered, with_registered
 from calque.core.delta_replica_log import Change, LoggedTable, NewContent, ShownVersion, names_of
 from calque.core.delta_schema import data_columns, partition_columns, partition_values, schema_of
 from calque.core.formats.layout import join
 from calque.core.images.image import EVENT, SOURCE
+from calque.core.images.table_layout import is_delta_replica, root_of_content
 from calque.errors import Broken, Refused
 from calque.model.facets import Statistics
 from calque.model.files import Listing

@@ -19,7 +19,7 @@ from thrift.transport.TTransport import TTransportException
 from calque.adapters.metastore.addresses import Address
 from calque.adapters.metastore.logins import LONGEST_REASON, bearer_headers, log_in, note_refused_token, printable
 from calque.adapters.metastore.weighed import LimitedTransport
-from calque.core.link_permission import is_near
+from calque.core.policy.near_addresses import is_near
 from calque.errors import AccessRefused, Refused
 from calque.model.access import KerberosLogin, MetastoreAccess, PasswordLogin, SshRoute, TokenLogin
 from calque.model.secrets import refusals_of_access

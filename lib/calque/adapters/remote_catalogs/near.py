@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from calque.adapters.remote_catalogs.bounded_body import BoundedBody
-from calque.core.link_permission import is_near
+from calque.core.policy.near_addresses import is_near
 from calque.errors import AccessRefused, Unavailable
 
 if TYPE_CHECKING:

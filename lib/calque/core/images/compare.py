@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from calque.core.delta_replica import is_delta_replica
 from calque.core.formats.bounded import number_of
 from calque.core.formats.layout import join, place
 from calque.core.formats.pointers import leading_back
@@ -27,6 +26,7 @@ from calque.core.images.image import (
     canonical,
     is_ours,
 )
+from calque.core.images.table_layout import is_delta_replica
 from calque.errors import Refused
 from calque.model.files import Listing
 from calque.model.hive import Database, Function, Partition, Table, is_partitioned, is_view, location_of

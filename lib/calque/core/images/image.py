@@ -11,9 +11,9 @@ from functools import cache
 from calque.core.formats import attached
 from calque.core.formats.iceberg import calls_iceberg, comparable, is_iceberg, without_places_elsewhere
 from calque.core.formats.pointers import placeless, relocated
+from calque.core.images.own_parameters import without_link
 from calque.core.images.view_engines import current_database, require_rewritable, with_databases_at_target
 from calque.core.images.views import rewrite_names
-from calque.core.link_definitions import without_link
 from calque.core.policy.admit import Admission
 from calque.model.hive import (
     BASIC_STATISTICS,

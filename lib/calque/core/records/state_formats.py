@@ -8,10 +8,10 @@ FIRST_FORMAT = 1
 """Of what does not say its format."""
 
 
-def require_known_format(what: str, number: int, newest: int) -> None:
-    """`Refused` where `what` has a format that is newer than `newest`, or older than the one before it: who skips
-    versions goes by one that still takes the old format over."""
-    before = max(FIRST_FORMAT, newest - 1)
+def require_known_format(what: str, number: int, newest: int, oldest: int | None = None) -> None:
+    """`Refused` where `what` has a format that is newer than `newest`, or older than `oldest`, without it the one
+    before the newest: who skips versions goes by one that still takes the old format over."""
+    before = oldest or max(FIRST_FORMAT, newest - 1)
     if number > newest:
         raise Refused(
             f"{what} has format {number}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
-from calque.core.delta_replica import is_delta_replica
+from calque.core.images.table_layout import is_delta_replica
 from calque.core.states.facets import Changes
 from calque.engine.apply import append_files, commit_table, facets, hidden_build, partitions, prepare_flip_sweep, tables
 from calque.engine.apply.context import AppliedChanges, DefinitionSource, HopContext

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from calque.core.delta_fit import why_not_delta
-from calque.core.delta_replica import DELTA, is_delta_replica, plain_because
+from calque.core.images.table_layout import DELTA, is_delta_replica, plain_because
 from calque.engine.apply import hidden_build
 from calque.engine.apply.append_files import append_unseen
 from calque.engine.apply.context import HopContext

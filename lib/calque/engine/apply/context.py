@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import ParamSpec, Protocol, TypeVar
 
-from calque.core.delta_replica import is_delta_replica, root_of_content
 from calque.core.formats.definition import text_of_partition, text_of_table
 from calque.core.formats.layout import join, natural_location
 from calque.core.formats.pointers import relocated
 from calque.core.images.image import EVENT, STATE
 from calque.core.images.object_row import row_of
+from calque.core.images.table_layout import is_delta_replica, root_of_content
 from calque.core.plan.limits import ListOperation, batches, of_hidden
 from calque.engine.files.permissions import (
     Pair,

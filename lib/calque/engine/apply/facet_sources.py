@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from calque.core.delta_replica import is_delta_replica
 from calque.core.events.decode import Undecodable
 from calque.core.events.later_names import LaterNames
 from calque.core.images.compare import Difference, TableSide
+from calque.core.images.table_layout import is_delta_replica
 from calque.core.plan.limits import batches
 from calque.core.states.facets import (
     Changes,

@@ -6,13 +6,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
-from calque.core.delta_replica import DELTA, like, with_format
 from calque.core.events.kinds import obstacle
 from calque.core.formats.iceberg import is_iceberg
 from calque.core.formats.layout import external_location, join, natural_location
 from calque.core.formats.pointers import relocated
 from calque.core.formats.symlinks import is_symlinks, require_same_reading
 from calque.core.images.image import EVENT, TYPE, Marks
+from calque.core.images.table_layout import DELTA, like, with_format
 from calque.core.states.moves import Move, move_of_tables
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.hidden_table import begin, hidden_name

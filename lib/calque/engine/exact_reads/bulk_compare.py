@@ -14,13 +14,13 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 
-from calque.core.delta_replica import is_delta_replica
 from calque.core.events.kinds import obstacle
 from calque.core.formats.attached import Thing
 from calque.core.formats.iceberg import is_iceberg
 from calque.core.formats.symlinks import is_symlinks
 from calque.core.images.compare import TableSide, compare_locations, same_place
 from calque.core.images.image import SOURCE, Marks, is_ours, source_mark
+from calque.core.images.table_layout import is_delta_replica
 from calque.core.plan.limits import batches
 from calque.core.states.exact_state import is_ahead, same_incarnation, unchanged
 from calque.core.states.fold import names_in

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from calque.core.delta_replica import is_delta_replica
 from calque.core.events.kinds import obstacle
 from calque.core.formats.iceberg import is_iceberg
+from calque.core.images.table_layout import is_delta_replica
 from calque.core.plan.limits import batches
 from calque.core.states.exact_state import has_incarnation, same_incarnation
 from calque.engine.exact_reads.build_in_batches import Tell, is_of_all

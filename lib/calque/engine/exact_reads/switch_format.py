@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from calque.core.delta_fit import why_not_delta
-from calque.core.delta_replica import DELTA, is_delta_replica, plain_because, root_of_content, with_format
 from calque.core.formats.deltalog import LOG
 from calque.core.formats.layout import join, place
 from calque.core.formats.pointers import relocated
 from calque.core.images.image import FORMAT
+from calque.core.images.table_layout import DELTA, is_delta_replica, plain_because, root_of_content, with_format
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.definitions import ReadImages

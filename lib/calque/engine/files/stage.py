@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from calque.core.delta_replica import content_location
 from calque.core.formats.layout import join, staged_name, versioned_location
+from calque.core.images.table_layout import content_location
 from calque.core.records.claims import claim_file, generations
 from calque.core.small_files.combined_note import NOTE, leftovers
 from calque.core.small_files.grouping import GroupedFiles

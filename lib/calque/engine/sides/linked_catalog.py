@@ -16,8 +16,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import replace
 from typing import Protocol
 
+from calque.core.images.own_parameters import is_link
 from calque.core.images.views import names_in, parsed
-from calque.core.link_definitions import is_link
 from calque.core.link_objects import (
     Parameters,
     as_link,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from calque.core.delta_replica import is_delta_replica
 from calque.core.events.contents_by_event import known_at
+from calque.core.images.table_layout import is_delta_replica
 from calque.core.plan.edges import EdgeRules
 from calque.core.plan.problem import START, Problem, base_contents, problem_of
 from calque.core.plan.search import Solution, solve
