@@ -10,8 +10,8 @@ try:
 except ImportError:
     from airflow.sensors.base import BaseSensorOperator
 
-from calque.core.marks import Done
 from calque.done import check
+from calque.plugins.marks.core import Done
 
 
 class SetDoneSensor(BaseSensorOperator):  # type: ignore[misc]

@@ -13,7 +13,6 @@ from calque.commands import (
     adopt,
     bootstrap,
     check,
-    done,
     epochs,
     history,
     identity,
@@ -39,6 +38,7 @@ from calque.commands.options import CommandSettings, examples, shared
 from calque.demo.command import command as demo
 from calque.errors import Broken, CalqueError, Unavailable, nearest, print_error
 from calque.logs.setup import report_error
+from calque.plugins.marks import commands as done
 
 USAGE = 64
 COMPLETE = "_CALQUE_COMPLETE"

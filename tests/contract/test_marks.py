@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.delta.marks import DeltaMarks
-from calque.model.marks import Mark, Trail
 from calque.model.names import TableName
-from calque.ports import MarkStore
+from calque.plugins.marks.adapters.delta_marks import DeltaMarks
+from calque.plugins.marks.model import Mark, Trail
+from calque.plugins.marks.ports import MarkStore
 from support.memory.marks import MemoryMarks
 
 Open = Callable[[], MarkStore]

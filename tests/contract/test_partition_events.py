@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.errors import Refused
 from calque.model.names import TableName
-from calque.ports import PartitionEvents
+from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
+from calque.plugins.marks.ports import PartitionEvents
 from support.memory.metastore import MemoryMetastore
 from support.memory.partition_events import MemoryPartitionEvents
 

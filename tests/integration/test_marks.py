@@ -16,13 +16,13 @@ import pytest
 
 import calque
 from calque.adapters.metastore.client import Client
-from calque.adapters.metastore.partition_events import HivePartitionEvents
-from calque.core.marks import Done, NotDone
 from calque.demo.source import Source
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
+from calque.plugins.marks.core import Done, NotDone
 from calque.sandbox import Metastore
 from support.judges.documents import read_document
 from support.services.deployments import NUMBERS, Deployment

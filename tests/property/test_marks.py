@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from calque.core.marks import Done, NotDone
-from calque.engine.marks.follow import remember
-from calque.engine.marks.judge import MarkJudge
-from calque.engine.marks.make import make_mark
-from calque.engine.marks.view import target_view
 from calque.engine.sides.sides import SourceSide
 from calque.model.hive import is_partitioned, is_view
-from calque.model.marks import Mark
 from calque.model.names import EventId, TableName
+from calque.plugins.marks.core import Done, NotDone
+from calque.plugins.marks.engine.follow_tables import remember
+from calque.plugins.marks.engine.judge import MarkJudge
+from calque.plugins.marks.engine.make import make_mark
+from calque.plugins.marks.engine.target_view import target_view
+from calque.plugins.marks.model import Mark
 from support.memory.marks import MemoryMarks
 from support.memory.metastore import MemoryLog, MemoryReader
 from support.worlds.histories import (

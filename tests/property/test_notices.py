@@ -12,8 +12,8 @@ from calque.engine.failpoints import passing
 from calque.engine.notices.source_feed import SourceFeed
 from calque.model.journal import EventKind
 from calque.model.ledger import TableRow, TableState
-from calque.model.marks import Mark
 from calque.model.names import Span, TableName, partition_name, table_name
+from calque.plugins.marks.model import Mark
 from support.memory.marks import MemoryMarks
 from support.worlds.histories import (
     AT_FIRST,

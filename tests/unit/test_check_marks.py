@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from calque.config import load
-from calque.done.sets import RETENTION, DoneSets
-from calque.engine.check.check_marks import check_marks
 from calque.engine.check.findings import Finding, Findings, Severity
 from calque.errors import Refused
 from calque.model.hive import Column, Table
 from calque.model.names import TableName
+from calque.plugins.marks.api.sets import RETENTION, DoneSets
+from calque.plugins.marks.checks import check_marks
 
 TEXT = """
 [source]

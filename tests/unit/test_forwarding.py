@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
 from calque import ports
+from calque.plugins.marks import ports as marks
 from calque.ports import forwarding
 
 FORWARDING = {
@@ -21,8 +22,8 @@ FORWARDING = {
     ports.Journal: forwarding.ForwardingJournal,
     ports.Leases: forwarding.ForwardingLeases,
     ports.Ledger: forwarding.ForwardingLedger,
-    ports.MarkStore: forwarding.ForwardingMarkStore,
-    ports.PartitionEvents: forwarding.ForwardingPartitionEvents,
+    marks.MarkStore: marks.ForwardingMarkStore,
+    marks.PartitionEvents: marks.ForwardingPartitionEvents,
     ports.Pins: forwarding.ForwardingPins,
     ports.Privileges: forwarding.ForwardingPrivileges,
     ports.Scans: forwarding.ForwardingScans,
@@ -59,8 +60,13 @@ def parameters(port: type, method: str) -> list[inspect.Parameter]:
 
 
 def test_every_port_but_the_clock_has_a_forwarding_class() -> None:
-    known = {thing for _, thing in inspect.getmembers(ports, inspect.isclass) if getattr(thing, "_is_protocol", False)}
-    assert {*FORWARDING} == known - {ports.Clock}
+    known = {
+        thing
+        for module in (ports, marks)
+        for _, thing in inspect.getmembers(module, inspect.isclass)
+        if getattr(thing, "_is_protocol", False)
+    }
+    assert {*FORWARDING} == known - {ports.Clock, forwarding.Interceptor, Protocol}
 
 
 @pytest.mark.parametrize(("port", "method"), METHODS, ids=lambda value: getattr(value, "__name__", value))

@@ -13,6 +13,7 @@ import pytest
 from calque import ports
 from calque.engine.failpoints import EFFECTS
 from calque.engine.replica.dry_run_ports import DryRunCatalog, DryRunLedger, DryRunStorage
+from calque.plugins.marks import ports as marks
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = sorted((ROOT / "lib").rglob("*.py"))
@@ -27,8 +28,8 @@ PORTS = {
     "evidence": ports.EvidenceStore,
     "pins": ports.Pins,
     "scans": ports.Scans,
-    "marks": ports.MarkStore,
-    "partition_events": ports.PartitionEvents,
+    "marks": marks.MarkStore,
+    "partition_events": marks.PartitionEvents,
     "privileges": ports.Privileges,
     "ledger": ports.Ledger,
     "storage": ports.Storage,
@@ -108,10 +109,12 @@ def called(name: str) -> Iterator[Path]:
 
 
 def test_every_port_is_known_here() -> None:
-    protocols = {
-        thing for _, thing in inspect.getmembers(ports, inspect.isclass) if getattr(thing, "_is_protocol", False)
+    own = {
+        thing
+        for module in (ports, marks)
+        for _, thing in inspect.getmembers(module, inspect.isclass)
+        if getattr(thing, "_is_protocol", False) and f"{thing.__module__}.".startswith(f"{module.__name__}.")
     }
-    own = {protocol for protocol in protocols if protocol.__module__.startswith(f"{ports.__name__}.")}
     assert own == {*PORTS.values(), *ONLY_READ}
 
 

@@ -6,7 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from calque.core.marks import (
+from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
+from calque.model.gaps import Gap, GapCause
+from calque.model.journal import Entry, EventKind, Keys
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import TableName
+from calque.plugins.marks.core import (
     Done,
     NotDone,
     OutsidePolicy,
@@ -19,12 +24,7 @@ from calque.core.marks import (
     followed,
     lost_by,
 )
-from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
-from calque.model.gaps import Gap, GapCause
-from calque.model.journal import Entry, EventKind, Keys
-from calque.model.ledger import TableRow, TableState
-from calque.model.marks import Mark, Trail
-from calque.model.names import TableName
+from calque.plugins.marks.model import Mark, Trail
 
 T, U = TableName("sales", "t"), TableName("sales", "u")
 DAY = 86_400 * 10**9

@@ -37,8 +37,8 @@ from calque.engine.notices.sending import MESSAGES_AT_ONCE, Sender
 from calque.errors import Refused, Unavailable
 from calque.model.journal import Entry, EventKind, Keys
 from calque.model.ledger import ObjectRow
-from calque.model.marks import Mark
 from calque.model.names import TableName
+from calque.plugins.marks.model import Mark
 from calque.resources import cache_folder, schemas_folder
 from calque.sandbox.artifacts import Artifact, installed
 from calque.sandbox.java import java_17

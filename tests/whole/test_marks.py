@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.marks import Done, NotDone, Verdict
-from calque.engine.marks.follow import remember
-from calque.engine.marks.judge import MarkJudge
-from calque.engine.marks.make import make_mark
-from calque.engine.marks.view import target_view
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import GapCause
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.marks import Mark
 from calque.model.names import TableName
+from calque.plugins.marks.core import Done, NotDone, Verdict
+from calque.plugins.marks.engine.follow_tables import remember
+from calque.plugins.marks.engine.judge import MarkJudge
+from calque.plugins.marks.engine.make import make_mark
+from calque.plugins.marks.engine.target_view import target_view
+from calque.plugins.marks.model import Mark
 from support.memory.marks import MemoryMarks
 from support.memory.metastore import MemoryLog, MemoryReader
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, Backup, World

@@ -10,9 +10,9 @@ from calque.core.notices.channel import Channel
 from calque.core.notices.notice import Occasion, SetDone
 from calque.core.notices.selection import Selection
 from calque.core.notices.topics import TopicTemplate
-from calque.model.marks import Mark
 from calque.model.names import TableName
 from calque.notices import DoneNotices
+from calque.plugins.marks.model import Mark
 from calque.ports.notices import Subscription
 from support.memory.marks import MemoryMarks
 from support.memory.notices import MemoryNoticeBroker

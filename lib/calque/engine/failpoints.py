@@ -18,20 +18,8 @@ from typing import ParamSpec, TypeVar
 
 from calque.errors import Unavailable
 from calque.model.notices import Message
-from calque.ports import (
-    Catalog,
-    EvidenceStore,
-    Gaps,
-    Journal,
-    Leases,
-    Ledger,
-    MarkStore,
-    PartitionEvents,
-    Pins,
-    Privileges,
-    Scans,
-    Storage,
-)
+from calque.plugins.marks.ports import ForwardingMarkStore, ForwardingPartitionEvents, MarkStore, PartitionEvents
+from calque.ports import Catalog, EvidenceStore, Gaps, Journal, Leases, Ledger, Pins, Privileges, Scans, Storage
 from calque.ports.forwarding import (
     ForwardingCatalog,
     ForwardingEvidenceStore,
@@ -39,8 +27,6 @@ from calque.ports.forwarding import (
     ForwardingJournal,
     ForwardingLeases,
     ForwardingLedger,
-    ForwardingMarkStore,
-    ForwardingPartitionEvents,
     ForwardingPins,
     ForwardingPrivileges,
     ForwardingScans,

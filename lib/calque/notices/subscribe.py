@@ -14,12 +14,12 @@ from calque.config import Config, load
 from calque.config.plugs import AT_SOURCE, Channel
 from calque.core.notices.selection import Selection
 from calque.core.policy.patterns import named_table
-from calque.done.api import Partition, texts
-from calque.done.sets import DoneSets
 from calque.errors import Refused
-from calque.model.marks import Mark
 from calque.model.names import TableName
-from calque.ports import MarkStore
+from calque.plugins.marks.api.functions import Partition, texts
+from calque.plugins.marks.api.sets import DoneSets
+from calque.plugins.marks.model import Mark
+from calque.plugins.marks.ports import MarkStore
 from calque.ports.notices import NoticeBroker, Subscription
 
 WAIT_SECONDS = 1.0

@@ -19,7 +19,6 @@ from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Entry, Event
 from calque.model.lease import Generation
 from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow
-from calque.model.marks import Mark, Trail
 from calque.model.names import EventId, Span, TableName
 from calque.model.permissions import Permissions
 from calque.model.policy import TargetCapabilities
@@ -40,8 +39,6 @@ from calque.ports import (
     Journal,
     Leases,
     Ledger,
-    MarkStore,
-    PartitionEvents,
     Pins,
     Privileges,
     Scans,
@@ -456,37 +453,6 @@ class ForwardingLeases:
 
     def forget(self, below: int) -> None:
         self._intercept("forget", self._leases.forget, below)
-
-
-class ForwardingMarkStore:
-    def __init__(self, marks: MarkStore, intercept: Interceptor = direct) -> None:
-        self._marks, self._intercept = marks, intercept
-
-    def last(self) -> int:
-        return self._intercept("last", self._marks.last)
-
-    def add(self, mark: Mark) -> bool:
-        return self._intercept("add", self._marks.add, mark)
-
-    def after(self, number: int) -> Sequence[Mark]:
-        return self._intercept("after", self._marks.after, number)
-
-    def follow(self, trails: Mapping[int, Trail], number: int, upto: EventId) -> None:
-        self._intercept("follow", self._marks.follow, trails, number, upto)
-
-    def forget(self, numbers: Collection[int]) -> int:
-        return self._intercept("forget", self._marks.forget, numbers)
-
-
-class ForwardingPartitionEvents:
-    def __init__(self, events: PartitionEvents, intercept: Interceptor = direct) -> None:
-        self._events, self._intercept = events, intercept
-
-    def mark_done(self, table: TableName, partition: Mapping[str, str]) -> None:
-        self._intercept("mark_done", self._events.mark_done, table, partition)
-
-    def is_done(self, table: TableName, partition: Mapping[str, str]) -> bool:
-        return self._intercept("is_done", self._events.is_done, table, partition)
 
 
 class ForwardingPrivileges:

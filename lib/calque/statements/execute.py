@@ -7,6 +7,7 @@ from typing import assert_never
 
 from calque.core.audit_statement import audit_relations
 from calque.errors import Refused
+from calque.plugins.marks.statements import mark_set_done, show_sets_done
 from calque.statements.audit import run_audit
 from calque.statements.clusters import (
     alter_secondary,
@@ -18,7 +19,6 @@ from calque.statements.clusters import (
 )
 from calque.statements.export_import import run_export, run_import
 from calque.statements.forms import HELP_COLUMNS, forms_of
-from calque.statements.marks import mark_set_done, show_sets_done
 from calque.statements.misread import shortened
 from calque.statements.parse import parse
 from calque.statements.remote import (

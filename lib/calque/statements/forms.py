@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calque.control.epoch_rows import EPOCH_FIELDS
-from calque.done.rows import SET_FIELDS
+from calque.plugins.marks.api.rows import SET_FIELDS
 from calque.statements import statement as kinds
 
 

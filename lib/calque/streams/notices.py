@@ -7,9 +7,9 @@ import time
 from contextlib import suppress
 
 from calque.control.status_records import tell
-from calque.done.sets import judge_at
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.names import EventId
+from calque.plugins.marks.api.sets import judge_at
 from calque.ports.notices import NoticeBroker
 from calque.serve.metrics import ChannelLook
 from calque.streams.part import Part

@@ -17,14 +17,12 @@ from calque.control.window_size import WindowSize
 from calque.core.records.gap_states import dealt_with
 from calque.core.records.lifecycle import UNREAD, State
 from calque.core.records.standing import Standing, standing
-from calque.done.sets import judge_at
 from calque.engine.apply import database_looks
 from calque.engine.capture.continuity import Interrupted
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.grants import follow
 from calque.engine.grants.follow import GrantsFollower
 from calque.engine.lease.keeper import Lease
-from calque.engine.marks.tell import TargetTeller
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.sides import ending_source
@@ -34,6 +32,8 @@ from calque.model.lease import Writer
 from calque.model.ledger import DatabaseRow, FunctionRow, TableRow, TableState
 from calque.model.names import EventId, Span, TableName
 from calque.model.state_places import TargetPlaces
+from calque.plugins.marks.api.sets import judge_at
+from calque.plugins.marks.engine.tell_metastore import TargetTeller
 from calque.ports.records import MISSING, Json, Stamp
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import TargetLook

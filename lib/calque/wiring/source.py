@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from calque.adapters.delta.history import EventHistory
 from calque.adapters.delta.journal import DeltaJournal
-from calque.adapters.delta.marks import DeltaMarks
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.system import FileSystemSet
@@ -20,7 +19,6 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen
 from calque.adapters.metastore.log import HiveLog
-from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.adapters.metastore.privileges import HivePrivileges
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.plugs import Source
@@ -31,18 +29,10 @@ from calque.engine.sides.remote_reader import RemoteReader
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.state_places import SourcePlaces
-from calque.ports import (
-    CatalogReader,
-    EventLog,
-    EvidenceStore,
-    Gaps,
-    Journal,
-    MarkStore,
-    PartitionEvents,
-    Pins,
-    Scans,
-    Storage,
-)
+from calque.plugins.marks.adapters.delta_marks import DeltaMarks
+from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
+from calque.plugins.marks.ports import MarkStore, PartitionEvents
+from calque.ports import CatalogReader, EventLog, EvidenceStore, Gaps, Journal, Pins, Scans, Storage
 from calque.ports.services import tells_inserts
 from calque.wiring.journal_location import JournalAddress, JournalLocation
 from calque.wiring.runtime import Runtime

@@ -21,7 +21,6 @@ from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen
-from calque.adapters.metastore.partition_events import HivePartitionEvents
 from calque.adapters.metastore.privileges import HivePrivileges
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.keys import State
@@ -39,7 +38,9 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
-from calque.ports import Catalog, Leases, Ledger, PartitionEvents, Privileges, Storage
+from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
+from calque.plugins.marks.ports import PartitionEvents
+from calque.ports import Catalog, Leases, Ledger, Privileges, Storage
 from calque.wiring.links_in_hand import RecordedLinksInHand
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring

@@ -14,14 +14,9 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from calque.core.formats.layout import COPYING, STAGE, join, place
-from calque.core.marks import Done
 from calque.core.records.claims import claim_file
 from calque.core.records.lifecycle import UNREAD
 from calque.engine.failpoints import FailpointGuard
-from calque.engine.marks.judge import MarkJudge
-from calque.engine.marks.make import make_mark
-from calque.engine.marks.tell import TargetTeller
-from calque.engine.marks.view import target_view
 from calque.engine.sweep.retention import Limits, let_go
 from calque.engine.sweep.sweep import SweepTerms, sweep_target
 from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
@@ -42,6 +37,11 @@ from calque.model.policy import SmallFilesRule
 from calque.model.privileges import ROLE, Grant
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
+from calque.plugins.marks.core import Done
+from calque.plugins.marks.engine.judge import MarkJudge
+from calque.plugins.marks.engine.make import make_mark
+from calque.plugins.marks.engine.target_view import target_view
+from calque.plugins.marks.engine.tell_metastore import TargetTeller
 from support.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
 from support.memory.privileges import MemoryPrivileges
 from support.worlds.disks import Death, DiskWorld, files_below

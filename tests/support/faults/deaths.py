@@ -23,13 +23,13 @@ from calque.control.requests import leave_request
 from calque.core.formats.layout import COPYING, STAGE, place
 from calque.core.records.claims import claim_file
 from calque.demo.source import Source
-from calque.done.sets import RETENTION
 from calque.engine.identity.directories import MARK as DIRECTORY_MARK
 from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
 from calque.model.hive import Column, SerDe, Storage, Table, location_of
 from calque.model.names import OURS, TableName
 from calque.model.policy import TargetCapabilities
 from calque.model.requests import Action
+from calque.plugins.marks.api.sets import RETENTION
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
 from support.services.deployments import Deployment

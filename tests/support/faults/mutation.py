@@ -53,6 +53,7 @@ NEARER = {
     "core/links.py": ("unit/test_links.py",),
     "core/link_definitions.py": ("unit/test_link_definitions.py",),
     "core/link_permission.py": ("unit/test_link_definitions.py",),
+    "core/policy/near_addresses.py": ("unit/test_link_definitions.py",),
     "core/formats/roots.py": ("unit/test_roots.py",),
     "core/formats/symlinks.py": ("unit/test_symlinks.py",),
     "engine/files/symlink_manifests.py": ("whole/test_symlinks.py",),

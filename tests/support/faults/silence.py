@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from calque.errors import Unavailable
 from calque.model.policy import Policy
+from calque.plugins.marks.ports import ForwardingMarkStore
 from calque.ports.forwarding import (
     ForwardingCatalog,
     ForwardingCatalogReader,
@@ -17,7 +18,6 @@ from calque.ports.forwarding import (
     ForwardingGaps,
     ForwardingJournal,
     ForwardingLedger,
-    ForwardingMarkStore,
     ForwardingPins,
     ForwardingPrivileges,
     ForwardingScans,

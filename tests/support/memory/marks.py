@@ -6,9 +6,9 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from calque.core.marks import says_more
-from calque.model.marks import Mark, Trail
 from calque.model.names import EventId
+from calque.plugins.marks.core import says_more
+from calque.plugins.marks.model import Mark, Trail
 
 
 class MemoryMarks:

@@ -19,7 +19,7 @@ from calque.engine.notices.target_feed import TargetFeed, TargetMarks
 from calque.model.journal import Entry, EventKind
 from calque.model.names import TableName, table_name
 from calque.model.notices import Message
-from calque.ports import MarkStore
+from calque.plugins.marks.ports import MarkStore
 from calque.ports.notices import Subscription
 from support.worlds.worlds import World
 

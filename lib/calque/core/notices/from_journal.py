@@ -25,8 +25,8 @@ from calque.core.notices.notice import (
 from calque.core.notices.table_keys import TableKeys
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, EventKind
-from calque.model.marks import Mark
 from calque.model.names import EventId, TableName
+from calque.plugins.marks.model import Mark
 
 
 class JournalNotices:

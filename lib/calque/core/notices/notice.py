@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
-from calque.model.marks import Mark
 from calque.model.names import EventId, TableName
+from calque.plugins.marks.model import Mark
 
 
 class NoticeType(StrEnum):

@@ -25,7 +25,6 @@ from calque.core.formats.pointers import notes, refusals
 from calque.core.images.view_engines import BY_HAND, ENCODED_TEXT, is_rewritable
 from calque.core.policy.admit import Admission
 from calque.engine.check.check_log import check_log
-from calque.engine.check.check_marks import check_marks
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.kept_files import check_kept_files
 from calque.engine.check.shared_storage import check_tables
@@ -34,6 +33,7 @@ from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName, table_name
 from calque.model.policy import Policy
+from calque.plugins.marks.checks import check_marks
 from calque.ports import CatalogReader, Storage
 
 SAMPLE = 20

@@ -16,9 +16,9 @@ from calque.engine.sides.sides import SourceSide
 from calque.errors import EventsForgotten
 from calque.model.gaps import Gap
 from calque.model.journal import Entry
-from calque.model.marks import Mark
 from calque.model.names import EventId, Span, TableName
-from calque.ports import MarkStore
+from calque.plugins.marks.model import Mark
+from calque.plugins.marks.ports import MarkStore
 from calque.ports.records import Records
 
 EVENTS_AT_ONCE = 20_000

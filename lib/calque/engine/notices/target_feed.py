@@ -17,9 +17,10 @@ from calque.engine.sides.journal_reads import begin_of, newest, reach
 from calque.engine.sides.sides import SourceSide
 from calque.errors import EventsForgotten
 from calque.model.ledger import Epoch
-from calque.model.marks import Mark
 from calque.model.names import EventId, TableName
-from calque.ports import Ledger, MarkStore
+from calque.plugins.marks.model import Mark
+from calque.plugins.marks.ports import MarkStore
+from calque.ports import Ledger
 from calque.ports.records import Records
 
 EPOCHS_AT_ONCE = 100

@@ -19,6 +19,7 @@ from calque.engine.sides.storage_failures import StorageFailures
 from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
 from calque.model.bounds import Bounds
 from calque.model.policy import Policy
+from calque.plugins.marks.ports import MarkStore
 from calque.ports import (
     Catalog,
     CatalogReader,
@@ -29,7 +30,6 @@ from calque.ports import (
     Gaps,
     Journal,
     Ledger,
-    MarkStore,
     Pins,
     Privileges,
     Scans,

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from calque.core.notices.table_keys import TableKeys
 from calque.core.records.gap_states import dealt_with
 from calque.engine.exact_reads.gap_recovery import goes_on_from
-from calque.engine.marks.follow import remember
 from calque.engine.notices.positions import KeyRecords
 from calque.engine.sides.journal_reads import begin_of, newest, reach
 from calque.engine.sides.sides import SourceSide
@@ -23,6 +22,7 @@ from calque.errors import CalqueError
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
 from calque.model.records import BootstrapBeginning, one_of
+from calque.plugins.marks.engine.follow_tables import remember
 from calque.ports import EvidenceStore, Journal, Ledger, Pins
 from calque.ports.records import Records
 

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from calque.config import load
-from calque.core.marks import Done, NotDone, OutsidePolicy
 from calque.core.policy.patterns import named_table
-from calque.done.sets import DoneSets, outside
 from calque.errors import Refused
-from calque.model.marks import Mark
 from calque.model.names import DEFAULT_PARTITION
+from calque.plugins.marks.api.sets import DoneSets, outside
+from calque.plugins.marks.core import Done, NotDone, OutsidePolicy
+from calque.plugins.marks.model import Mark
 
 Value = str | int | float | bool | datetime.date | datetime.datetime | None
 Partition = Mapping[str, Value]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from calque.done.api import Partition, after
 from calque.errors import Refused
+from calque.plugins.marks.api.functions import Partition, after
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,9 +12,9 @@ from calque.commands.options import CommandSettings, duration, examples, shared
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from calque.core.marks import Verdict
-    from calque.done.sets import DoneSets
     from calque.model.names import TableName
+    from calque.plugins.marks.api.sets import DoneSets
+    from calque.plugins.marks.core import Verdict
 
 Pair = tuple[str, str]
 
@@ -73,7 +73,7 @@ def mark_command(settings: CommandSettings, table: str, pairs: Sequence[Pair]) -
     Say it when the last of them is written: the mark stands behind the newest event of the source's log.
     """
     from calque.commands.output import print_json, print_line
-    from calque.done.rows import set_row
+    from calque.plugins.marks.api.rows import set_row
 
     sets, name = opened(settings), named(table)
     mark = sets.mark(name, values_of(pairs))
@@ -92,7 +92,7 @@ def mark_command(settings: CommandSettings, table: str, pairs: Sequence[Pair]) -
 def list_command(settings: CommandSettings, table: str | None, target: str | None) -> int:
     """List the sets that were marked and have not expired, oldest first."""
     from calque.commands.output import print_json, print_table
-    from calque.done.rows import SET_FIELDS, set_row
+    from calque.plugins.marks.api.rows import SET_FIELDS, set_row
 
     sets = opened(settings).marks(named(table) if table is not None else None, target)
     rows = [set_row(done.mark, done.table) for done in sets]
@@ -120,8 +120,8 @@ def check_command(settings: CommandSettings, table: str, pairs: Sequence[Pair], 
     A set is done, too, when a larger one is that has it: ds=2024-01-01 has ds=2024-01-01 region=us. At a target all of
     it can be read when it is done.
     """
-    from calque.core.marks import NotDone, OutsidePolicy
-    from calque.done.sets import outside, undone
+    from calque.plugins.marks.api.sets import outside, undone
+    from calque.plugins.marks.core import NotDone, OutsidePolicy
 
     sets, name, values = opened(settings), named(table), values_of(pairs)
     partition = sets.question(name, values, target)
@@ -161,7 +161,7 @@ def wait_command(
 
 
 def opened(settings: CommandSettings) -> DoneSets:
-    from calque.done.sets import DoneSets
+    from calque.plugins.marks.api.sets import DoneSets
 
     return DoneSets.of(settings.load())
 
@@ -183,9 +183,9 @@ def values_of(pairs: Sequence[Pair]) -> dict[str, str]:
 def tell(settings: CommandSettings, name: TableName, partition: Any, target: str | None, verdict: Verdict) -> None:
     """Print what is so, of a set that is not done only as JSON."""
     from calque.commands.output import print_json, print_line
-    from calque.core.marks import Done
-    from calque.done.rows import verdict_row
-    from calque.model.marks import condition_of
+    from calque.plugins.marks.api.rows import verdict_row
+    from calque.plugins.marks.core import Done
+    from calque.plugins.marks.model import condition_of
 
     condition = condition_of(partition)
     if settings.json:

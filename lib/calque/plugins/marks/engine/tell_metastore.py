@@ -7,14 +7,15 @@ import threading
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from calque.core.marks import Done, NotDone, Verdict
 from calque.core.policy.admit import Admission
-from calque.engine.marks.judge import MarkJudge
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import Table
-from calque.model.marks import Mark
 from calque.model.names import TableName
-from calque.ports import CatalogReader, PartitionEvents
+from calque.plugins.marks.core import Done, NotDone, Verdict
+from calque.plugins.marks.engine.judge import MarkJudge
+from calque.plugins.marks.model import Mark
+from calque.plugins.marks.ports import PartitionEvents
+from calque.ports import CatalogReader
 from calque.ports.records import Records
 
 LOG = logging.getLogger(__name__)

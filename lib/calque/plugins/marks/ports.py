@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from calque.model.marks import Mark, Trail
 from calque.model.names import EventId, TableName
+from calque.plugins.marks.model import Mark, Trail
+from calque.ports.forwarding import Interceptor, direct
 
 
 class MarkStore(Protocol):
@@ -42,3 +43,34 @@ class PartitionEvents(Protocol):
 
     def is_done(self, table: TableName, partition: Mapping[str, str]) -> bool:
         """Whether somebody has said it."""
+
+
+class ForwardingMarkStore:
+    def __init__(self, marks: MarkStore, intercept: Interceptor = direct) -> None:
+        self._marks, self._intercept = marks, intercept
+
+    def last(self) -> int:
+        return self._intercept("last", self._marks.last)
+
+    def add(self, mark: Mark) -> bool:
+        return self._intercept("add", self._marks.add, mark)
+
+    def after(self, number: int) -> Sequence[Mark]:
+        return self._intercept("after", self._marks.after, number)
+
+    def follow(self, trails: Mapping[int, Trail], number: int, upto: EventId) -> None:
+        self._intercept("follow", self._marks.follow, trails, number, upto)
+
+    def forget(self, numbers: Collection[int]) -> int:
+        return self._intercept("forget", self._marks.forget, numbers)
+
+
+class ForwardingPartitionEvents:
+    def __init__(self, events: PartitionEvents, intercept: Interceptor = direct) -> None:
+        self._events, self._intercept = events, intercept
+
+    def mark_done(self, table: TableName, partition: Mapping[str, str]) -> None:
+        self._intercept("mark_done", self._events.mark_done, table, partition)
+
+    def is_done(self, table: TableName, partition: Mapping[str, str]) -> bool:
+        return self._intercept("is_done", self._events.is_done, table, partition)

@@ -12,16 +12,16 @@ from calque.config.units import seconds
 from calque.control.pause_rules import is_paused
 from calque.control.status_records import position_of
 from calque.core.formats.partition_values import named_partition
-from calque.core.marks import Done, NotDone, OutsidePolicy, TargetView, Verdict
-from calque.engine.marks.judge import MarkJudge
-from calque.engine.marks.make import make_mark, marked_table
-from calque.engine.marks.tell import names_partition, tell
-from calque.engine.marks.view import target_view
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import Table
-from calque.model.marks import Mark, condition_of
 from calque.model.names import TableName, table_name
-from calque.ports import MarkStore
+from calque.plugins.marks.core import Done, NotDone, OutsidePolicy, TargetView, Verdict
+from calque.plugins.marks.engine.judge import MarkJudge
+from calque.plugins.marks.engine.make import make_mark, marked_table
+from calque.plugins.marks.engine.target_view import target_view
+from calque.plugins.marks.engine.tell_metastore import names_partition, tell
+from calque.plugins.marks.model import Mark, condition_of
+from calque.plugins.marks.ports import MarkStore
 from calque.wiring.source import SourceWiring
 from calque.wiring.target import TargetWiring
 from calque.wiring.wiring import Wiring

@@ -15,8 +15,8 @@ from calque.core.records.standing import is_paused
 from calque.model.gaps import Gap, GapCause
 from calque.model.journal import Entry, EventKind
 from calque.model.ledger import TableRow, TableState
-from calque.model.marks import Mark, Trail
 from calque.model.names import EventId, TableName
+from calque.plugins.marks.model import Mark, Trail
 
 # What became of the table
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from calque.core.events.keys import entry_of
-from calque.core.marks import NAMING, expired, followed, lost_by
 from calque.engine.sides.journal_reads import PAGE, reach
 from calque.engine.sides.log_reads import events_after
 from calque.engine.sides.sides import SourceSide
 from calque.errors import EventsForgotten
 from calque.model.journal import Entry
-from calque.model.marks import Trail
 from calque.model.names import EventId, Span
-from calque.ports import MarkStore
+from calque.plugins.marks.core import NAMING, expired, followed, lost_by
+from calque.plugins.marks.model import Trail
+from calque.plugins.marks.ports import MarkStore
 
 
 class EventsLost(Exception):

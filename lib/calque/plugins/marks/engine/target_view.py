@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from calque.core.images.policies import policy_of
-from calque.core.marks import TargetView
 from calque.core.policy.admit import Admission
 from calque.core.records.gap_states import dealt_with
 from calque.engine.sides.journal_reads import newest
 from calque.model.ledger import Epoch, TableRow
 from calque.model.names import EventId, TableName
 from calque.model.records import TargetPolicies, one_of
+from calque.plugins.marks.core import TargetView
 from calque.ports import Gaps, Ledger
 
 Position = Callable[[Epoch | None], EventId | None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from calque.core.marks import Done, NotDone, Verdict
-from calque.model.marks import Mark
 from calque.model.names import TableName
+from calque.plugins.marks.core import Done, NotDone, Verdict
+from calque.plugins.marks.model import Mark
 
 SET_FIELDS = ("table", "partition", "event_id", "marked_at", "expires_at")
 """Of a set in a list."""

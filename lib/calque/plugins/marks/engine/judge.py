@@ -7,7 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from calque.core.marks import (
+from calque.engine.sides.sides import SourceSide
+from calque.model.gaps import Gap
+from calque.model.names import EventId, TableName
+from calque.plugins.marks.core import (
     Done,
     NotDone,
     OutsidePolicy,
@@ -20,12 +23,9 @@ from calque.core.marks import (
     followed,
     lost_by,
 )
-from calque.engine.marks.follow import EventsLost, extended, naming_entries
-from calque.engine.sides.sides import SourceSide
-from calque.model.gaps import Gap
-from calque.model.marks import Mark, Trail, condition_of
-from calque.model.names import EventId, TableName
-from calque.ports import MarkStore
+from calque.plugins.marks.engine.follow_tables import EventsLost, extended, naming_entries
+from calque.plugins.marks.model import Mark, Trail, condition_of
+from calque.plugins.marks.ports import MarkStore
 
 FEW = 2
 """Marks that are followed by one pass over the events."""

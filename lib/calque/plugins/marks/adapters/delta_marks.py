@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from calque.adapters.delta.columns import Row
 from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
 from calque.adapters.delta.table import RangedTable
-from calque.core.marks import says_more
-from calque.model.marks import Mark, Trail
 from calque.model.names import EventId, TableName, partition_values, unescape_path
 from calque.model.secrets import Options
+from calque.plugins.marks.core import says_more
+from calque.plugins.marks.model import Mark, Trail
 
 NUMBER, FOLLOWED, FOLLOWED_TO = "number", "followed", "followed_to"
 TIME = pa.timestamp("us", "UTC")

@@ -8,10 +8,10 @@ calque.done.wait("calque.toml", "sales.orders", target="dr", ds="2024-01-01")
 
 from typing import TYPE_CHECKING
 
-from calque.done.api import after, check, mark, wait
+from calque.plugins.marks.api.functions import after, check, mark, wait
 
 if TYPE_CHECKING:
-    from calque.done.spark import write
+    from calque.plugins.marks.api.write_frame import write
 
 __all__ = ["after", "check", "mark", "wait", "write"]
 
@@ -19,7 +19,7 @@ __all__ = ["after", "check", "mark", "wait", "write"]
 def __getattr__(name: str) -> object:
     """`write`, which needs Spark, is loaded when it is asked for."""
     if name == "write":
-        from calque.done.spark import write
+        from calque.plugins.marks.api.write_frame import write
 
         return write
     raise AttributeError(f"module 'calque.done' has no attribute {name!r}")

@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 
 from calque.core.events.keys import entry_of
 from calque.core.formats.partition_values import named_partition
-from calque.core.marks import name_after
 from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.log_reads import events_after
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable, nearest
 from calque.model.hive import Table, is_delta, is_view
-from calque.model.marks import Mark
 from calque.model.names import EventId, TableName, table_name
-from calque.ports import MarkStore
+from calque.plugins.marks.core import name_after
+from calque.plugins.marks.model import Mark
+from calque.plugins.marks.ports import MarkStore
 
 ATTEMPTS = 100
 PAUSE_SECONDS = 0.01

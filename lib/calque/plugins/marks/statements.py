@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from calque.done.rows import SET_FIELDS, set_row
-from calque.done.sets import DoneSets
+from calque.plugins.marks.api.rows import SET_FIELDS, set_row
+from calque.plugins.marks.api.sets import DoneSets
 from calque.statements.forms import MARK_COLUMNS
 from calque.statements.result import Result, result_of
 from calque.statements.session import Session, named

@@ -1,0 +1,1 @@
+"""What programs and statements do with done sets."""
