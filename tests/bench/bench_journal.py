@@ -19,11 +19,11 @@ import pyarrow as pa
 from rig import arguments, percentile, tell, tell_machine, tell_ratio, timed
 
 from calque.adapters.delta.journal import DeltaJournal
-from calque.adapters.kafka.journal import KafkaJournal
-from calque.adapters.kafka.topic import Topic
 from calque.core.events.rows import rows_of_events
 from calque.model.journal import Event
 from calque.model.names import Span
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 from calque.ports import Journal
 from calque.sandbox import Broker
 

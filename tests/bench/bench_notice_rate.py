@@ -18,7 +18,6 @@ from confluent_kafka import Producer
 from rig import arguments, tell, tell_machine, tell_ratio
 
 from calque.adapters.delta.journal import DeltaJournal
-from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.notices import KafkaNoticeBroker
 from calque.core.events.rows import table_of
 from calque.core.notices.channel import Channel
@@ -31,6 +30,7 @@ from calque.engine.sides.sides import SourceSide
 from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import TableName
 from calque.model.notices import Message
+from calque.plugins.kafka.adapters.client.connection import Connection
 from calque.sandbox import Broker
 from support.memory.gaps import MemoryGaps
 from support.services.noticebrokers import threads_and_sockets

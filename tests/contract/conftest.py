@@ -11,13 +11,13 @@ from uuid import uuid4
 import pytest
 
 from calque.adapters.files.options import delta_options
-from calque.adapters.kafka.topic import Topic
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName
 from calque.model.policy import TargetCapabilities
+from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.ports import Catalog, EventLog
 from calque.sandbox import Broker, Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient

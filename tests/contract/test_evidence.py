@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.delta.evidence import DeltaEvidence
-from calque.adapters.kafka.evidence import KafkaEvidence
 from calque.model.files import Evidence, File, Listing
 from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from calque.plugins.kafka.adapters.journal.evidence import KafkaEvidence
 from calque.ports import EvidenceStore
 
 Open = Callable[[], EvidenceStore]

@@ -15,11 +15,11 @@ import pytest
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.snapshot import Snapshot
-from calque.adapters.kafka.journal import KafkaJournal
 from calque.core.events.rows import table_of
 from calque.errors import Broken, EventsForgotten, Refused
 from calque.model.journal import Entry, Event, EventKind, Keys, TableShape
 from calque.model.names import Span, TableName
+from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 from calque.ports import Journal
 from support.memory.journal import MemoryJournal
 from support.services.kafkas import delete_records, ends

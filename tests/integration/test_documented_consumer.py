@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from calque.adapters.kafka.journal import KafkaJournal
-from calque.adapters.kafka.topic import Topic
 from calque.core.events.rows import rows_of_events
 from calque.model.journal import Event
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 from calque.sandbox import Broker
 from support.services.kafkas import reader
 from support.services.registry import SchemaRegistry

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.kafka.journal import KafkaJournal
-from calque.adapters.kafka.topic import Topic
 from calque.model.names import Span
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 from calque.sandbox import Broker, Metastore
 from support.services.deployments import NUMBERS, Deployment
 

@@ -18,17 +18,17 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from calque.adapters.kafka.evidence import KafkaEvidence
-from calque.adapters.kafka.journal import KafkaJournal
-from calque.adapters.kafka.partition import Sender
-from calque.adapters.kafka.record import CountedUpTo, Record, cut
-from calque.adapters.kafka.topic import Topic
 from calque.core.events.rows import table_of
 from calque.engine.failpoints import FailpointGuard, Hit, Kill, passing
 from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import Span, TableName
+from calque.plugins.kafka.adapters.client.partition import Sender
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.evidence import KafkaEvidence
+from calque.plugins.kafka.adapters.journal.headers import CountedUpTo, Record, cut
+from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 from calque.sandbox import Broker, Cluster
 from support.runs.seeds import HISTORIES, seed
 from support.services.kafkas import delete_records, delete_topics, ends
@@ -100,7 +100,7 @@ def test_what_two_writers_wrote_twice_is_read_once_in_order(topic: Topic) -> Non
 
 
 def again(number: int, known: CountedUpTo) -> Record:
-    from calque.adapters.kafka.codec import codec
+    from calque.plugins.kafka.adapters.journal.codec import codec
 
     (row,) = rows(number, number, "again").to_pylist()
     return Record(0, number, known, codec("journal-event").encode({**row, "key_database": "s"}), (number, number))
@@ -119,7 +119,7 @@ def test_what_a_writer_wrote_before_the_journal_began_anew_and_came_late_does_no
 
 
 def test_a_record_without_calque_s_headers_is_an_error_that_names_it(topic: Topic) -> None:
-    from calque.adapters.kafka.partition import producer_of
+    from calque.plugins.kafka.adapters.client.partition import producer_of
 
     journal = KafkaJournal(topic)
     journal.append(rows(1, 2))

@@ -12,7 +12,6 @@ from uuid import uuid4
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
-from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.notice_topics import MissingTopics
 from calque.adapters.kafka.notices import KafkaNoticeBroker
 from calque.adapters.stomp.address import StompAddress
@@ -22,6 +21,7 @@ from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.notices import Message
 from calque.model.secrets import FileSecret
 from calque.model.tls import Tls
+from calque.plugins.kafka.adapters.client.connection import Connection
 from calque.ports.notices import NoticeBroker, Subscription
 from calque.sandbox import Broker, Cluster
 from support.services.activemq import USER, ActiveMQ, ActiveMQSettings

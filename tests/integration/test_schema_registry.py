@@ -18,10 +18,6 @@ import pytest
 from confluent_kafka import Message
 from fastavro import parse_schema, schemaless_reader
 
-from calque.adapters.kafka.evidence import KafkaEvidence
-from calque.adapters.kafka.journal import KafkaJournal
-from calque.adapters.kafka.registry import registry_of
-from calque.adapters.kafka.topic import Topic
 from calque.cli import main
 from calque.commands.check import look_at_journal
 from calque.config import load
@@ -32,6 +28,10 @@ from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event
 from calque.model.names import Span
 from calque.model.secrets import FileSecret, VariableSecret
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.evidence import KafkaEvidence
+from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
+from calque.plugins.kafka.adapters.journal.registry import registry_of
 from calque.sandbox import Broker
 from calque.wiring.journal_location import JournalAddress
 from calque.wiring.wiring import Wiring

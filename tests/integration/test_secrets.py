@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.kafka.journal import KafkaJournal
-from calque.adapters.kafka.topic import Topic
 from calque.core.events.rows import rows_of_events
 from calque.errors import CalqueError
 from calque.model.journal import Event
 from calque.model.secrets import FileSecret
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 from calque.sandbox import Broker, Metastore
 from support.services.deployments import NUMBERS, Deployment
 from support.services.doors import basic, guarded

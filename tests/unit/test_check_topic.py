@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from calque.engine.check.findings import Findings
-from calque.engine.check.kafka_topics import check_topics
 from calque.errors import Unavailable
+from calque.plugins.kafka.checks.topics import check_topics
 from calque.ports.services import RequiredTopic, TopicInfo
 
 WEEK = 7 * 86_400.0

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.adapters.kafka.codec import Codec, codec, codec_of, self_contained
-from calque.adapters.kafka.counting import Count, CountedValue, in_sequence, never_back
-from calque.adapters.kafka.record import CountedUpTo, Record, cut, record_of
 from calque.core.events.rows import SCHEMA
 from calque.errors import Broken
+from calque.plugins.kafka.adapters.journal.codec import Codec, codec, codec_of, self_contained
+from calque.plugins.kafka.adapters.journal.headers import CountedUpTo, Record, cut, record_of
+from calque.plugins.kafka.adapters.journal.valid_records import Count, CountedValue, in_sequence, never_back
 from calque.resources import schema_versions
 
 NEW = CountedUpTo(0, 0, None)

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import Producer
 
-from calque.adapters.kafka import partition
-from calque.adapters.kafka.partition import Fetcher
-from calque.adapters.kafka.slot import ClientSlot, answered
-from calque.adapters.kafka.topic import Topic
 from calque.errors import Unavailable
+from calque.plugins.kafka.adapters.client import partition
+from calque.plugins.kafka.adapters.client.lazy_client import ClientSlot, answered
+from calque.plugins.kafka.adapters.client.partition import Fetcher
+from calque.plugins.kafka.adapters.client.topic import Topic
 
 ASKING_SECONDS = 30
 MOST_SECONDS = 20.0

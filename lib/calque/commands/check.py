@@ -174,7 +174,7 @@ def look_at_channels(wiring: Wiring, findings: Findings) -> None:
     """The brokers of notices, and the rights there."""
     from calque.engine.check.channels import check_channel, check_kafka_channel
     from calque.errors import CalqueError
-    from calque.wiring.journal_topics import cluster_of
+    from calque.plugins.kafka.wiring import cluster_of
 
     for name, channel in wiring.channels.items():
         try:
@@ -235,9 +235,9 @@ def look_at_journal(source: SourceWiring, findings: Findings) -> None:
         findings.refused("journal", error)
     configured = source.journal_location.configured()
     if configured.format == "kafka":
-        from calque.engine.check.kafka_topics import check_topics
-        from calque.engine.check.schema_registry import check_registry
-        from calque.wiring.journal_topics import cluster_of, registry_of, required_topics
+        from calque.plugins.kafka.checks.registry import check_registry
+        from calque.plugins.kafka.checks.topics import check_topics
+        from calque.plugins.kafka.wiring import cluster_of, registry_of, required_topics
 
         topic = source.topic(configured)
         check_topics(cluster_of(topic), required_topics(topic), findings)

@@ -132,7 +132,7 @@ def create(settings: CommandSettings, config: Config) -> int:
         raise Refused(
             "There are no topics to make", "The journal is a Delta table, which capture makes by itself", todo
         )
-    from calque.wiring.journal_topics import make_topics, registry_of
+    from calque.plugins.kafka.wiring import make_topics, registry_of
 
     topic = source.topic(address)
     new_topics = make_topics(topic)

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Strict, ValidationInfo
 
-from calque.config import librdkafka, places, units
+from calque.config import places, units
 from calque.config.pydantic_errors import WrongError, base_folder, with_pydantic_errors
 from calque.config.secret_keys import secret_options
 from calque.core.policy.patterns import parse_pattern
@@ -20,6 +20,7 @@ from calque.errors import Refused, nearest
 from calque.model.bounds import LONGEST_MESSAGE
 from calque.model.names import OURS
 from calque.model.secrets import Options
+from calque.plugins.kafka import config as librdkafka
 
 Item = TypeVar("Item")
 SMALLEST, LARGEST = 10**6, 10**9

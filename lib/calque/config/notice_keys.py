@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
 
-from calque.config import librdkafka, places, units
+from calque.config import places, units
 from calque.config.checks import OptionTable, Patterns
 from calque.config.keys import Section
 from calque.config.pydantic_errors import WrongError, with_pydantic_errors
@@ -18,6 +18,7 @@ from calque.core.notices.selection import FOUND
 from calque.core.notices.topics import TopicTemplate
 from calque.errors import Refused, nearest
 from calque.model.secrets import Options
+from calque.plugins.kafka import config as librdkafka
 
 Protocol = Literal["kafka", "stomp"]
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
-from calque.adapters.kafka.topic import Topic
 from calque.config.notice_keys import TOPICS
 from calque.config.plugs import Channel
 from calque.config.units import seconds
@@ -22,6 +21,7 @@ from calque.model.names import EventId, TableName
 from calque.model.secrets import Options
 from calque.model.state_places import ChannelPlaces
 from calque.model.tls import Tls
+from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.ports.notices import NoticeBroker
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
@@ -109,9 +109,9 @@ def broker_of(plug: Channel) -> NoticeBroker:
     section = f"[notices.{plug.name}]"
     match url.protocol:
         case "kafka":
-            from calque.adapters.kafka.connection import Connection
             from calque.adapters.kafka.notice_topics import MissingTopics
             from calque.adapters.kafka.notices import KafkaNoticeBroker
+            from calque.plugins.kafka.adapters.client.connection import Connection
 
             settings: Options = {key: value for key, value in options.items() if key not in TOPICS}
             copies = options.get("topic.copies")

@@ -13,7 +13,6 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.system import FileSystemSet
-from calque.adapters.kafka.topic import Topic
 from calque.adapters.looks.log import LooksLog
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
@@ -29,6 +28,7 @@ from calque.engine.sides.remote_reader import RemoteReader
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.state_places import SourcePlaces
+from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.plugins.marks.adapters.delta_marks import DeltaMarks
 from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
 from calque.plugins.marks.ports import MarkStore, PartitionEvents
@@ -45,7 +45,7 @@ from calque.wiring.worker_openers import (
 )
 
 if TYPE_CHECKING:
-    from calque.adapters.kafka.journal import KafkaJournal
+    from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 
 
 @dataclass(slots=True)
@@ -213,7 +213,7 @@ class SourceWiring:
         """Opened anew."""
         address = self.journal_location.place()
         if address.format == "kafka":
-            from calque.adapters.kafka.journal import KafkaJournal
+            from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 
             return KafkaJournal(self.topic(address))
         return DeltaJournal(self.folder.table(self.places.journal), self.folder.table_options)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from calque.adapters.kafka.topic import Topic
     from calque.adapters.metastore.first_seen import FirstSeen
     from calque.model.access import MetastoreAccess
     from calque.model.secrets import Options
+    from calque.plugins.kafka.adapters.client.topic import Topic
     from calque.ports import EventLog, EvidenceStore, Journal
 
 
@@ -33,8 +33,8 @@ def open_looks(path: str) -> EventLog:
 
 def open_topic(topic: Topic) -> tuple[Journal, EvidenceStore]:
     """The journal and the evidence on Kafka."""
-    from calque.adapters.kafka.evidence import KafkaEvidence
-    from calque.adapters.kafka.journal import KafkaJournal
+    from calque.plugins.kafka.adapters.journal.evidence import KafkaEvidence
+    from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 
     return KafkaJournal(topic), KafkaEvidence(topic)
 

@@ -7,8 +7,8 @@ import time
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from calque.adapters.kafka.partition import Fetcher, consumer_of
-from calque.adapters.kafka.topic import Topic
+from calque.plugins.kafka.adapters.client.partition import Fetcher, consumer_of
+from calque.plugins.kafka.adapters.client.topic import Topic
 
 
 def ends(topic: Topic, name: str) -> tuple[int, int]:

@@ -18,16 +18,16 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from calque.adapters.kafka.cluster import KafkaCluster
-from calque.adapters.kafka.connection import Connection
 from calque.adapters.kafka.notice_topics import MissingTopics
 from calque.adapters.kafka.notices import KafkaNoticeBroker
-from calque.adapters.kafka.topic import Topic
 from calque.adapters.stomp.address import StompAddress
 from calque.adapters.stomp.notices import StompNoticeBroker
 from calque.errors import Unavailable
 from calque.model.notices import Message
 from calque.model.secrets import FileSecret
+from calque.plugins.kafka.adapters.client.cluster import KafkaCluster
+from calque.plugins.kafka.adapters.client.connection import Connection
+from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.ports.notices import NoticeBroker, Subscription
 from calque.sandbox import Broker
 from calque.sandbox.broker import GUEST

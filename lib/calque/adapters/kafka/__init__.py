@@ -1,1 +1,1 @@
-"""Kafka: the journal and the evidence as topics of one partition each, whose log order decides what counts."""
+"""Notices on topics of Kafka."""

@@ -12,13 +12,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Record
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from calque.adapters.kafka.connection import Connection
-from calque.adapters.kafka.faults import DENIED, MOVING, PATIENCE, fault
 from calque.adapters.kafka.notice_topics import NoticeTopics, batches
-from calque.adapters.kafka.partition import consumer_of
-from calque.adapters.kafka.slot import ClientSlot
 from calque.errors import Unavailable
 from calque.model.notices import Message
+from calque.plugins.kafka.adapters.client.connection import Connection
+from calque.plugins.kafka.adapters.client.errors import DENIED, MOVING, PATIENCE, fault
+from calque.plugins.kafka.adapters.client.lazy_client import ClientSlot
+from calque.plugins.kafka.adapters.client.partition import consumer_of
 
 AT_ONCE = 500
 """Messages taken in one call."""

@@ -11,13 +11,13 @@ from itertools import islice
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic, TopicDescription
 
-from calque.adapters.kafka.admin import connected
-from calque.adapters.kafka.connection import Connection
-from calque.adapters.kafka.faults import MISSING, PATIENCE, fault
-from calque.adapters.kafka.making import COPIES, create, safe_config
-from calque.adapters.kafka.partition import ROOM, limit_of
 from calque.errors import Refused, Unavailable
 from calque.model.notices import Message
+from calque.plugins.kafka.adapters.client.admin import connected
+from calque.plugins.kafka.adapters.client.connection import Connection
+from calque.plugins.kafka.adapters.client.create_topics import COPIES, create, safe_config
+from calque.plugins.kafka.adapters.client.errors import MISSING, PATIENCE, fault
+from calque.plugins.kafka.adapters.client.partition import ROOM, limit_of
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 AT_ONCE = 200

@@ -12,15 +12,15 @@ from functools import partial
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Record
 
-from calque.adapters.kafka.admin import connected
-from calque.adapters.kafka.connection import Connection
-from calque.adapters.kafka.faults import DENIED, fault
 from calque.adapters.kafka.notice_subscription import KafkaSubscription, newest_offsets
 from calque.adapters.kafka.notice_topics import MissingTopics, NoticeTopics
-from calque.adapters.kafka.partition import producer_of
-from calque.adapters.kafka.slot import ClientSlot
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.notices import Message
+from calque.plugins.kafka.adapters.client.admin import connected
+from calque.plugins.kafka.adapters.client.connection import Connection
+from calque.plugins.kafka.adapters.client.errors import DENIED, fault
+from calque.plugins.kafka.adapters.client.lazy_client import ClientSlot
+from calque.plugins.kafka.adapters.client.partition import producer_of
 
 SILENCE = 10.0
 """Seconds without any answer after which a broker is given up. Another one becomes the leader in less."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from calque.engine.check.findings import Findings, Severity
-from calque.engine.check.kafka_topics import check_writers
 from calque.errors import AccessRefused, Refused, Unavailable
+from calque.plugins.kafka.checks.topics import check_writers
 from calque.ports.notices import NoticeBroker
 from calque.ports.services import KafkaInfo
 

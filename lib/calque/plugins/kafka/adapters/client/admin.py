@@ -13,10 +13,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-from calque.adapters.kafka.connection import Connection
-from calque.adapters.kafka.faults import DENIED, fault
 from calque.errors import AccessRefused
 from calque.model.secrets import revealed
+from calque.plugins.kafka.adapters.client.connection import Connection
+from calque.plugins.kafka.adapters.client.errors import DENIED, fault
 
 WHY = DENIED | {KafkaError._SSL, KafkaError._RESOLVE}
 """What says more than that nothing answers."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from calque.adapters.kafka.connection import Connection, Settings
 from calque.model.secrets import Options
+from calque.plugins.kafka.adapters.client.connection import Connection, Settings
 
 
 @dataclass(frozen=True, slots=True)

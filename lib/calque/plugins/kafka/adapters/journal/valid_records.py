@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from calque.adapters.kafka.codec import self_contained
-from calque.adapters.kafka.record import CountedUpTo, Record, unpacked
 from calque.model.names import EventId
+from calque.plugins.kafka.adapters.journal.codec import self_contained
+from calque.plugins.kafka.adapters.journal.headers import CountedUpTo, Record, unpacked
 
 Rule = Callable[[EventId | None, EventId], EventId | None]
 """The newest mark after a record with that mark; None where the record does not count."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calque.adapters.kafka.cluster import KafkaCluster, wanted_topics
-from calque.adapters.kafka.making import make_topics
-from calque.adapters.kafka.registry import registry_of
-from calque.adapters.kafka.topic import Topic
+from calque.plugins.kafka.adapters.client.cluster import KafkaCluster, wanted_topics
+from calque.plugins.kafka.adapters.client.create_topics import make_topics
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.registry import registry_of
 from calque.ports.services import KafkaInfo, RequiredTopic
 
 __all__ = ["cluster_of", "make_topics", "registry_of", "required_topics"]

@@ -15,14 +15,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from calque.adapters.kafka.codec import codec
-from calque.adapters.kafka.counting import CountedValue, in_sequence
-from calque.adapters.kafka.faults import RecordsLost
-from calque.adapters.kafka.past import PastReader
-from calque.adapters.kafka.record import CountedUpTo
-from calque.adapters.kafka.registry import NAME, registry_of
-from calque.adapters.kafka.tail import TopicTail, Value
-from calque.adapters.kafka.topic import Topic
 from calque.core.events.decode import weight_of_message
 from calque.core.events.rows import ENTRY_COLUMNS, SCHEMA, entries_of, events_of
 from calque.core.records.continuity import check_continues, check_there, first_and_last
@@ -30,6 +22,14 @@ from calque.core.records.weight import first_ones
 from calque.errors import Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
+from calque.plugins.kafka.adapters.client.errors import RecordsLost
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.codec import codec
+from calque.plugins.kafka.adapters.journal.find_offsets import PastReader
+from calque.plugins.kafka.adapters.journal.headers import CountedUpTo
+from calque.plugins.kafka.adapters.journal.registry import NAME, registry_of
+from calque.plugins.kafka.adapters.journal.tail import TopicTail, Value
+from calque.plugins.kafka.adapters.journal.valid_records import CountedValue, in_sequence
 
 KEPT = 16 << 20
 """Bytes of the newest rows that are kept in memory."""

@@ -7,11 +7,11 @@ import time
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata
 
-from calque.adapters.kafka.admin import connected
-from calque.adapters.kafka.connection import Connection
-from calque.adapters.kafka.faults import PATIENCE, as_calque_errors, fault
-from calque.adapters.kafka.topic import Topic
 from calque.errors import Unavailable
+from calque.plugins.kafka.adapters.client.admin import connected
+from calque.plugins.kafka.adapters.client.connection import Connection
+from calque.plugins.kafka.adapters.client.errors import PATIENCE, as_calque_errors, fault
+from calque.plugins.kafka.adapters.client.topic import Topic
 
 COPIES = 3
 """Of each record, where there are so many brokers."""

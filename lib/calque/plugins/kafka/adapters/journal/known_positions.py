@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 
-from calque.adapters.kafka.record import CountedUpTo
+from calque.plugins.kafka.adapters.journal.headers import CountedUpTo
 
 MOST = 8_192
 NEAR = 256

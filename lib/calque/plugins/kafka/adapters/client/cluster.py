@@ -17,10 +17,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from calque.adapters.kafka.admin import connected
-from calque.adapters.kafka.faults import PATIENCE, as_calque_errors
-from calque.adapters.kafka.making import names_of
-from calque.adapters.kafka.topic import Topic
+from calque.plugins.kafka.adapters.client.admin import connected
+from calque.plugins.kafka.adapters.client.create_topics import names_of
+from calque.plugins.kafka.adapters.client.errors import PATIENCE, as_calque_errors
+from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.ports.services import TOPIC_OPERATIONS, RequiredTopic
 from calque.ports.services import TopicInfo as Found
 

@@ -15,11 +15,11 @@ import httpx2
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from calque.adapters.kafka.codec import newest_text
-from calque.adapters.kafka.faults import PATIENCE
-from calque.adapters.kafka.topic import Topic
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.secrets import Options, revealed
+from calque.plugins.kafka.adapters.client.errors import PATIENCE
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.codec import newest_text
 
 NAME = "journal-event"
 """The schema of events."""

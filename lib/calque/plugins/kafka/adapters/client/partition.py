@@ -16,13 +16,21 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka.admin import ConfigResource, ResourceType
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from calque.adapters.kafka.admin import connected, require_login
-from calque.adapters.kafka.connection import Connection
-from calque.adapters.kafka.faults import MISSING, MOVING, OUTSIDE, PATIENCE, RecordsLost, as_calque_errors, fault
-from calque.adapters.kafka.record import Record, record_of
-from calque.adapters.kafka.slot import ClientSlot, answered
-from calque.adapters.kafka.topic import Topic
 from calque.errors import Broken, Unavailable
+from calque.plugins.kafka.adapters.client.admin import connected, require_login
+from calque.plugins.kafka.adapters.client.connection import Connection
+from calque.plugins.kafka.adapters.client.errors import (
+    MISSING,
+    MOVING,
+    OUTSIDE,
+    PATIENCE,
+    RecordsLost,
+    as_calque_errors,
+    fault,
+)
+from calque.plugins.kafka.adapters.client.lazy_client import ClientSlot, answered
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.headers import Record, record_of
 
 LATE = 5.0
 """Seconds behind its limit after which a call of librdkafka is given up."""

@@ -13,16 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from calque.adapters.kafka.codec import codec
-from calque.adapters.kafka.counting import CountedValue, never_back
-from calque.adapters.kafka.faults import RecordsLost
-from calque.adapters.kafka.past import PastReader
-from calque.adapters.kafka.record import CountedUpTo
-from calque.adapters.kafka.tail import TopicTail, Value
-from calque.adapters.kafka.topic import Topic
 from calque.errors import Broken, Unavailable
 from calque.model.files import Evidence, File, Listing
 from calque.model.names import EventId
+from calque.plugins.kafka.adapters.client.errors import RecordsLost
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.codec import codec
+from calque.plugins.kafka.adapters.journal.find_offsets import PastReader
+from calque.plugins.kafka.adapters.journal.headers import CountedUpTo
+from calque.plugins.kafka.adapters.journal.tail import TopicTail, Value
+from calque.plugins.kafka.adapters.journal.valid_records import CountedValue, never_back
 
 NAME = "evidence"
 KEPT = 16 << 20

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from calque.adapters.kafka.counting import Count, CountedValue, Rule
-from calque.adapters.kafka.partition import Fetcher
-from calque.adapters.kafka.record import CountedUpTo, Record
-from calque.adapters.kafka.topic import Topic
-from calque.adapters.kafka.truths import NEAR, TopicFacts
 from calque.model.names import EventId
+from calque.plugins.kafka.adapters.client.partition import Fetcher
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.headers import CountedUpTo, Record
+from calque.plugins.kafka.adapters.journal.known_positions import NEAR, TopicFacts
+from calque.plugins.kafka.adapters.journal.valid_records import Count, CountedValue, Rule
 
 TRIES = 64
 """Places that are tried before the rest is read through."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from calque.engine.check.findings import Findings, Severity
-from calque.engine.check.kafka_topics import WHERE
 from calque.errors import AccessRefused, Refused, Unavailable
+from calque.plugins.kafka.checks.topics import WHERE
 from calque.ports.services import SchemaRegistryInfo
 
 

@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from calque.adapters.kafka.codec import codec
-from calque.adapters.kafka.counting import Count, CountedValue, Rule
-from calque.adapters.kafka.faults import PATIENCE, RecordsLost
-from calque.adapters.kafka.making import make_topics
-from calque.adapters.kafka.partition import Fetcher, Sender
-from calque.adapters.kafka.record import CountedUpTo, Record, cut
-from calque.adapters.kafka.topic import Topic
-from calque.adapters.kafka.truths import TopicFacts
 from calque.errors import Broken, Unavailable
 from calque.model.names import EventId
+from calque.plugins.kafka.adapters.client.create_topics import make_topics
+from calque.plugins.kafka.adapters.client.errors import PATIENCE, RecordsLost
+from calque.plugins.kafka.adapters.client.partition import Fetcher, Sender
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.kafka.adapters.journal.codec import codec
+from calque.plugins.kafka.adapters.journal.headers import CountedUpTo, Record, cut
+from calque.plugins.kafka.adapters.journal.known_positions import TopicFacts
+from calque.plugins.kafka.adapters.journal.valid_records import Count, CountedValue, Rule
 
 FAR = 10_000
 """Records that came since the last look, above which they are passed over."""

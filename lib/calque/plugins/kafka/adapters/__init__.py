@@ -1,0 +1,1 @@
+"""Kafka's client, and the journal on its topics."""

@@ -1,0 +1,1 @@
+"""What `calque check` asks of a journal's topics and of its schema registry."""
