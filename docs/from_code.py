@@ -15,8 +15,8 @@ from pydantic.fields import FieldInfo
 from calque.cli import commands
 from calque.commands.init import TEMPLATE
 from calque.config.keys import Target
-from calque.config.notice_keys import Notices
 from calque.config.reader import SECTIONS
+from calque.plugins.notices.config import Notices
 from calque.statements.forms import FORMS
 
 MARKED = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end -->", re.DOTALL)

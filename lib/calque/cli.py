@@ -18,7 +18,6 @@ from calque.commands import (
     identity,
     init,
     journal,
-    notices,
     pause,
     plan,
     quarantine,
@@ -39,6 +38,7 @@ from calque.demo.command import command as demo
 from calque.errors import Broken, CalqueError, Unavailable, nearest, print_error
 from calque.logs.setup import report_error
 from calque.plugins.marks import commands as done
+from calque.plugins.notices import commands as notices
 
 USAGE = 64
 COMPLETE = "_CALQUE_COMPLETE"

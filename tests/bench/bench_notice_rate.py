@@ -18,19 +18,19 @@ from confluent_kafka import Producer
 from rig import arguments, tell, tell_machine, tell_ratio
 
 from calque.adapters.delta.journal import DeltaJournal
-from calque.adapters.kafka.notices import KafkaNoticeBroker
 from calque.core.events.rows import table_of
-from calque.core.notices.channel import Channel
-from calque.core.notices.selection import Selection
-from calque.core.notices.topics import TopicTemplate
-from calque.engine.notices.positions import KeyRecords
-from calque.engine.notices.sending import Sender
-from calque.engine.notices.source_feed import SourceFeed
 from calque.engine.sides.sides import SourceSide
 from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import TableName
-from calque.model.notices import Message
 from calque.plugins.kafka.adapters.client.connection import Connection
+from calque.plugins.notices.adapters.kafka.broker import KafkaNoticeBroker
+from calque.plugins.notices.core.channel import Channel
+from calque.plugins.notices.core.selection import Selection
+from calque.plugins.notices.core.topics import TopicTemplate
+from calque.plugins.notices.engine.positions import KeyRecords
+from calque.plugins.notices.engine.sending import Sender
+from calque.plugins.notices.engine.source_feed import SourceFeed
+from calque.plugins.notices.model import Message
 from calque.sandbox import Broker
 from support.memory.gaps import MemoryGaps
 from support.services.noticebrokers import threads_and_sockets

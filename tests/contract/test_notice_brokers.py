@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 
 from calque.errors import AccessRefused, Refused, Unavailable
-from calque.model.notices import Message
-from calque.ports.notices import NoticeBroker
+from calque.plugins.notices.model import Message
+from calque.plugins.notices.ports import NoticeBroker
 from calque.sandbox import Broker
 from support.memory.notices import MemoryNoticeBroker
 from support.services.activemq import ActiveMQ, ActiveMQSettings

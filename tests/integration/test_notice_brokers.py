@@ -12,17 +12,17 @@ from uuid import uuid4
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 
-from calque.adapters.kafka.notice_topics import MissingTopics
-from calque.adapters.kafka.notices import KafkaNoticeBroker
-from calque.adapters.stomp.address import StompAddress
-from calque.adapters.stomp.notices import StompNoticeBroker
-from calque.adapters.stomp.session import Session
 from calque.errors import AccessRefused, Refused, Unavailable
-from calque.model.notices import Message
 from calque.model.secrets import FileSecret
 from calque.model.tls import Tls
 from calque.plugins.kafka.adapters.client.connection import Connection
-from calque.ports.notices import NoticeBroker, Subscription
+from calque.plugins.notices.adapters.kafka.broker import KafkaNoticeBroker
+from calque.plugins.notices.adapters.kafka.topics import MissingTopics
+from calque.plugins.notices.adapters.stomp.address import StompAddress
+from calque.plugins.notices.adapters.stomp.broker import StompNoticeBroker
+from calque.plugins.notices.adapters.stomp.session import Session
+from calque.plugins.notices.model import Message
+from calque.plugins.notices.ports import NoticeBroker, Subscription
 from calque.sandbox import Broker, Cluster
 from support.services.activemq import USER, ActiveMQ, ActiveMQSettings
 from support.services.authority import Authority

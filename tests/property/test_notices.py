@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from calque.core.images.image import STATE
 from calque.engine.failpoints import passing
-from calque.engine.notices.source_feed import SourceFeed
 from calque.model.journal import EventKind
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import Span, TableName, partition_name, table_name
 from calque.plugins.marks.model import Mark
+from calque.plugins.notices.engine.source_feed import SourceFeed
 from support.memory.marks import MemoryMarks
 from support.worlds.histories import (
     AT_FIRST,

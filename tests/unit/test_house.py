@@ -190,7 +190,7 @@ NAMED = re.compile(
 """Words that errors may begin with though they are written small: they are names."""
 BEHIND_A_PLACE = {
     *("checks.py", "conflicts.py", "file.py", "keys.py", "login_misfits.py", "patterns.py", "places.py"),
-    *("cluster_keys.py", "notice_keys.py", "secret_keys.py", "serve_keys.py", "units.py"),
+    *("cluster_keys.py", "config.py", "secret_keys.py", "serve_keys.py", "units.py"),
 }
 """Whose errors stand behind the place in the configuration: `calque.toml:7: targets.dr.scan: it is zero.`"""
 

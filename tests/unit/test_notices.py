@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from calque.core.notices.calque_json import record_of
-from calque.core.notices.channel import Channel
-from calque.core.notices.from_ledger import ShownTables
-from calque.core.notices.notice import (
+from calque.errors import Refused, Unavailable
+from calque.model.journal import Entry, EventKind, Keys
+from calque.model.ledger import ObjectRow
+from calque.model.names import TableName
+from calque.plugins.marks.model import Mark
+from calque.plugins.notices.core.calque_json import record_of
+from calque.plugins.notices.core.channel import Channel
+from calque.plugins.notices.core.from_ledger import ShownTables
+from calque.plugins.notices.core.notice import (
     HistoryGap,
     Notice,
     Occasion,
@@ -30,15 +35,10 @@ from calque.core.notices.notice import (
     type_of,
     type_text,
 )
-from calque.core.notices.selection import Selection
-from calque.core.notices.table_keys import TableKeys
-from calque.core.notices.topics import TopicTemplate
-from calque.engine.notices.sending import MESSAGES_AT_ONCE, Sender
-from calque.errors import Refused, Unavailable
-from calque.model.journal import Entry, EventKind, Keys
-from calque.model.ledger import ObjectRow
-from calque.model.names import TableName
-from calque.plugins.marks.model import Mark
+from calque.plugins.notices.core.selection import Selection
+from calque.plugins.notices.core.table_keys import TableKeys
+from calque.plugins.notices.core.topics import TopicTemplate
+from calque.plugins.notices.engine.sending import MESSAGES_AT_ONCE, Sender
 from calque.resources import cache_folder, schemas_folder
 from calque.sandbox.artifacts import Artifact, installed
 from calque.sandbox.java import java_17

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from calque.engine.notices.target_feed import TargetFeed
 from calque.model.ledger import Epoch, TableState
 from calque.model.names import TableName
 from calque.plugins.marks.engine.judge import MarkJudge
 from calque.plugins.marks.engine.target_view import target_view
+from calque.plugins.notices.engine.target_feed import TargetFeed
 from calque.ports import Ledger
 from support.faults.picky import picky
 from support.worlds.subscribers import Site, drain

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from calque.core.notices.channel import Channel
-from calque.core.notices.notice import Occasion, SetDone
-from calque.core.notices.selection import Selection
-from calque.core.notices.topics import TopicTemplate
 from calque.model.names import TableName
 from calque.notices import DoneNotices
 from calque.plugins.marks.model import Mark
-from calque.ports.notices import Subscription
+from calque.plugins.notices.core.channel import Channel
+from calque.plugins.notices.core.notice import Occasion, SetDone
+from calque.plugins.notices.core.selection import Selection
+from calque.plugins.notices.core.topics import TopicTemplate
+from calque.plugins.notices.ports import Subscription
 from support.memory.marks import MemoryMarks
 from support.memory.notices import MemoryNoticeBroker
 

@@ -172,9 +172,9 @@ def look_at_remotes(wiring: Wiring, findings: Findings) -> None:
 
 def look_at_channels(wiring: Wiring, findings: Findings) -> None:
     """The brokers of notices, and the rights there."""
-    from calque.engine.check.channels import check_channel, check_kafka_channel
     from calque.errors import CalqueError
     from calque.plugins.kafka.wiring import cluster_of
+    from calque.plugins.notices.checks import check_channel, check_kafka_channel
 
     for name, channel in wiring.channels.items():
         try:

@@ -167,8 +167,8 @@ def stock(settings: CommandSettings, config: Config, targets: Sequence[str]) -> 
 
 def unsent(wiring: Wiring, name: str, now_ns: int) -> Unsent | None:
     """None where no channel is at the target. Channels that never ran want nothing of the past."""
-    from calque.engine.notices.positions import Position
     from calque.engine.sweep.sweep import Unsent
+    from calque.plugins.notices.engine.positions import Position
 
     records = [
         record

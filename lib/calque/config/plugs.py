@@ -13,7 +13,6 @@ from calque.config import keys as sections
 from calque.config.cluster_keys import Cluster as ClusterSection
 from calque.config.cluster_keys import Clusters as ClustersSection
 from calque.config.file import ClustersFile, File, FileOfLinks
-from calque.config.notice_keys import Notices
 from calque.config.remote_keys import Remotes
 from calque.config.secret_keys import secret_files
 from calque.config.serve_keys import Serve, ServeTls
@@ -26,6 +25,7 @@ from calque.model.links import Endpoint
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.state_places import SourcePlaces
+from calque.plugins.notices.config import Notices
 from calque.ports.remotes import RemoteAccess, RemoteCatalog, RemoteClient
 
 

@@ -20,13 +20,13 @@ from calque.config.file import FileOfLinks, form_of
 from calque.config.keys import Done, Journal, Log, Repl, Source, State, Target, TlsSection, Window
 from calque.config.lines import FileLines
 from calque.config.lines import Path as KeyPath
-from calque.config.notice_keys import Notices
 from calque.config.places import without_login
 from calque.config.plugs import Config, config_of
 from calque.config.pydantic_errors import WrongError
 from calque.config.remote_keys import Credentials, Remotes
 from calque.config.serve_keys import Serve, ServeTls
 from calque.errors import Refused, nearest, sentence
+from calque.plugins.notices.config import Notices
 
 SECTIONS: Mapping[str, type[BaseModel]] = {
     "source": Source,

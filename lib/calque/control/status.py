@@ -13,7 +13,6 @@ from contextlib import ExitStack, closing
 from datetime import datetime
 from typing import Any
 
-from calque.control.channel_status import of_channel
 from calque.control.identity import recorded
 from calque.control.pause_rules import is_paused as is_target_paused
 from calque.control.processes import processes
@@ -25,6 +24,7 @@ from calque.errors import CalqueError, StateUnusable, Unavailable
 from calque.model.gaps import Gap
 from calque.model.ledger import StateRow, TableRow, TableState, count_bridges, count_parts, count_rereads
 from calque.model.names import EventId, Span, TableName
+from calque.plugins.notices.status import of_channel
 from calque.ports import EventLog, Ledger
 from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from calque.errors import Unavailable
-from calque.model.notices import Message
 from calque.plugins.marks.ports import ForwardingMarkStore, ForwardingPartitionEvents, MarkStore, PartitionEvents
+from calque.plugins.notices.model import Message
+from calque.plugins.notices.ports import NoticeBroker, Subscription
 from calque.ports import Catalog, EvidenceStore, Gaps, Journal, Leases, Ledger, Pins, Privileges, Scans, Storage
 from calque.ports.forwarding import (
     ForwardingCatalog,
@@ -34,7 +35,6 @@ from calque.ports.forwarding import (
     Interceptor,
     direct,
 )
-from calque.ports.notices import NoticeBroker, Subscription
 
 EFFECTS = {
     "catalog": (

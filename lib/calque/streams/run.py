@@ -22,11 +22,11 @@ from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
+from calque.plugins.notices.run import NoticePart, part_name
 from calque.serve.metrics import Meters, ProcessView, SourceLook
 from calque.streams.beginning import beginning_of
 from calque.streams.capture import CapturePart, RemoteCapturePart
 from calque.streams.links import LinkWatch
-from calque.streams.notices import NoticePart, part_name
 from calque.streams.part import Part
 from calque.streams.reload import ConfigurationReader, difference, require_reloadable
 from calque.streams.shared import Bell, SourceStream

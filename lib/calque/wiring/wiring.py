@@ -12,7 +12,7 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.config import Config
 from calque.config.plugs import Channel, HiveSource, HiveTarget, Source, Target
 from calque.engine.lease.fence import Fence, FencedHit
-from calque.wiring.channel import ChannelWiring
+from calque.plugins.notices.wiring import ChannelWiring
 from calque.wiring.cluster import ClusterWiring
 from calque.wiring.remotes import RemotesWiring, remotes_of
 from calque.wiring.runtime import Runtime

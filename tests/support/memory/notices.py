@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from re import fullmatch
 
 from calque.errors import AccessRefused, Refused, Unavailable
-from calque.model.notices import Message, TakenMessages
+from calque.plugins.notices.model import Message, TakenMessages
 
 NAME = "[A-Za-z0-9._-]{1,249}"
 """A topic's name, as Kafka has it."""

@@ -18,17 +18,17 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from calque.adapters.kafka.notice_topics import MissingTopics
-from calque.adapters.kafka.notices import KafkaNoticeBroker
-from calque.adapters.stomp.address import StompAddress
-from calque.adapters.stomp.notices import StompNoticeBroker
 from calque.errors import Unavailable
-from calque.model.notices import Message
 from calque.model.secrets import FileSecret
 from calque.plugins.kafka.adapters.client.cluster import KafkaCluster
 from calque.plugins.kafka.adapters.client.connection import Connection
 from calque.plugins.kafka.adapters.client.topic import Topic
-from calque.ports.notices import NoticeBroker, Subscription
+from calque.plugins.notices.adapters.kafka.broker import KafkaNoticeBroker
+from calque.plugins.notices.adapters.kafka.topics import MissingTopics
+from calque.plugins.notices.adapters.stomp.address import StompAddress
+from calque.plugins.notices.adapters.stomp.broker import StompNoticeBroker
+from calque.plugins.notices.model import Message
+from calque.plugins.notices.ports import NoticeBroker, Subscription
 from calque.sandbox import Broker
 from calque.sandbox.broker import GUEST
 from support.memory.notices import MemoryNoticeBroker

@@ -8,19 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from calque.core.notices.channel import Channel, Format
-from calque.core.notices.selection import FOUND, Selection
-from calque.core.notices.topics import TopicTemplate
 from calque.engine.failpoints import Hit, passing
-from calque.engine.notices.positions import KeyRecords
-from calque.engine.notices.sending import Sender
-from calque.engine.notices.source_feed import SourceFeed
-from calque.engine.notices.target_feed import TargetFeed, TargetMarks
 from calque.model.journal import Entry, EventKind
 from calque.model.names import TableName, table_name
-from calque.model.notices import Message
 from calque.plugins.marks.ports import MarkStore
-from calque.ports.notices import Subscription
+from calque.plugins.notices.core.channel import Channel, Format
+from calque.plugins.notices.core.selection import FOUND, Selection
+from calque.plugins.notices.core.topics import TopicTemplate
+from calque.plugins.notices.engine.positions import KeyRecords
+from calque.plugins.notices.engine.sending import Sender
+from calque.plugins.notices.engine.source_feed import SourceFeed
+from calque.plugins.notices.engine.target_feed import TargetFeed, TargetMarks
+from calque.plugins.notices.model import Message
+from calque.plugins.notices.ports import Subscription
 from support.worlds.worlds import World
 
 TYPES = (

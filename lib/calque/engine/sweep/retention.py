@@ -11,10 +11,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from calque.core.notices.table_keys import TableKeys
 from calque.core.records.gap_states import dealt_with
 from calque.engine.exact_reads.gap_recovery import goes_on_from
-from calque.engine.notices.positions import KeyRecords
 from calque.engine.sides.journal_reads import begin_of, newest, reach
 from calque.engine.sides.sides import SourceSide
 from calque.engine.window.scan_backlog import forget_taken
@@ -23,6 +21,8 @@ from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
 from calque.model.records import BootstrapBeginning, one_of
 from calque.plugins.marks.engine.follow_tables import remember
+from calque.plugins.notices.core.table_keys import TableKeys
+from calque.plugins.notices.engine.positions import KeyRecords
 from calque.ports import EvidenceStore, Journal, Ledger, Pins
 from calque.ports.records import Records
 

@@ -1,0 +1,1 @@
+"""The brokers that notices go to: Kafka, and those that speak STOMP."""

@@ -1,0 +1,115 @@
+"""The socket below stomp.py's connection.
+
+stomp.py's own transport waits for ever where a broker is silent, goes round without rest where one closes TLS, and
+keeps why a connection failed to itself. Here nothing waits without a limit, and the reason is kept. One thread reads
+and others write: an object of OpenSSL is used by one of them at a time.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+import threading
+import time
+
+from stomp.transport import BaseTransport
+
+from calque.plugins.notices.adapters.stomp.address import StompAddress
+from calque.plugins.notices.adapters.stomp.errors import distrusted
+
+CONNECTING = 5.0
+"""Seconds that a host has to take a connection."""
+STUCK = 10.0
+"""Seconds in which a broker must take some of what it is sent."""
+CHUNK = 64 << 10
+TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
+"""How an alert and a greeting of TLS begin. No frame of STOMP does."""
+
+
+def connected(address: StompAddress, host: str, port: int, seconds: float) -> socket.socket:
+    """A socket, within TLS where it is to be. Raises `OSError`, `AccessRefused`, `Refused`."""
+    context = address.tls.context() if address.tls is not None else None
+    plain = socket.create_connection((host, port), timeout=min(seconds, CONNECTING))
+    try:
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if context is None:
+            return plain
+        return context.wrap_socket(plain, server_hostname=host)
+    except TimeoutError:
+        plain.close()
+        # A broker that does not speak TLS takes a greeting for the beginning of a line, and waits for its end.
+        raise TimeoutError("it says nothing in TLS, which the port of another connector would not") from None
+    except ssl.SSLError as error:
+        plain.close()
+        raise distrusted(address, host, port, error) from error
+    except BaseException:
+        plain.close()
+        raise
+
+
+class SocketTransport(BaseTransport):  # type: ignore[misc]
+    """Over a socket that is connected. `failure` is why it ended, `foreign` whether its other side speaks TLS."""
+
+    def __init__(self, open_socket: socket.socket, host: str, port: int) -> None:
+        super().__init__(auto_decode=False, is_eol_fc=lambda text: text in (b"\n", b"\r\n"))
+        open_socket.setblocking(False)
+        self.current_host_and_port, self.vhost = (host, port), None
+        self.failure: Exception | None = None
+        self.foreign = False
+        self._socket = open_socket
+        self._using, self._sending = threading.Lock(), threading.Lock()
+        self._began = False
+
+    def send(self, encoded_frame: bytes) -> None:
+        """Raises `OSError`."""
+        rest = memoryview(encoded_frame)
+        with self._sending:
+            deadline = time.monotonic() + STUCK
+            while rest:
+                try:
+                    with self._using:
+                        sent = self._socket.send(rest)
+                except (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError) as error:
+                    if time.monotonic() > deadline or not self.running:
+                        raise TimeoutError("it takes nothing more") from None
+                    self._wait(select.POLLIN if isinstance(error, ssl.SSLWantReadError) else select.POLLOUT)
+                else:
+                    rest, deadline = rest[sent:], time.monotonic() + STUCK
+
+    def receive(self) -> bytes:
+        """Nothing where the connection ended."""
+        while self.running:
+            try:
+                with self._using:
+                    data = self._socket.recv(CHUNK)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError) as error:
+                self._wait(select.POLLOUT if isinstance(error, ssl.SSLWantWriteError) else select.POLLIN)
+            except OSError as error:
+                self.failure = error
+                return b""
+            else:
+                self.foreign = not self._began and data[:2] in TLS_RECORDS
+                self._began = True
+                return b"" if self.foreign else data
+        return b""
+
+    def disconnect_socket(self) -> None:
+        """What waits for the socket wakes up; the thread that reads closes it."""
+        self.running = False
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return
+
+    def cleanup(self) -> None:
+        self._socket.close()
+
+    def _wait(self, event: int) -> None:
+        handle = self._socket.fileno()
+        if handle < 0:
+            raise ConnectionError("the connection is closed")
+        poll = select.poll()
+        poll.register(handle, event)
+        poll.poll(500)

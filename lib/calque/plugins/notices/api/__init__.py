@@ -1,0 +1,1 @@
+"""What subscribers get: notices of sets of partitions that are done, and all that a channel sends."""

@@ -1,0 +1,52 @@
+"""Look at the broker of a channel of notices, and at what calque may do there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from calque.engine.check.findings import Findings, Severity
+from calque.errors import AccessRefused, Refused, Unavailable
+from calque.plugins.kafka.checks.topics import check_writers
+from calque.plugins.notices.ports import NoticeBroker
+from calque.ports.services import KafkaInfo
+
+NEEDED = ("DESCRIBE", "WRITE")
+SHOWN = 20
+"""Topics that are looked at: rights are mostly given by prefix."""
+
+
+def check_kafka_channel(name: str, cluster: KafkaInfo, topics: Iterable[str], findings: Findings) -> None:
+    """Nothing is made or sent."""
+    where = f"notices {name}"
+    try:
+        brokers = cluster.brokers()
+        findings.add(where, Severity.INFO, f"Kafka answers; it has {brokers} broker{'s' if brokers != 1 else ''}")
+        for topic_name in list(topics)[:SHOWN]:
+            topic = cluster.topic(topic_name)
+            if topic is None:
+                continue
+            denied_operations = [operation for operation in NEEDED if operation in topic.denied]
+            if denied_operations:
+                what = f"The user may not {' or '.join(denied_operations).lower()} topic {topic_name}"
+                todo = f"Allow it {', '.join(NEEDED)} there"
+                findings.add(where, Severity.ERROR, what, "Kafka's access control says so", todo)
+            check_writers(where, topic, "subscribers take what others write there for notices", findings)
+            if topic.partitions > 1:
+                what = f"Topic {topic_name} has {topic.partitions} partitions"
+                why = "Each table's notices stay in order there, those of the topic do not"
+                findings.add(where, Severity.INFO, what, why)
+    except (Unavailable, Refused, AccessRefused) as error:
+        findings.refused(where, error)
+
+
+def check_channel(name: str, broker: NoticeBroker, topic: str, findings: Findings) -> None:
+    """A subscription for a moment: whether the broker answers, and lets calque in."""
+    where = f"notices {name}"
+    try:
+        broker.subscribe([topic]).close()
+    except (Unavailable, Refused, AccessRefused) as error:
+        findings.refused(where, error)
+    else:
+        findings.add(where, Severity.INFO, "The broker answers, and takes the login")
+    finally:
+        broker.close()

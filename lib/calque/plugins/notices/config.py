@@ -1,0 +1,136 @@
+"""What the keys of a section [notices.NAME] must be: the broker's address, the topic, the types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
+
+from calque.config import places, units
+from calque.config.checks import OptionTable, Patterns
+from calque.config.keys import Section
+from calque.config.pydantic_errors import WrongError, with_pydantic_errors
+from calque.errors import Refused, nearest
+from calque.model.secrets import Options
+from calque.plugins.kafka import config as librdkafka
+from calque.plugins.notices.core.notice import NoticeType
+from calque.plugins.notices.core.selection import FOUND
+from calque.plugins.notices.core.topics import TopicTemplate
+
+Protocol = Literal["kafka", "stomp"]
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
+PORTS: Mapping[str, int] = {"kafka": 9092, "stomp": 61613}
+EXAMPLE = 'Write "kafka://host:9092" or "stomp://user@host:61613"'
+ADDRESS = re.compile(r"(?:([^@/\s]+)@)?([^@/\s]+)/?")
+TYPES = frozenset({*(one.value for one in NoticeType), FOUND})
+TOPICS = ("topic.partitions", "topic.copies")
+"""Options of how missing topics are made on Kafka."""
+STOMP_OPTIONS = frozenset({"password", "keep", "tls", "tls.ca", "tls.certificate", "tls.key"})
+"""`tls` is `verified` or `unverified`; `keep` says how long a broker keeps messages for subscribers that are away."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerUrl:
+    """`brokers` is a comma-separated list of host:port; `user` may be empty."""
+
+    protocol: Protocol
+    brokers: str
+    user: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.protocol}://{self.user}{'@' if self.user else ''}{self.brokers}"
+
+
+def broker_url(text: object) -> BrokerUrl:
+    """Raises `Refused`."""
+    if not isinstance(text, str):
+        raise Refused("it has the wrong type", "It is text in quotes", EXAMPLE)
+    scheme, separator, rest = text.partition("://")
+    protocol = next((one for one in PROTOCOLS if one == scheme.lower()), None)
+    match = ADDRESS.fullmatch(rest)
+    if protocol is None or not separator or match is None:
+        raise Refused(
+            f'"{places.without_login(text)}" is no address of a broker',
+            "One begins with kafka:// or stomp://",
+            EXAMPLE,
+        )
+    user = match[1] or ""
+    if ":" in user:
+        todo = 'Write options = { password_env = "BROKER_PASSWORD" }'
+        raise Refused("it has a password in it", "Addresses are shown in errors", todo)
+    if user and protocol == "kafka":
+        raise Refused(
+            "it has a user's name in it", "Kafka's logins are options", 'Write options = { "sasl.username" = "…" }'
+        )
+    hosts = [part if re.search(r":\d+$", part) else f"{part}:{PORTS[protocol]}" for part in match[2].split(",")]
+    return BrokerUrl(protocol, places.brokers(",".join(hosts)), user)
+
+
+def check_options(protocol: Protocol, options: Options) -> None:
+    """Raises `WrongError` for an option that the broker's client does not have."""
+    if protocol == "kafka":
+        refusal = librdkafka.refusal({key: value for key, value in options.items() if key not in TOPICS})
+        if refusal is not None:
+            raise WrongError(refusal[1], refusal[0])
+        for key in TOPICS:
+            if key in options and not re.fullmatch("[1-9][0-9]{0,3}", str(options[key])):
+                raise WrongError(Refused(f'"{key}" is no number', "It counts", f'Write "{key}" = "1"'), key)
+        return
+    for key in options:
+        if key not in STOMP_OPTIONS:
+            raise WrongError(Refused(f'"{key}" is no option of STOMP', nearest(key, STOMP_OPTIONS)), key)
+    if options.get("tls", "verified") not in ("verified", "unverified"):
+        raise WrongError(Refused('"tls" is no choice', todo='Write "verified" or "unverified"'), "tls")
+    with_pydantic_errors(units.seconds)(options.get("keep", "7d"))
+
+
+def _template(text: str) -> str:
+    TopicTemplate(text, "source")
+    return text
+
+
+def _types(types: tuple[str, ...]) -> tuple[str, ...]:
+    for one in types:
+        if one not in TYPES:
+            raise Refused(
+                f'"{one}" is no type of notices', nearest(one, TYPES), f"Write some of {', '.join(sorted(TYPES))}"
+            )
+    return tuple(dict.fromkeys(types))
+
+
+BrokerAddress = Annotated[BrokerUrl, BeforeValidator(with_pydantic_errors(broker_url))]
+Template = Annotated[str, AfterValidator(with_pydantic_errors(_template))]
+Types = Annotated[tuple[str, ...], Strict(False), AfterValidator(with_pydantic_errors(_types))]
+
+
+class Notices(Section):
+    """A channel of notices. `at` is `source`, or the name of a target."""
+
+    at: str = "source"
+    url: BrokerAddress
+    topic: Template = "{source}.{database}.{table}"
+    types: Types = ("add_partition", "done")
+    format: Literal["calque", "hcatalog"] = "calque"
+    include: Patterns = ("*.*",)
+    exclude: Patterns = ()
+    options: OptionTable = {}  # noqa: RUF012 - pydantic copies it
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> Notices:
+        check_options(self.url.protocol, self.options)
+        return self
+
+
+CHANNEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+
+
+def named_channels(channels: Mapping[str, Notices]) -> Mapping[str, Notices]:
+    """Raises `WrongError` for a name that no channel can have."""
+    for name in channels:
+        if not CHANNEL.fullmatch(name):
+            why = 'Letters, digits, "_" and "-", at most 64, make a name'
+            raise WrongError(Refused(f'"{name}" is no name for a channel', why, "Write e.g. [notices.bus]"), name)
+    return channels

@@ -1,0 +1,43 @@
+"""Where each channel of notices is: by its record in the state folder, and by what the process that sends tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calque.control.status_records import current_record
+from calque.errors import StateUnusable, Unavailable
+from calque.plugins.notices.engine.positions import Position
+from calque.plugins.notices.wiring import ChannelWiring
+from calque.wiring.wiring import Wiring
+
+
+def of_channel(wiring: Wiring, name: str) -> dict[str, Any]:
+    """`position` is the event up to which all notices are sent; None before the channel first ran."""
+    channel = wiring.channel(name)
+    role = channel.source.places.role if channel.target is None else channel.target.places.role
+    report = current_record(wiring, channel.places.status_record, role)
+    record = wiring.control.read(channel.places.position_record)
+    position = Position.of(record).event_id if record is not None else None
+    return {
+        "at": channel.plug.at,
+        "state": report["state"],
+        "position": position,
+        "lag_events": lag_events(channel, position),
+        "last_error": report["last_error"],
+    }
+
+
+def lag_events(channel: ChannelWiring, position: int | None) -> int | None:
+    """Events that are captured, or shown at the target, and whose notices are not sent; None where that is not
+    known."""
+    if position is None:
+        return None
+    try:
+        if channel.target is None:
+            newest = channel.source.side().journal.last()
+        else:
+            epoch = channel.target.ledger().last_epoch()
+            newest = epoch.event_id if epoch is not None else None
+    except (Unavailable, StateUnusable):
+        return None
+    return max((newest or 0) - position, 0)

@@ -1,0 +1,147 @@
+"""Live objects of one channel of notices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from calque.config.plugs import Channel
+from calque.config.units import seconds
+from calque.model.ledger import TableRow
+from calque.model.names import EventId, TableName
+from calque.model.secrets import Options
+from calque.model.state_places import ChannelPlaces
+from calque.model.tls import Tls
+from calque.plugins.kafka.adapters.client.topic import Topic
+from calque.plugins.notices.config import TOPICS
+from calque.plugins.notices.core import channel as core
+from calque.plugins.notices.core.selection import Selection
+from calque.plugins.notices.core.topics import TopicTemplate
+from calque.plugins.notices.engine.positions import KeyRecords
+from calque.plugins.notices.engine.sending import Sender
+from calque.plugins.notices.engine.source_feed import SourceFeed
+from calque.plugins.notices.engine.target_feed import TargetFeed, TargetMarks
+from calque.plugins.notices.ports import NoticeBroker
+from calque.wiring.runtime import Runtime
+from calque.wiring.source import SourceWiring
+from calque.wiring.state_folder import StateFolder
+from calque.wiring.target import TargetWiring
+
+Feed = SourceFeed | TargetFeed
+
+
+@dataclass(slots=True)
+class ChannelWiring:
+    """What the plug of a channel names, made when it is asked for. `target` is None for a channel at the source."""
+
+    plug: Channel
+    source: SourceWiring
+    target: TargetWiring | None
+    folder: StateFolder
+    runtime: Runtime
+
+    @property
+    def places(self) -> ChannelPlaces:
+        return ChannelPlaces(self.plug.name)
+
+    def broker(self) -> NoticeBroker:
+        """A new connection."""
+        return self.runtime.guard.broker(broker_of(self.plug))
+
+    def kafka_topic(self) -> Topic | None:
+        """How the brokers are reached, where they are Kafka's."""
+        url, options = self.plug.keys.url, self.plug.keys.options
+        if url.protocol != "kafka":
+            return None
+        return Topic(url.brokers, self.plug.name, {key: value for key, value in options.items() if key not in TOPICS})
+
+    def channel(self) -> core.Channel:
+        keys, source = self.plug.keys, self.source.plug
+        name_at_target = same_name if self.target is None else self.target.admission().name_at_target
+        selection = Selection.of(keys.types, keys.include, keys.exclude)
+        return core.Channel(
+            self.plug.name,
+            source.name,
+            self.plug.at,
+            self.topics(),
+            selection,
+            keys.format,
+            ",".join(source.keys.metastore),
+            name_at_target,
+        )
+
+    def topics(self) -> TopicTemplate:
+        return TopicTemplate(self.plug.keys.topic, self.source.plug.name)
+
+    def feed(self, broker: NoticeBroker, first: EventId, target_marks: TargetMarks | None) -> Feed:
+        """`first` is where the source's journal began; `target_marks` says what is done at the channel's target."""
+        sender = Sender(self.channel(), broker, self.tables)
+        records, places, side = self.folder.control, self.places, self.source.side()
+        keys = KeyRecords(records, places.keys_record, self.source.places.notice_keys_record)
+        if self.target is None:
+            return SourceFeed(side, side.marks, sender, records, places.position_record, keys, first)
+        return TargetFeed(
+            side,
+            self.plug.at,
+            self.target.ledger(),
+            sender,
+            records,
+            places.position_record,
+            keys,
+            first,
+            side.marks,
+            target_marks,
+        )
+
+    def tables(self) -> Iterable[TableName]:
+        """All that there are now, where the channel is."""
+        if self.target is not None:
+            rows = self.target.ledger().tables().values()
+            return [row.name for row in rows if isinstance(row, TableRow)]
+        catalog = self.source.side().catalog
+        return [TableName(database, table) for database in catalog.databases() for table in catalog.tables(database)]
+
+
+def broker_of(plug: Channel) -> NoticeBroker:
+    """The broker that the channel's address names."""
+    url, options = plug.keys.url, plug.keys.options
+    section = f"[notices.{plug.name}]"
+    match url.protocol:
+        case "kafka":
+            from calque.plugins.kafka.adapters.client.connection import Connection
+            from calque.plugins.notices.adapters.kafka.broker import KafkaNoticeBroker
+            from calque.plugins.notices.adapters.kafka.topics import MissingTopics
+
+            settings: Options = {key: value for key, value in options.items() if key not in TOPICS}
+            copies = options.get("topic.copies")
+            missing = MissingTopics(
+                int(str(options.get("topic.partitions", 1))), None if copies is None else int(str(copies))
+            )
+            return KafkaNoticeBroker(Connection(url.brokers, settings, section), missing)
+        case "stomp":
+            from calque.plugins.notices.adapters.stomp.address import StompAddress
+            from calque.plugins.notices.adapters.stomp.broker import StompNoticeBroker
+
+            password = options.get("password")
+            assert not isinstance(password, str)
+            hosts = tuple(
+                (host.strip("[]"), int(port))
+                for host, _, port in (one.rpartition(":") for one in url.brokers.split(","))
+            )
+            address = StompAddress(hosts, url.user, password, tls_of(options), section)
+            return StompNoticeBroker(address, seconds(str(options.get("keep", "7d"))))
+        case other:
+            assert_never(other)
+
+
+def tls_of(options: Options) -> Tls | None:
+    """None where no option asks for TLS."""
+    if not any(key == "tls" or key.startswith("tls.") for key in options):
+        return None
+    ca, certificate, key = (str(options.get(f"tls.{name}", "")) for name in ("ca", "certificate", "key"))
+    return Tls(ca, certificate, key, options.get("tls") != "unverified")
+
+
+def same_name(table: TableName) -> TableName:
+    return table
