@@ -17,14 +17,14 @@ from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, NestedField
 
-from calque.adapters.remote_catalogs import ICEBERG
-from calque.adapters.remote_catalogs.glue import ENDPOINT, REGION, GlueCatalog, GlueClient
-from calque.adapters.remote_catalogs.iceberg import CATALOG, KIND, PATH, URI, WAREHOUSE, IcebergCatalog
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.secrets import VariableSecret
-from calque.ports.remotes import RemoteAccess, RemoteCatalog
+from calque.plugins.remotes.adapters.catalogs import ICEBERG
+from calque.plugins.remotes.adapters.catalogs.glue import ENDPOINT, REGION, GlueCatalog, GlueClient
+from calque.plugins.remotes.adapters.catalogs.iceberg import CATALOG, KIND, PATH, URI, WAREHOUSE, IcebergCatalog
+from calque.plugins.remotes.ports import RemoteAccess, RemoteCatalog
 from support.memory.remote_catalog import MemoryCatalog
 from support.services.glues import REGION as MOTO_REGION
 from support.services.glues import MotoServer

@@ -21,8 +21,8 @@ import support
 from calque.model.facets import ColumnStatistics, Longs, StatisticsCounts
 from calque.model.hive import Function
 from calque.model.names import TableName
+from calque.plugins.remotes.wiring.clients import remote_clients
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.wiring.remote_clients import remote_clients
 from support.services.glues import VARIABLES, MotoServer
 from support.services.iceberg_rest import IcebergRest
 from support.services.linked import Catalog, Linked

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.metastore import tunnel
 from calque.adapters.metastore.addresses import addresses
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.channel import connected
@@ -26,6 +25,7 @@ from calque.errors import AccessRefused, Unavailable
 from calque.model.access import MetastoreAccess, SshHop, SshRoute
 from calque.model.secrets import VariableSecret
 from calque.model.tls import Tls
+from calque.plugins.remotes.adapters import ssh_tunnel as tunnel
 from support.services.bastion import Bastion
 from support.services.certificates import certified
 from support.services.linked import Linked

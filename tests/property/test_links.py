@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from calque.model.links import Links
 from calque.model.names import TableName
+from calque.plugins.remotes.model import Links
 from support.worlds.histories import (
     AT_FIRST,
     DEATHS,

@@ -13,17 +13,17 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calque.adapters.looks.log import LooksLog
 from calque.core.events import decode
 from calque.core.events.keys import entry_of
 from calque.core.policy.admit import Admission
 from calque.core.states.fold import same_run
-from calque.engine.source.looker import Looker
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import LOOKED, Event, EventKind
 from calque.model.names import EventId, TableName, partition_name
 from calque.model.policy import Policy
+from calque.plugins.remotes.adapters.looks_log import LooksLog
+from calque.plugins.remotes.engine.looker import Looker
 from support.memory.remote_catalog import MemoryCatalog
 from support.worlds.worlds import WorldClock
 

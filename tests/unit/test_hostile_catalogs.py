@@ -19,13 +19,20 @@ from pyiceberg.types import IntegerType, NestedField
 from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
-from calque.adapters.remote_catalogs.glue import ENDPOINT, REGION, GlueCatalog
-from calque.adapters.remote_catalogs.iceberg import CATALOG, PATH, URI, WAREHOUSE, IcebergCatalog, TableAtPath
-from calque.adapters.remote_catalogs.near import far_pools
 from calque.errors import AccessRefused, Refused
 from calque.model.names import TableName
 from calque.model.secrets import VariableSecret
-from calque.ports.remotes import RemoteAccess
+from calque.plugins.remotes.adapters.catalogs.glue import ENDPOINT, REGION, GlueCatalog
+from calque.plugins.remotes.adapters.catalogs.iceberg import (
+    CATALOG,
+    PATH,
+    URI,
+    WAREHOUSE,
+    IcebergCatalog,
+    TableAtPath,
+)
+from calque.plugins.remotes.adapters.catalogs.near import far_pools
+from calque.plugins.remotes.ports import RemoteAccess
 from support.services.hostile_rest import HostileRest
 
 ORDERS = TableName("shop", "orders")
@@ -185,9 +192,9 @@ def test_the_address_that_a_socket_has_counts_whatever_its_name_led_to_before(ho
 
 @pytest.mark.parametrize("settings", [{PATH: "file:///x"}, {URI: "sqlite:///x.db"}])
 def test_only_a_statement_names_a_database_or_a_path(settings: Mapping[str, str]) -> None:
-    from calque.adapters.remote_catalogs.iceberg import FORM
-    from calque.core.link_permission import refusal
-    from calque.model.links import Endpoint
+    from calque.plugins.remotes.adapters.catalogs.iceberg import FORM
+    from calque.plugins.remotes.core.permission import refusal
+    from calque.plugins.remotes.model import Endpoint
 
     endpoint = Endpoint("iceberg", tuple(settings.items()))
     assert isinstance(refusal(endpoint, FORM, [], ["sqlite://*/*", "file://*/*"], {}, []), Refused)

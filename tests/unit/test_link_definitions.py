@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from calque.adapters.remote_catalogs import GLUE
 from calque.core.images.own_parameters import CONNECTED_TO, is_link
-from calque.core.link_definitions import (
+from calque.core.policy.near_addresses import is_near
+from calque.errors import Refused
+from calque.model.names import TableName
+from calque.plugins.remotes.adapters.catalogs import GLUE
+from calque.plugins.remotes.core.definitions import (
     CLIENTS,
     CREDENTIALS,
     SSH,
@@ -18,12 +21,9 @@ from calque.core.link_definitions import (
     link_of_parameters,
     parameters_of,
 )
-from calque.core.link_permission import is_allowed, is_far_only, refusal
-from calque.core.policy.near_addresses import is_near
-from calque.core.ssh_routes import KEYS, ROUTE
-from calque.errors import Refused
-from calque.model.links import Endpoint, LentLogin, LinkDefinition
-from calque.model.names import TableName
+from calque.plugins.remotes.core.permission import is_allowed, is_far_only, refusal
+from calque.plugins.remotes.core.ssh_routes import KEYS, ROUTE
+from calque.plugins.remotes.model import Endpoint, LentLogin, LinkDefinition
 
 FAR, ELSE = "thrift://remote-hms:9083", "thrift://evil:9083"
 LOCAL, REMOTE = TableName("local_db", "local_tbl"), TableName("remote_db", "remote_tbl")

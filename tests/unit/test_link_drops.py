@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from calque.config import load
-from calque.control.links import drop_link
 from calque.core.images.image import SOURCE
 from calque.core.images.own_parameters import CONNECTED_TO
 from calque.errors import Unavailable
 from calque.model.hive import Database, Storage, Table
 from calque.model.names import TableName
+from calque.plugins.remotes.run.reconcile_links import drop_link
+from calque.plugins.remotes.wiring.remotes import RemotesWiring
 from calque.ports import Conflict
-from calque.wiring.remotes import RemotesWiring
 from calque.wiring.wiring import Wiring
 from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 

@@ -10,15 +10,15 @@ import pytest
 from calque.adapters.control import ControlStore
 from calque.core.images.image import EVENT, INCARNATION, SOURCE
 from calque.core.images.own_parameters import CONNECTED_TO
-from calque.core.link_definitions import URIS, VIA
-from calque.core.link_objects import unfilled_table
 from calque.engine.failpoints import FailpointGuard
-from calque.engine.sides.linked_catalog import LinkedCatalog, put_back
 from calque.errors import Broken, Refused
 from calque.model.hive import Column, Database, Partition, Storage, Table
 from calque.model.names import TableName
+from calque.plugins.remotes.core.definitions import URIS, VIA
+from calque.plugins.remotes.core.objects import unfilled_table
+from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog, put_back
+from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
 from calque.ports import Catalog, Conflict
-from calque.wiring.links_in_hand import RecordedLinksInHand
 from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
 
 LINK = {CONNECTED_TO: "shop.t", VIA: "thrift", URIS: "thrift://far:9083"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 
 from calque.core.images.overlap import shared_name
-from calque.core.links import layer_policies, layers_of
 from calque.core.policy.admit import Admission
-from calque.model.links import Links
 from calque.model.names import TableName
+from calque.plugins.remotes.core.layers import layer_policies, layers_of
+from calque.plugins.remotes.model import Links
 from support.worlds.links import LINKS, REMOTE_DATABASES, TEMPLATE, policies_of
 
 

@@ -11,12 +11,12 @@ from paramiko import HostKeys
 
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
-from calque.adapters.metastore.ssh_files import fingerprint, keys_of_host, private_key
-from calque.config.remote_keys import Credentials, ssh_route
-from calque.core.ssh_routes import KEYS, KNOWN_HOSTS, ROUTE, TIMEOUT, hops_of, route_of
 from calque.errors import AccessRefused, Refused
 from calque.model.access import MetastoreAccess, SshHop, SshRoute
 from calque.model.secrets import FileSecret, VariableSecret
+from calque.plugins.remotes.adapters.ssh_files import fingerprint, keys_of_host, private_key
+from calque.plugins.remotes.config import Credentials, ssh_route
+from calque.plugins.remotes.core.ssh_routes import KEYS, KNOWN_HOSTS, ROUTE, TIMEOUT, hops_of, route_of
 from support.sources.sshkeys import make_key
 
 FILES = {KEYS: "/keys/one,/keys/two", KNOWN_HOSTS: "/keys/known_hosts"}
@@ -73,7 +73,7 @@ def test_http_does_not_go_over_ssh() -> None:
 
 
 def test_without_its_package_ssh_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "calque.adapters.metastore.tunnel", None)
+    monkeypatch.setitem(sys.modules, "calque.plugins.remotes.adapters.ssh_tunnel", None)
     route = SshRoute((SshHop("a", "b"),), ("/key",), "/known_hosts")
     with pytest.raises(AccessRefused, match=r"pip install 'calque\[ssh\]'"):
         HiveReader(Client("thrift://far:9083", MetastoreAccess(route=route))).databases()

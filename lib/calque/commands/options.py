@@ -44,7 +44,7 @@ class CommandSettings:
         config = load(self.config)
         if config.remotes is None:
             return config
-        from calque.wiring.remotes import with_links
+        from calque.plugins.remotes.wiring.remotes import with_links
 
         return with_links(config)
 

@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field, model_validator
 from calque.config.cluster_keys import Clusters
 from calque.config.keys import Done, Journal, Log, Repl, Section, Source, State, Target, Window
 from calque.config.pydantic_errors import WrongError
-from calque.config.remote_keys import Remotes
 from calque.config.serve_keys import Serve
 from calque.errors import Refused
 from calque.plugins.notices.config import Notices, named_channels
+from calque.plugins.remotes.config import Remotes
 
 TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 

@@ -13,7 +13,6 @@ from calque.config import keys as sections
 from calque.config.cluster_keys import Cluster as ClusterSection
 from calque.config.cluster_keys import Clusters as ClustersSection
 from calque.config.file import ClustersFile, File, FileOfLinks
-from calque.config.remote_keys import Remotes
 from calque.config.secret_keys import secret_files
 from calque.config.serve_keys import Serve, ServeTls
 from calque.core.formats.roots import Roots, roots_of
@@ -21,12 +20,13 @@ from calque.core.policy.admit import Admission
 from calque.errors import Refused, nearest
 from calque.model.access import MetastoreAccess, SshRoute
 from calque.model.clusters import Clusters
-from calque.model.links import Endpoint
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.state_places import SourcePlaces
 from calque.plugins.notices.config import Notices
-from calque.ports.remotes import RemoteAccess, RemoteCatalog, RemoteClient
+from calque.plugins.remotes.config import Remotes
+from calque.plugins.remotes.model import Endpoint
+from calque.plugins.remotes.ports import RemoteAccess, RemoteCatalog, RemoteClient
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ from calque.config.lines import Path as KeyPath
 from calque.config.places import without_login
 from calque.config.plugs import Config, config_of
 from calque.config.pydantic_errors import WrongError
-from calque.config.remote_keys import Credentials, Remotes
 from calque.config.serve_keys import Serve, ServeTls
 from calque.errors import Refused, nearest, sentence
 from calque.plugins.notices.config import Notices
+from calque.plugins.remotes.config import Credentials, Remotes
 
 SECTIONS: Mapping[str, type[BaseModel]] = {
     "source": Source,

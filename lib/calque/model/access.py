@@ -102,7 +102,7 @@ class MetastoreAccess:
 
     user: the name that calls are made under; empty for the operating system's, as Hive's own clients have it.
     tls: None for connections that anybody on the way can read, but where an address begins with https.
-    far_only: nothing is connected to that is near calque itself (`core.link_permission`), whatever its name.
+    far_only: nothing is connected to that is near calque itself (`plugins.remotes.core.permission`), whatever its name.
     route: None for a metastore that is connected to directly.
     """
 

@@ -13,7 +13,8 @@ from calque.model.names import EventId, TableName
 
 LOOKED = "LOOKED"
 """The type of an event that says of a catalog without a log: the name was looked at for the first time. What else a
-look finds has Hive's types, with `LOOKED_` before them where several events are one step (`core.looks`)."""
+look finds has Hive's types, with `LOOKED_` before them where several events are one step
+(`plugins.remotes.core.compare_looks`)."""
 
 
 class EventKind(StrEnum):

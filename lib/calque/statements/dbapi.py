@@ -21,11 +21,11 @@ from types import TracebackType
 from typing import Self
 
 from calque.errors import AccessRefused, Broken, CalqueError, StatementSyntaxError, StateUnusable, Unavailable
+from calque.plugins.remotes.wiring.remotes import load
 from calque.statements.execute import execute
 from calque.statements.parse import Parameter, parse
 from calque.statements.result import NO_RESULT, AnyResult, Result, Row
 from calque.statements.session import Session
-from calque.wiring.remotes import load
 from calque.wiring.wiring import Wiring
 
 apilevel = "2.0"

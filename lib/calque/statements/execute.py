@@ -8,6 +8,21 @@ from typing import assert_never
 from calque.core.audit_statement import audit_relations
 from calque.errors import Refused
 from calque.plugins.marks.statements import mark_set_done, show_sets_done
+from calque.plugins.remotes.statements.change_links import (
+    create_remote_database,
+    create_remote_table,
+    drop_remote_database,
+    drop_remote_table,
+    set_database_properties,
+    set_remote_data,
+    set_table_properties,
+)
+from calque.plugins.remotes.statements.show_links import (
+    describe_remote_database,
+    describe_remote_table,
+    show_remote_databases,
+    show_remote_tables,
+)
 from calque.statements.audit import run_audit
 from calque.statements.clusters import (
     alter_secondary,
@@ -21,27 +36,12 @@ from calque.statements.export_import import run_export, run_import
 from calque.statements.forms import HELP_COLUMNS, forms_of
 from calque.statements.misread import shortened
 from calque.statements.parse import parse
-from calque.statements.remote import (
-    create_remote_database,
-    create_remote_table,
-    drop_remote_database,
-    drop_remote_table,
-    set_database_properties,
-    set_remote_data,
-    set_table_properties,
-)
 from calque.statements.repl_dump import repl_dump
 from calque.statements.repl_load import repl_load, repl_load_directory
 from calque.statements.repl_status import repl_status
 from calque.statements.result import NO_RESULT, AnyResult, Result, result_of
 from calque.statements.session import Session
 from calque.statements.show import show_epochs, show_tables, show_targets
-from calque.statements.show_remote import (
-    describe_remote_database,
-    describe_remote_table,
-    show_remote_databases,
-    show_remote_tables,
-)
 from calque.statements.statement import (
     AddSecondaryCluster,
     CreateRemoteDatabase,

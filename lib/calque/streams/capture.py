@@ -26,13 +26,13 @@ from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
 from calque.engine.sides.journal_reads import newest
 from calque.engine.source.evidence import EvidenceGatherer
-from calque.engine.source.looker import Looker
 from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.engine.source.unscanned_reloads import UnscannedReloads
 from calque.engine.sweep.retention import Limits, keep, retain_keys
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.names import EventId, Span, TableName
 from calque.model.requests import Action
+from calque.plugins.remotes.engine.looker import Looker
 from calque.ports.records import Json
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook

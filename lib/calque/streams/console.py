@@ -18,7 +18,6 @@ from itertools import islice
 from typing import Any
 
 from calque.control.actions import Deed, deed_of, do, require_possible
-from calque.control.link_states import SET_ASIDE, LinkStates
 from calque.control.pause_rules import rules_of
 from calque.control.processes import processes
 from calque.control.status import gaps_of
@@ -37,6 +36,7 @@ from calque.model.ledger import (
     new_parts,
 )
 from calque.model.names import TableName
+from calque.plugins.remotes.run.link_states import SET_ASIDE, LinkStates
 from calque.ports.records import Json
 from calque.serve.console import ActionRequest, Console, LinkQuery, TableQuery
 from calque.serve.lag_series import LOOK_SECONDS, LagSample, LagSeries

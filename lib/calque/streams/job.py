@@ -14,27 +14,27 @@ from typing import Any, NoReturn
 from calque.config.checks import endpoint
 from calque.config.conflicts import taking_nothing, unsupported
 from calque.config.serve_keys import Serve
-from calque.control.links import settle
 from calque.control.pause_rules import is_paused
 from calque.control.process_locks import Roles, roles
 from calque.control.status import snapshot
 from calque.core.records.standing import Standing, standing
 from calque.engine.failpoints import NAMES, is_known
-from calque.engine.sides.linked_catalog import put_back
 from calque.errors import AccessRefused, CalqueError, Refused, StateUnusable, Unavailable
 from calque.logs.setup import log_to_stderr, report_error
 from calque.model.names import EventId
+from calque.plugins.remotes.engine.linked_catalog import put_back
+from calque.plugins.remotes.run.follow_links import look_anew
+from calque.plugins.remotes.run.reconcile_links import settle
+from calque.plugins.remotes.wiring.remotes import ROLE as LINKS
+from calque.plugins.remotes.wiring.remotes import load, with_links
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, serve
 from calque.serve.pages import Pages
 from calque.streams.console import ConsoleOfRun
 from calque.streams.descriptors import raise_descriptor_limit
-from calque.streams.links import look_anew
 from calque.streams.reload import ConfigurationReader
 from calque.streams.run import Run
 from calque.streams.signals import ended_by_signals, set_by_handler
-from calque.wiring.remotes import ROLE as LINKS
-from calque.wiring.remotes import load, with_links
 from calque.wiring.wiring import Wiring
 
 LOG = logging.getLogger(__name__)

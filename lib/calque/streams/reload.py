@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from calque.config import Config
 from calque.config.conflicts import unsupported
 from calque.config.plugs import Target
-from calque.core.link_definitions import DATA
 from calque.errors import Refused
 from calque.model.names import TableName
+from calque.plugins.remotes.core.definitions import DATA
 
 
 @dataclass(frozen=True, slots=True)

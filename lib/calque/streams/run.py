@@ -23,17 +23,17 @@ from calque.model.names import EventId, TableName
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
 from calque.plugins.notices.run import NoticePart, part_name
+from calque.plugins.remotes.run.follow_links import LinkWatch
+from calque.plugins.remotes.wiring.remotes import ROLE as LINKS
+from calque.plugins.remotes.wiring.remotes import target_of, with_links
 from calque.serve.metrics import Meters, ProcessView, SourceLook
 from calque.streams.beginning import beginning_of
 from calque.streams.capture import CapturePart, RemoteCapturePart
-from calque.streams.links import LinkWatch
 from calque.streams.part import Part
 from calque.streams.reload import ConfigurationReader, difference, require_reloadable
 from calque.streams.shared import Bell, SourceStream
 from calque.streams.spark_session import own_session
 from calque.streams.target import TargetPart
-from calque.wiring.remotes import ROLE as LINKS
-from calque.wiring.remotes import target_of, with_links
 from calque.wiring.runtime import Runtime
 from calque.wiring.wiring import Wiring
 

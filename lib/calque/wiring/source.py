@@ -13,7 +13,6 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.system import FileSystemSet
-from calque.adapters.looks.log import LooksLog
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen
@@ -24,7 +23,6 @@ from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
 from calque.engine.identity.identity import SourceAnswer, ask_source
 from calque.engine.sides.journal_reads import newest
-from calque.engine.sides.remote_reader import RemoteReader
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.state_places import SourcePlaces
@@ -32,6 +30,8 @@ from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.plugins.marks.adapters.delta_marks import DeltaMarks
 from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
 from calque.plugins.marks.ports import MarkStore, PartitionEvents
+from calque.plugins.remotes.adapters.looks_log import LooksLog
+from calque.plugins.remotes.engine.catalog_as_source import RemoteReader
 from calque.ports import CatalogReader, EventLog, EvidenceStore, Gaps, Journal, Pins, Scans, Storage
 from calque.ports.services import tells_inserts
 from calque.wiring.journal_location import JournalAddress, JournalLocation

@@ -32,7 +32,6 @@ from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
 from calque.engine.sides.claim_book import ClaimBook
-from calque.engine.sides.linked_catalog import LinkedCatalog
 from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
@@ -40,8 +39,9 @@ from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
 from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
 from calque.plugins.marks.ports import PartitionEvents
+from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog
+from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
 from calque.ports import Catalog, Leases, Ledger, Privileges, Storage
-from calque.wiring.links_in_hand import RecordedLinksInHand
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening

@@ -26,7 +26,7 @@ def open_log(uris: str, access: MetastoreAccess, max_message: int, first_seen: F
 
 def open_looks(path: str) -> EventLog:
     """The log of our own in the file of that path."""
-    from calque.adapters.looks.log import LooksLog
+    from calque.plugins.remotes.adapters.looks_log import LooksLog
 
     return LooksLog(Path(path))
 

@@ -14,8 +14,8 @@ from calque.model.names import TableName, partition_name
 
 @dataclass(slots=True)
 class MemoryCatalog:
-    """`ports.remotes.RemoteCatalog`, and what writes to it. While it is `away` nothing answers. `has_versions`: tables
-    have versions, which partitions do not change."""
+    """`plugins.remotes.ports.RemoteCatalog`, and what writes to it. While it is `away` nothing answers. `has_versions`:
+    tables have versions, which partitions do not change."""
 
     id: str = "memory"
     has_versions: bool = True

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from calque.core.links import layer_policies, layers_of
-from calque.model.links import Links
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.plugins.remotes.core.layers import layer_policies, layers_of
+from calque.plugins.remotes.model import Links
 
 REMOTE_DATABASES = ("d1", "d2")
 REMOTE_TABLES = st.builds(TableName, st.sampled_from(REMOTE_DATABASES), st.sampled_from(["a", "b", "p", "v", "tmp"]))

@@ -242,7 +242,7 @@ def connected(address: Address, access: MetastoreAccess, seconds: float) -> sock
 def _through(route: SshRoute, address: Address, seconds: float, connect: Connect, far_only: bool) -> socket.socket:
     """Raises `Refused` where the extra `ssh` is not installed, too."""
     try:
-        from calque.adapters.metastore.tunnel import through
+        from calque.plugins.remotes.adapters.ssh_tunnel import through
     except ModuleNotFoundError as error:
         what, todo = "SSH needs a package that is not installed", "pip install 'calque[ssh]'"
         raise Refused(what, str(error), todo) from error

@@ -14,9 +14,8 @@ from typing import Any
 
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
-from calque.model.links import ClientForm
 from calque.model.names import TableName, partition_name
-from calque.ports.remotes import RemoteAccess
+from calque.remotes import ClientForm, RemoteAccess
 
 FILE = "shelf.file"
 FORM = ClientForm("shelf", frozenset({"ShelfClientFactory"}), frozenset({FILE}), frozenset({FILE}), FILE)

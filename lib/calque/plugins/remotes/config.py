@@ -1,0 +1,151 @@
+"""Keys of `[remotes]`: the local metastore whose links are followed, what engines may link to, and as whom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, Strict
+
+from calque.config.checks import Keytab, OptionalFile, OptionalLocation, OptionTable, PositiveDuration, Principal, User
+from calque.config.keys import Journal, MetastoreSection, Section, Source, Target, TlsSection
+from calque.config.login_misfits import misfits
+from calque.config.places import metastores
+from calque.config.pydantic_errors import WrongError, with_pydantic_errors
+from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
+from calque.errors import Refused
+from calque.model.access import SshRoute
+from calque.plugins.remotes.core.definitions import URIS
+from calque.plugins.remotes.core.permission import require_pattern
+from calque.plugins.remotes.core.ssh_routes import ROUTE, route_of
+from calque.plugins.remotes.model import LentLogin
+from calque.plugins.remotes.ports import RemoteAccess
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
+
+
+Pattern = Annotated[str, AfterValidator(with_pydantic_errors(require_pattern))]
+
+
+class Credentials(Section):
+    """As whom remote catalogs are called whose links name this section. `endpoints` are the addresses where links may
+    use it that an engine's parameters alone name."""
+
+    endpoints: Annotated[tuple[Pattern, ...], Strict(False)] = ()
+    user: User = ""
+    auth: Literal["none", "plain", "kerberos"] = "none"
+    password_env: SecretVariable = None
+    password_file: SecretFile = None
+    token_env: SecretVariable = None
+    token_file: SecretFile = None
+    principal: Principal = ""
+    keytab: Keytab = ""
+    service_principal: Principal = ""
+    tls: TlsSection = Field(default_factory=dict, validate_default=True)
+    private_keys: Annotated[tuple[OptionalFile, ...], Strict(False)] = ()
+    known_hosts: OptionalFile = ""
+    passphrase_env: SecretVariable = None
+    passphrase_file: SecretFile = None
+
+    def lent(self) -> LentLogin:
+        secrets = (self.password_env, self.password_file, self.token_env, self.token_file)
+        is_sent = any(secret is not None for secret in secrets)
+        return LentLogin(self.endpoints, is_sent, bool(self.tls.model_fields_set))
+
+
+LOGIN = tuple(key for key in MetastoreSection.model_fields if key != "metastore")
+"""Keys that say as whom a metastore is called."""
+
+
+def _named(credentials: Mapping[str, Credentials]) -> Mapping[str, Credentials]:
+    for name, section in credentials.items():
+        if not NAME.fullmatch(name):
+            why = 'Letters, digits, "_" and "-", at most 64, make a name'
+            raise WrongError(Refused(f'"{name}" is no name', why, "Write e.g. [remotes.credentials.far]"), name)
+        one_secret("password", section.password_env, section.password_file)
+        one_secret("token", section.token_env, section.token_file)
+        one_secret("passphrase", section.passphrase_env, section.passphrase_file)
+    return credentials
+
+
+class Remotes(MetastoreSection):
+    """`metastore` is the local one. `interval` is how often a catalog without a log is looked at."""
+
+    warehouse: OptionalLocation = ""
+    allow: Annotated[tuple[Pattern, ...], Strict(False)] = ()
+    interval: PositiveDuration = 10.0
+    lease: PositiveDuration = 30.0
+    storage: OptionTable = {}  # noqa: RUF012 - pydantic copies it
+    credentials: Annotated[Mapping[str, Credentials], AfterValidator(_named)] = {}
+
+    def lent(self) -> Mapping[str, LentLogin]:
+        """Of each section of credentials, by name."""
+        return {name: section.lent() for name, section in self.credentials.items()}
+
+
+NOBODY = Credentials()
+
+
+def remote_source(name: str, uris: str, credentials: Credentials) -> Source:
+    """A remote metastore as a section `[source]` would have it; a catalog that is none has no addresses. No file of it
+    is kept, and its log is taken as it is: who links to it can't configure it. Raises `Refused`."""
+    source = Source.model_construct(
+        name=name,
+        metastore=metastores(uris) if uris else (),
+        pin="none",
+        allow_weak_log=True,
+        **{key: getattr(credentials, key) for key in LOGIN},
+    )
+    if uris:
+        for _, refused in misfits(source):
+            raise refused
+    return source
+
+
+def ssh_route(settings: Mapping[str, str], credentials: Credentials) -> SshRoute | None:
+    """The way to a remote metastore; None where it is connected to directly. Raises `Refused`."""
+    if ROUTE not in settings:
+        return None
+    if any(not uri.startswith("thrift://") for uri in metastores(settings[URIS])):
+        todo = "Write a thrift:// address, or leave VIA out"
+        raise Refused("An address by HTTP does not go over SSH", f"'{URIS}' has one", todo)
+    passphrase = one_secret("passphrase", credentials.passphrase_env, credentials.passphrase_file)
+    return route_of(settings, credentials.private_keys, credentials.known_hosts, passphrase)
+
+
+def remote_access(credentials: Credentials, *, far_only: bool) -> RemoteAccess:
+    """As whom a catalog is called that is no metastore."""
+    return RemoteAccess(
+        credentials.user,
+        one_secret("password", credentials.password_env, credentials.password_file),
+        one_secret("token", credentials.token_env, credentials.token_file),
+        credentials.tls.tls() if credentials.tls.model_fields_set else None,
+        far_only,
+    )
+
+
+def projection(
+    remotes: Remotes,
+    warehouse: str,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    rename: Mapping[str, str],
+    data: Mapping[str, str],
+) -> Target:
+    """The local metastore as a section of `[targets]` would have it, for links; of those in `data` files are copied."""
+    login = {key: getattr(remotes, key) for key in (*LOGIN, "metastore", "lease", "storage")}
+    return Target.model_construct(
+        warehouse=warehouse,
+        include=include,
+        exclude=exclude,
+        rename=rename,
+        data={"*.*": "none", **data} if data else "none",
+        max_drop=1.0,
+        **login,
+    )
+
+
+def journal() -> Journal:
+    """That of a remote catalog."""
+    return Journal()

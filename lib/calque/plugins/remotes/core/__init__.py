@@ -1,0 +1,1 @@
+"""What links are, may be, and show; how two looks at a catalog differ."""

@@ -1,0 +1,1 @@
+"""Links in a target's catalog, and catalogs without a log as sources."""

@@ -1,0 +1,282 @@
+"""The local catalog as a projection of links writes it: an object that is a link stays one, whatever becomes of the
+remote one that it stands for.
+
+The engine knows nothing of links. It drops, makes and renames what the remote catalog drops, makes and renames; here a
+link that would be dropped is emptied, one that would be made is filled, and a rename leaves an empty one behind. A link
+that is not filled is missing for the engine. Nothing here makes a link that is not there: whoever drops one has ended
+it. Where the catalog can't bring a link from one state to another in one call, the link is missing in between; it is
+told to `LinksInHand` before, so that nobody takes that for its end.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import Protocol
+
+from calque.core.images.own_parameters import is_link
+from calque.core.images.views import names_in, parsed
+from calque.core.plan.limits import batches
+from calque.errors import CalqueError, Refused
+from calque.model.hive import Database, Table, is_partitioned, is_view
+from calque.model.names import OURS, TableName
+from calque.plugins.remotes.core.objects import (
+    Parameters,
+    as_link,
+    can_become,
+    empty_location,
+    is_unfilled_link,
+    unfilled_table,
+    unmarked,
+    without_this,
+)
+from calque.ports import Catalog, Conflict
+from calque.ports.forwarding import ForwardingCatalog
+
+LOG = logging.getLogger(__name__)
+AT_ONCE = 1000
+"""Partitions that one call drops."""
+
+
+class LinksInHand(Protocol):
+    """Which links are missing for a moment, each as it is when it is not filled; kept over a death."""
+
+    def put(self, link: Table) -> None: ...
+
+    def remove(self, name: TableName) -> None: ...
+
+    def __contains__(self, name: TableName) -> bool: ...
+
+    def __iter__(self) -> Iterator[Table]: ...
+
+
+class LinkedCatalog(ForwardingCatalog):
+    """`links` are the projection's, by their local names, each with its parameters. `is_linked` says whether the
+    projection has something under a local name. `make_directories` makes places where nothing lies."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        links: Mapping[TableName, Parameters],
+        is_linked: Callable[[TableName], bool],
+        make_directories: Callable[[Sequence[str]], None],
+        in_hand: LinksInHand,
+    ) -> None:
+        super().__init__(catalog)
+        self._links, self._is_linked, self._make_directories = links, is_linked, make_directories
+        self._in_hand = in_hand
+
+    # What the engine sees
+
+    def table(self, name: TableName) -> Table | None:
+        table = super().table(name)
+        return table if table is None else self._shown(name, table)
+
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        tables = super().headers(database, names)
+        shown = {name: self._shown(TableName(database, name), table) for name, table in tables.items()}
+        return {name: table for name, table in shown.items() if table is not None}
+
+    def database(self, name: str) -> Database | None:
+        database, link = super().database(name), self._links.get(TableName(name))
+        if database is None or link is None:
+            return database
+        if is_unfilled_link(database.parameters, link):
+            return None
+        return replace(database, parameters=without_this(database.parameters, link))
+
+    def _shown(self, name: TableName, table: Table) -> Table | None:
+        link = self._links.get(name)
+        if link is None:
+            return table
+        if is_unfilled_link(table.parameters, link):
+            return None
+        return replace(table, parameters=without_this(table.parameters, link))
+
+    # Databases
+
+    def create_database(self, database: Database) -> None:
+        link = self._links.get(TableName(database.name))
+        if link is None:
+            super().create_database(database)
+            return
+        at_target = super().database(database.name)
+        if at_target is None or not is_unfilled_link(at_target.parameters, link):
+            raise Conflict(f"database {database.name} is no link that could be filled")
+        parameters = as_link(database.parameters, link)
+        # With the owner that is there where the source has none: Hive 4 can't take one away.
+        owner = database if database.owner else at_target
+        super().alter_database(
+            database.name,
+            replace(
+                database,
+                parameters=parameters,
+                location=at_target.location,
+                managed_location=at_target.managed_location,
+                owner=owner.owner,
+                owner_type=owner.owner_type,
+            ),
+        )
+
+    def alter_database(self, name: str, database: Database) -> None:
+        link = self._links.get(TableName(name))
+        if link is not None:
+            database = replace(database, parameters=as_link(database.parameters, link))
+        super().alter_database(name, database)
+
+    def drop_database(self, name: str) -> None:
+        link = self._links.get(TableName(name))
+        database = super().database(name)
+        if link is None:
+            require_no_link(name, database)
+            super().drop_database(name)
+            return
+        if database is None:
+            raise Conflict(f"database {name} does not exist")
+        parameters = as_link(unmarked(database.parameters), link)
+        super().alter_database(name, replace(database, parameters=parameters))
+
+    # Tables
+
+    def create_table(self, table: Table) -> None:
+        name = TableName(table.database, table.name)
+        link = self._links.get(name)
+        self._require_bases(table)
+        if link is None:
+            super().create_table(table)
+            return
+        at_target = self._to_fill(name, link)
+        filled = replace(table, parameters=as_link(table.parameters, link))
+        if at_target is not None and can_become(at_target, filled):
+            super().alter_table(name, filled)
+            self._in_hand.remove(name)
+            return
+        with self._missing(name, at_target):
+            if at_target is not None:
+                super().drop_table(name)
+            super().create_table(filled)
+
+    def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
+        new_name = TableName(table.database.lower(), table.name.lower())
+        link, new_link = self._links.get(name), self._links.get(new_name)
+        self._require_bases(table)
+        if new_link is not None:
+            table = replace(table, parameters=as_link(table.parameters, new_link))
+        if new_name != name and link is None and not name.database.startswith(OURS):
+            require_no_link(name, super().table(name))
+        if new_name == name:
+            super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
+            return
+        left = unfilled_table(name, table, link, self._place(name)) if link is not None else None
+        to_fill = self._to_fill(new_name, new_link) if new_link is not None else None
+        with ExitStack() as missing:
+            if left is not None:
+                missing.enter_context(self._missing(name, left))
+            if new_link is not None:
+                missing.enter_context(self._missing(new_name, to_fill))
+            if to_fill is not None:
+                super().drop_table(new_name)
+            super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
+            if left is not None:
+                super().create_table(left)
+
+    def drop_table(self, name: TableName) -> None:
+        link = self._links.get(name)
+        table = super().table(name)
+        if link is None:
+            require_no_link(name, table)
+            super().drop_table(name)
+        else:
+            if table is None:
+                raise Conflict(f"{name} does not exist")
+            empty(self._catalog, name, table, link, self._place(name), self._make_directories, self._in_hand)
+
+    def _to_fill(self, name: TableName, link: Parameters) -> Table | None:
+        """The link as it stands there; None where a death has left it in hand. Raises `Conflict` for all else."""
+        at_target = super().table(name)
+        if at_target is None and name in self._in_hand:
+            return None
+        if at_target is None or not is_unfilled_link(at_target.parameters, link):
+            raise Conflict(f"{name} is no link that could be filled")
+        return at_target
+
+    def _missing(self, name: TableName, link: Table | None) -> AbstractContextManager[None]:
+        return missing_for_a_moment(self._catalog, self._in_hand, name, link)
+
+    def _require_bases(self, table: Table) -> None:
+        """Raises `Refused` for a view that would read local tables in place of remote ones."""
+        if is_view(table) and not table.database.startswith(OURS):
+            text = table.view_expanded_text or table.view_original_text or ""
+            if parsed(text) is None:
+                why = "The tables that it reads are not known, and may be called otherwise here"
+                raise Refused(
+                    f"The text of the view {table.database}.{table.name} can't be read", why, "Link its tables"
+                )
+            for base in sorted(names_in(text, table.database)):
+                if not self._is_linked(base):
+                    why = "The view would read another table here than at the remote catalog"
+                    raise Refused(f"{base} is not linked", why, "Link the tables that the view reads, then the view")
+
+    def _place(self, name: TableName) -> str:
+        database = super().database(name.database)
+        return empty_location(database or Database(name.database), name.table)
+
+
+def empty(
+    catalog: Catalog,
+    name: TableName,
+    table: Table,
+    link: Parameters,
+    location: str,
+    make_directories: Callable[[Sequence[str]], None],
+    in_hand: LinksInHand,
+) -> None:
+    """Make a filled link one that is not: its partitions go, then its definition shows a place where nothing lies."""
+    if is_partitioned(table):
+        for batch in batches(list(catalog.partition_names(name)), AT_ONCE):
+            catalog.drop_partitions(name, batch)
+    bare = unfilled_table(name, table, link, location)
+    if not can_become(table, bare):
+        with missing_for_a_moment(catalog, in_hand, name, bare):
+            catalog.drop_table(name)
+            catalog.create_table(bare)
+        return
+    try:
+        make_directories([location])
+    except CalqueError as error:
+        LOG.warning("%s is not made, where the link %s shows nothing: %s", location, name, error)
+    catalog.alter_table(name, bare)
+
+
+@contextmanager
+def missing_for_a_moment(catalog: Catalog, in_hand: LinksInHand, name: TableName, link: Table | None) -> Iterator[None]:
+    """Calls between which the link of that name is not there. `link` is what it is when it is not filled; None where it
+    is in hand already."""
+    if link is not None:
+        in_hand.put(link)
+    try:
+        yield
+    except Conflict:
+        if catalog.table(name) is not None:
+            in_hand.remove(name)
+        raise
+    in_hand.remove(name)
+
+
+def put_back(catalog: Catalog, in_hand: LinksInHand) -> None:
+    """Make links again that a death has left in hand. Nobody changes any meanwhile. Raises `Unavailable`, `Broken`."""
+    for link in in_hand:
+        name = TableName(link.database, link.name)
+        with suppress(Conflict):
+            if catalog.table(name) is None:
+                catalog.create_table(link)
+                LOG.warning("%s is made again: a process ended while it changed the link", name)
+        in_hand.remove(name)
+
+
+def require_no_link(name: object, one: Table | Database | None) -> None:
+    """Raises `Conflict` for a link of another projection, or one that is set aside."""
+    if one is not None and is_link(one.parameters):
+        raise Conflict(f"{name} is a link, and not of this projection")

@@ -1,0 +1,1 @@
+"""Links that begin, change and end while calque runs."""

@@ -1,0 +1,142 @@
+"""How links are: their states for `SHOW REMOTE TABLES`, from the registry, the ledgers, and what `run` tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from calque.config.plugs import HiveTarget
+from calque.control.status_records import FAILED, UNREAD, capture_record, position_of, target_record
+from calque.core.images.own_parameters import CONNECTED_TO
+from calque.core.policy.admit import Admission
+from calque.errors import Unavailable
+from calque.model.ledger import DatabaseRow, StateRow, TableRow, TableState
+from calque.model.names import EventId, TableName
+from calque.plugins.remotes.model import LinkRecord
+from calque.plugins.remotes.wiring.remotes import target_of, with_links
+from calque.wiring.wiring import Wiring
+
+LIVE, READING, UNREACHABLE, GONE, SET_ASIDE = "live", "reading", "unreachable", "gone", "set_aside"
+BY_STATE = {TableState.LIVE: LIVE, TableState.QUARANTINED: SET_ASIDE}
+Row = Mapping[str, object]
+
+
+@dataclass(slots=True)
+class ProjectionState:
+    """Of one projection: its ledger's rows, its position, what is wrong with its remote catalog. `unread` are tables
+    that can't be looked at there, with the reason."""
+
+    admission: Admission
+    rows: Mapping[TableName, StateRow]
+    position: EventId | None
+    state: str
+    problem: str
+    unread: Mapping[TableName, str]
+
+
+@dataclass(slots=True)
+class LinkStates:
+    """Reads each ledger once."""
+
+    wiring: Wiring
+    projections: dict[str, ProjectionState] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """With the links that there are now."""
+        self.wiring = Wiring(with_links(self.wiring.config), self.wiring.runtime)
+
+    def tables(self) -> Iterator[Row]:
+        """Linked tables, and tables of linked databases."""
+        links = self.wiring.remotes().registry().links
+        for name, record in sorted(links.items()):
+            if name.table:
+                yield self.row(name, record)
+        for name, record in sorted(links.items()):
+            target = target_of(self.wiring.config, name) if not name.table else None
+            if target is not None and record.definition is not None:
+                yield from self.tables_of(name, record, target)
+
+    def databases(self) -> Iterator[Row]:
+        for name, record in sorted(self.wiring.remotes().registry().links.items()):
+            if not name.table:
+                yield self.row(name, record)
+
+    def row(self, name: TableName, record: LinkRecord) -> Row:
+        target = target_of(self.wiring.config, name)
+        if record.reason or record.definition is None or target is None:
+            return row_of(name, record.connected_to, record.via, SET_ASIDE, None, record.reason)
+        projection = self.projection(target)
+        remote = record.definition.remote
+        state, event_id, reason = of_table(projection, remote) if name.table else of_database(projection, remote)
+        return row_of(name, record.connected_to, record.via, state, event_id, reason)
+
+    def tables_of(self, name: TableName, record: LinkRecord, target: HiveTarget) -> Iterator[Row]:
+        projection = self.projection(target)
+        assert record.definition is not None
+        for remote in sorted({*projection.rows, *projection.unread}):
+            row = projection.rows.get(remote)
+            if (row is None or isinstance(row, TableRow)) and remote.database == record.definition.remote.database:
+                local = projection.admission.name_at_target(remote)
+                if local.database == name.database and projection.admission.takes(remote):
+                    yield row_of(local, str(remote), record.via, *of_table(projection, remote))
+
+    def projection(self, target: HiveTarget) -> ProjectionState:
+        if target.name not in self.projections:
+            self.projections[target.name] = self.looked_up(target)
+        return self.projections[target.name]
+
+    def looked_up(self, target: HiveTarget) -> ProjectionState:
+        wiring, ledger = self.wiring, self.wiring.ledger(target.name)
+        capture = capture_record(wiring, wiring.sources[target.source].places)
+        report: Mapping[str, Any] = target_record(wiring, target.name)
+        state = UNREACHABLE if capture["last_error"] else ""
+        if FAILED in (capture["state"], report["state"]):
+            state = SET_ASIDE
+        problem = str(capture["last_error"] or report["last_error"] or "") if state else ""
+        rows: dict[TableName, StateRow] = {}
+        position = None
+        try:
+            position = position_of(wiring, target.name, ledger.last_epoch())
+            rows = {row.name: row for row in ledger.tables().values() if isinstance(row, TableRow | DatabaseRow)}
+        except Unavailable as error:
+            state, problem = state or UNREACHABLE, problem or str(error)
+        unread: Mapping[str, str] = capture.get(UNREAD) or {}
+        named = {TableName(*name.split(".", 1)): reason for name, reason in unread.items()}
+        return ProjectionState(target.admission(), rows, position, state, problem, named)
+
+
+def row_of(name: TableName, connected_to: str, via: str, state: str, event_id: EventId | None, reason: str) -> Row:
+    return {
+        "name": str(name),
+        "connected_to": connected_to or CONNECTED_TO,
+        "via": via or "thrift",
+        "state": state,
+        "event_id": event_id,
+        "reason": reason,
+    }
+
+
+def of_table(projection: ProjectionState, remote: TableName) -> tuple[str, EventId | None, str]:
+    row = projection.rows.get(remote)
+    shows = row.shows if isinstance(row, TableRow) else None
+    if row is not None and row.state is TableState.LIVE and shows is None:
+        shows = projection.position
+    if projection.state:
+        return projection.state, shows, projection.problem
+    if remote in projection.unread:
+        return SET_ASIDE, shows, projection.unread[remote]
+    if row is not None:
+        return BY_STATE.get(row.state, READING), shows, row.reason
+    if projection.position is None:
+        return READING, None, ""
+    return GONE, projection.position, f"{remote} is not there; the link stays, empty, and comes back with it"
+
+
+def of_database(projection: ProjectionState, remote: TableName) -> tuple[str, EventId | None, str]:
+    if projection.state:
+        return projection.state, projection.position, projection.problem
+    row = projection.rows.get(remote)
+    if isinstance(row, DatabaseRow) and row.state is TableState.QUARANTINED:
+        return SET_ASIDE, projection.position, row.reason
+    return (READING if projection.position is None else LIVE), projection.position, ""

@@ -1,0 +1,1 @@
+"""Statements that make, change, show and drop links."""

@@ -1,0 +1,1 @@
+"""Clients of catalogs, and what links are told of."""

@@ -1,0 +1,12 @@
+"""What a package implements that adds a client of catalogs: links may lead there then.
+
+It names an instance of `RemoteClient` by an entry point of the group `calque.remotes`:
+
+    [project.entry-points."calque.remotes"]
+    shelf = "shelf_catalog:CLIENT"
+"""
+
+from calque.plugins.remotes.model import ClientForm
+from calque.plugins.remotes.ports import RemoteAccess, RemoteCatalog, RemoteClient
+
+__all__ = ["ClientForm", "RemoteAccess", "RemoteCatalog", "RemoteClient"]
