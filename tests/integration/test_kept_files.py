@@ -13,13 +13,13 @@ import pytest
 
 from calque.adapters.files import FileStorage, FileSystemSet
 from calque.config import load
-from calque.core.dumps.layout import DumpDirectory
 from calque.core.events import decode
 from calque.core.formats.layout import join, place
 from calque.core.states.kept_files import NamedFile
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.plugins.dumps.core.layout import DumpDirectory
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment, RealFiles

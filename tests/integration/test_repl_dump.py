@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 
 from calque.cli import main
-from calque.core.dumps.layout import DumpLayout
 from calque.model.hive import Database, Function, Resource
 from calque.model.names import TableName
+from calque.plugins.dumps.core.layout import DumpLayout
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from support.services.servers import Shared

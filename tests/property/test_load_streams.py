@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from calque.core.load_policy import load_policy
-from calque.engine.dump.request import FinishedDump
 from calque.engine.sides.sides import TargetSide
 from calque.model.names import EventId, TableName
-from calque.streams.load import DumpLoad, LoadBounds
-from calque.wiring.dump import DumpSource, opened_dump
+from calque.plugins.dumps.core.load_policy import load_policy
+from calque.plugins.dumps.engine.request import FinishedDump
+from calque.plugins.dumps.run.load import DumpLoad, LoadBounds
+from calque.plugins.dumps.wiring.dump_source import DumpSource, opened_dump
 from property.test_loads import AT_FIRST, TOLD
 from support.memory.ledger import MemoryLedger
 from support.runs.seeds import history_seeds

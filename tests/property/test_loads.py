@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from calque.core.dumps.dump_metadata import read_dump_metadata
-from calque.core.dumps.scope import scope_of
 from calque.model.ledger import TableState
-from calque.streams.load import LoadBounds
+from calque.plugins.dumps.core.dump_metadata import read_dump_metadata
+from calque.plugins.dumps.core.scope import scope_of
+from calque.plugins.dumps.run.load import LoadBounds
 from support.runs.seeds import history_seeds
 from support.worlds.dumpworlds import EVERYTHING, DumpWorld
 

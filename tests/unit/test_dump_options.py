@@ -1,12 +1,12 @@
-"""`core.dumps.options`: the keys of WITH."""
+"""`plugins.dumps.core.options`: the keys of WITH."""
 
 from __future__ import annotations
 
 import pytest
 
-from calque.core.dumps.layout import DumpLayout
-from calque.core.dumps.options import DUMP_KEYS, LOAD_KEYS, dump_options, known_options
 from calque.errors import Refused
+from calque.plugins.dumps.core.layout import DumpLayout
+from calque.plugins.dumps.core.options import DUMP_KEYS, LOAD_KEYS, dump_options, known_options
 
 
 def test_keys_that_mean_something_are_told_from_those_that_do_not() -> None:

@@ -1,4 +1,4 @@
-"""`core.dumps.scope`: which names a policy takes, as the examples of Hive's own document have it."""
+"""`plugins.dumps.core.scope`: which names a policy takes, as the examples of Hive's own document have it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from calque.core.dumps.dump_metadata import PolicyLine
-from calque.core.dumps.scope import scope_of, scope_of_policy
 from calque.errors import Refused
 from calque.model.names import TableName
+from calque.plugins.dumps.core.dump_metadata import PolicyLine
+from calque.plugins.dumps.core.scope import scope_of, scope_of_policy
 
 NAMES = ["t3", "t400", "t255", "q4", "orders", "stores", "items_2", "t3x"]
 

@@ -1,13 +1,13 @@
-"""`core.dumps.selection`: which events an increment has, and which tables it has whole."""
+"""`plugins.dumps.core.selection`: which events an increment has, and which tables it has whole."""
 
 from __future__ import annotations
 
 import pytest
 
-from calque.core.dumps.scope import Scope, scope_of
-from calque.core.dumps.selection import EventSelection, steps_of
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import TableName
+from calque.plugins.dumps.core.scope import Scope, scope_of
+from calque.plugins.dumps.core.selection import EventSelection, steps_of
 
 ALL, LETTERS = scope_of("sales", None, None), scope_of("sales", ["[a-z]+"], None)
 WITH_Q5 = scope_of("sales", ["[a-z]+", "Q5"], None)

@@ -1,4 +1,4 @@
-"""`core.dumps`: the files of Hive's dumps, against those that Hive itself wrote."""
+"""`plugins.dumps.core`: the files of Hive's dumps, against those that Hive itself wrote."""
 
 from __future__ import annotations
 
@@ -9,31 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.dumps.constraints import constraints_text, foreign_keys_text, read_constraints
-from calque.core.dumps.dump_metadata import DumpMetadata, PolicyLine, read_dump_metadata
-from calque.core.dumps.event_types import contents_of, dumped_kind
-from calque.core.dumps.file_lists import (
-    ExternalDirectory,
-    external_lines,
-    file_lines,
-    read_external,
-    read_files,
-)
-from calque.core.dumps.layout import DumpDirectory, DumpLayout, event_of, policy_directory
-from calque.core.dumps.log_events import DumpedObjects, logged_event
-from calque.core.dumps.markers import EventsDump, events_dump_text, read_events_dump, read_tables, tables_text
-from calque.core.dumps.metadata import (
-    ReplicationSpec,
-    database_metadata,
-    dumped_database,
-    dumped_function,
-    dumped_partition,
-    dumped_table,
-    function_metadata,
-    read_object,
-    read_table,
-    table_metadata,
-)
 from calque.core.events.decode import LoggedFile, Undecodable, thrift_object
 from calque.core.events.keys import keys_of
 from calque.model.facets import (
@@ -50,6 +25,37 @@ from calque.model.facets import (
 from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Skew, Storage, Table
 from calque.model.journal import Event, Keys
 from calque.model.names import TableName
+from calque.plugins.dumps.core.constraints import constraints_text, foreign_keys_text, read_constraints
+from calque.plugins.dumps.core.dump_metadata import DumpMetadata, PolicyLine, read_dump_metadata
+from calque.plugins.dumps.core.event_types import contents_of, dumped_kind
+from calque.plugins.dumps.core.file_lists import (
+    ExternalDirectory,
+    external_lines,
+    file_lines,
+    read_external,
+    read_files,
+)
+from calque.plugins.dumps.core.layout import DumpDirectory, DumpLayout, event_of, policy_directory
+from calque.plugins.dumps.core.log_events import DumpedObjects, logged_event
+from calque.plugins.dumps.core.markers import (
+    EventsDump,
+    events_dump_text,
+    read_events_dump,
+    read_tables,
+    tables_text,
+)
+from calque.plugins.dumps.core.metadata import (
+    ReplicationSpec,
+    database_metadata,
+    dumped_database,
+    dumped_function,
+    dumped_partition,
+    dumped_table,
+    function_metadata,
+    read_object,
+    read_table,
+    table_metadata,
+)
 from support.sources.recorded_dumps import BOOTSTRAP, INCREMENT, recorded_files
 
 FOUR, THREE = DumpLayout.HIVE_4, DumpLayout.HIVE_3

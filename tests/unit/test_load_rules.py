@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from calque.adapters.dumps.locate import paths_of
-from calque.core.dumps.scope import scope_of
 from calque.core.events.contents_by_event import contents_by_event
 from calque.core.events.decode import LoggedFile
-from calque.core.load_passes import LONGEST, LoadPass, next_pass
-from calque.core.load_policy import DumpSpan, is_loaded, load_policy, require_policy, require_takeable
 from calque.errors import Refused
 from calque.model.files import File, FilesOfEvent, KeptFile, Listing
 from calque.model.hive import Database
 from calque.model.policy import Policy
+from calque.plugins.dumps.adapters.find_files import paths_of
+from calque.plugins.dumps.core.load_policy import DumpSpan, is_loaded, load_policy, require_policy, require_takeable
+from calque.plugins.dumps.core.load_slices import LONGEST, LoadPass, next_pass
+from calque.plugins.dumps.core.scope import scope_of
 
 PLACE = "file:/source/t"
 POLICY = Policy("dr", "hq", include=("sales.*",), rename={"sales": "sales_dr"})

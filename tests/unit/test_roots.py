@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.dumps.locate import FileLocator
 from calque.adapters.files.copy import WHOLE
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
@@ -19,6 +18,7 @@ from calque.core.formats.layout import place
 from calque.core.formats.roots import HOST, Roots, roots_of
 from calque.errors import Refused
 from calque.model.files import Listing
+from calque.plugins.dumps.adapters.find_files import FileLocator
 from calque.ports import CopyTask
 
 

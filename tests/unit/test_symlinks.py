@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from calque.core.dumps.event_contents import reason_against
 from calque.core.formats.definition import Format
 from calque.core.formats.readers import kind_of
 from calque.core.formats.symlinks import COPIES, Line, is_symlinks, lines_of, moved
@@ -12,6 +11,7 @@ from calque.core.small_files.combined_note import combination_of, note_of
 from calque.errors import Refused
 from calque.model.files import Combination, CombinedFile, File
 from calque.model.hive import Partition, Storage, Table
+from calque.plugins.dumps.core.event_contents import reason_against
 
 MANIFEST = "hdfs://hq/w/t/manifest"
 SYMLINKS = "org.apache.hadoop.hive.ql.io.SymlinkTextInputFormat"

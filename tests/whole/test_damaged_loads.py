@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from calque.core.dumps.layout import DumpLayout
-from calque.core.dumps.options import DUMP_KEYS, dump_options, known_options
 from calque.core.formats.layout import join
 from calque.errors import CalqueError, Refused
+from calque.plugins.dumps.core.layout import DumpLayout
+from calque.plugins.dumps.core.options import DUMP_KEYS, dump_options, known_options
 from support.worlds.dumpworlds import DumpWorld
 
 BEFORE = (

@@ -12,17 +12,17 @@ import pytest
 
 from calque.adapters.files import FileStorage
 from calque.core.defects import DEFECT
-from calque.core.dumps.layout import policy_directory
-from calque.core.dumps.metadata import read_table
-from calque.core.dumps.options import DUMP_KEYS, dump_options, known_options
-from calque.core.dumps.scope import scope_of
 from calque.core.events.decode import thrift_object
-from calque.engine.dump.dump import DumpPlace, dump
-from calque.engine.dump.request import DumpRequest, FinishedDump
 from calque.engine.verify.log_journal import LogJournal
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
+from calque.plugins.dumps.core.layout import policy_directory
+from calque.plugins.dumps.core.metadata import read_table
+from calque.plugins.dumps.core.options import DUMP_KEYS, dump_options, known_options
+from calque.plugins.dumps.core.scope import scope_of
+from calque.plugins.dumps.engine.dump import DumpPlace, dump
+from calque.plugins.dumps.engine.request import DumpRequest, FinishedDump
 from support.faults.defects import Defect
 from support.memory.metastore import HIVE_4
 from support.programs import program

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.dumps.layout import ExportDirectory
-from calque.core.dumps.metadata import read_table
 from calque.core.events.decode import thrift_object
 from calque.core.formats.layout import join
-from calque.engine.dump.export_table import export_table
-from calque.engine.dump.import_table import ImportRequest, import_table
 from calque.errors import Refused
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName
+from calque.plugins.dumps.core.layout import ExportDirectory
+from calque.plugins.dumps.core.metadata import read_table
+from calque.plugins.dumps.engine.export_table import export_table
+from calque.plugins.dumps.engine.import_table import ImportRequest, import_table
 from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from support.worlds.gapped import create
 from support.worlds.worlds import INPUT, World

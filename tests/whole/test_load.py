@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.dumps.directory import open_dump
 from calque.adapters.files.storage import FileStorage
 from calque.engine.sides.sides import SystemClock
 from calque.errors import Refused
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.plugins.dumps.adapters.directory import open_dump
+from calque.plugins.dumps.run.load import LoadBounds, name_of
+from calque.plugins.dumps.run.load_target import incomplete
+from calque.plugins.dumps.wiring.dump_source import OpenedDump
 from calque.ports.forwarding import ForwardingCatalog
-from calque.streams.load import LoadBounds, name_of
-from calque.streams.load_target import incomplete
-from calque.wiring.dump import OpenedDump
 from support.faults.defects import Defect
 from support.sources.loads import RECORDED_POLICY, LoadWorld, unpack_recorded
 from support.sources.recorded_dumps import BOOTSTRAP, INCREMENT

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from calque.core.dumps.partition_places import PartitionPlaces
 from calque.core.formats.layout import join
-from calque.engine.dump.request import FinishedDump
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName
-from calque.streams.load import DumpLoad, LoadBounds
-from calque.streams.load_external import external_scans, places_at_source
-from calque.streams.load_target import WithoutScanProgress
-from calque.wiring.dump import DumpSource, opened_dump
+from calque.plugins.dumps.core.partition_places import PartitionPlaces
+from calque.plugins.dumps.engine.request import FinishedDump
+from calque.plugins.dumps.run.load import DumpLoad, LoadBounds
+from calque.plugins.dumps.run.load_external import external_scans, places_at_source
+from calque.plugins.dumps.run.load_target import WithoutScanProgress
+from calque.plugins.dumps.wiring.dump_source import DumpSource, opened_dump
 from support.worlds.dumpworlds import DumpWorld
 from support.worlds.gapped import create
 from support.worlds.worlds import InlineExecutor

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from calque.core.load_policy import load_policy
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
+from calque.plugins.dumps.core.load_policy import load_policy
 from support.worlds.dumpworlds import DumpWorld
 from whole.test_engine_views import SPARK_2, SPARK_3
 

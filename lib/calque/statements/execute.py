@@ -7,6 +7,10 @@ from typing import assert_never
 
 from calque.core.audit_statement import audit_relations
 from calque.errors import Refused
+from calque.plugins.dumps.statements.export_import import run_export, run_import
+from calque.plugins.dumps.statements.repl_dump import repl_dump
+from calque.plugins.dumps.statements.repl_load import repl_load, repl_load_directory
+from calque.plugins.dumps.statements.repl_status import repl_status
 from calque.plugins.marks.statements import mark_set_done, show_sets_done
 from calque.plugins.remotes.statements.change_links import (
     create_remote_database,
@@ -32,13 +36,9 @@ from calque.statements.clusters import (
     show_clusters_of_table,
     use_cluster,
 )
-from calque.statements.export_import import run_export, run_import
 from calque.statements.forms import HELP_COLUMNS, forms_of
 from calque.statements.misread import shortened
 from calque.statements.parse import parse
-from calque.statements.repl_dump import repl_dump
-from calque.statements.repl_load import repl_load, repl_load_directory
-from calque.statements.repl_status import repl_status
 from calque.statements.result import NO_RESULT, AnyResult, Result, result_of
 from calque.statements.session import Session
 from calque.statements.show import show_epochs, show_tables, show_targets

@@ -15,11 +15,11 @@ from itertools import count
 from pathlib import Path
 
 from calque.adapters.files import FileStorage
-from calque.core.dumps.options import dump_options, known_options
-from calque.engine.dump.dump import DumpPlace, dump
-from calque.engine.dump.request import DumpRequest, FinishedDump
 from calque.engine.failpoints import FailpointGuard, Hit, passing
 from calque.model.names import EventId
+from calque.plugins.dumps.core.options import dump_options, known_options
+from calque.plugins.dumps.engine.dump import DumpPlace, dump
+from calque.plugins.dumps.engine.request import DumpRequest, FinishedDump
 from support.worlds.dumpworlds import EVERYTHING, DumpWorld
 
 FIRST = ("create_database", *["create_table"] * 4, *["add_partitions"] * 3)

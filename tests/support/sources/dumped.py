@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
-from calque.core.dumps.dump_metadata import DumpMetadata, read_dump_metadata
-from calque.core.dumps.file_lists import read_files
-from calque.core.dumps.layout import DumpDirectory, DumpLayout, ObjectDirectories
-from calque.core.dumps.metadata import read_table
-from calque.core.dumps.scope import scope_of_policy
 from calque.core.events.decode import thrift_object
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import EventId, TableName, partition_name
+from calque.plugins.dumps.core.dump_metadata import DumpMetadata, read_dump_metadata
+from calque.plugins.dumps.core.file_lists import read_files
+from calque.plugins.dumps.core.layout import DumpDirectory, DumpLayout, ObjectDirectories
+from calque.plugins.dumps.core.metadata import read_table
+from calque.plugins.dumps.core.scope import scope_of_policy
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from support.sources.writers import INPUT, OUTPUT, SERDE

@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from calque.adapters.files import FileStorage
-from calque.core.dumps.options import dump_options, known_options
-from calque.core.dumps.scope import scope_of
-from calque.engine.dump.dump import DumpPlace, dump
-from calque.engine.dump.request import DumpRequest
 from calque.engine.sides.sides import SourceSide
 from calque.engine.verify.log_journal import LogJournal
 from calque.model.files import File, Listing
 from calque.model.hive import Database, Table
 from calque.model.names import TableName
+from calque.plugins.dumps.core.options import dump_options, known_options
+from calque.plugins.dumps.core.scope import scope_of
+from calque.plugins.dumps.engine.dump import DumpPlace, dump
+from calque.plugins.dumps.engine.request import DumpRequest
 from support.memory.metastore import HIVE_4, MemoryMetastore
 from support.memory.storage import MemoryStorage
 from support.programs import peak_megabytes

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from calque.adapters.dumps.directory import open_dump
 from calque.adapters.files.storage import FileStorage
 from calque.core.formats.layout import join
 from calque.engine.sides.sides import SystemClock, TargetSide
@@ -16,9 +15,10 @@ from calque.model.ledger import StateRow
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.scan import Scan
+from calque.plugins.dumps.adapters.directory import open_dump
+from calque.plugins.dumps.run.load import DumpLoad, LoadBounds
+from calque.plugins.dumps.wiring.dump_source import DumpSource, OpenedDump
 from calque.ports import Catalog, Clock
-from calque.streams.load import DumpLoad, LoadBounds
-from calque.wiring.dump import DumpSource, OpenedDump
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from support.sources.recorded_dumps import recorded_files

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from calque.core.dumps.options import DUMP_KEYS, dump_options, known_options
-from calque.core.dumps.scope import Scope, scope_of
-from calque.engine.dump.dump import DumpPlace, dump
-from calque.engine.dump.request import DumpRequest, FinishedDump
 from calque.model.hive import Storage, Table
 from calque.model.ledger import StateRow
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
-from calque.streams.load import DumpLoad, LoadBounds
-from calque.wiring.dump import DumpSource, opened_dump
+from calque.plugins.dumps.core.options import DUMP_KEYS, dump_options, known_options
+from calque.plugins.dumps.core.scope import Scope, scope_of
+from calque.plugins.dumps.engine.dump import DumpPlace, dump
+from calque.plugins.dumps.engine.request import DumpRequest, FinishedDump
+from calque.plugins.dumps.run.load import DumpLoad, LoadBounds
+from calque.plugins.dumps.wiring.dump_source import DumpSource, opened_dump
 from support.sources.keeping import KeepingDirectories, KeepingFiles, KeepingSource
 from support.sources.writers import Noting, Writer
 from support.worlds.worlds import ABSENT, Died, InlineExecutor, World

@@ -1,1 +1,5 @@
-"""A dump as a source: its log, its catalog, its files."""
+"""A dump of Hive's replication as a source: its log, its catalog and its files answer the ports of one.
+
+`directory` opens a dump; `log` has the events of an increment, `event_files` what they say of files, `catalog` the
+objects that were dumped whole, `storage` their directories; `find_files` finds files that a dump only names.
+"""

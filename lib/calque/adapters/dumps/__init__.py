@@ -1,5 +1,0 @@
-"""A dump of Hive's replication as a source: its log, its catalog and its files answer the ports of one.
-
-`directory` opens a dump; `log` has the events of an increment, `event_files` what they say of files, `catalog` the
-objects that were dumped whole, `storage` their directories; `locate` finds files that a dump only names.
-"""

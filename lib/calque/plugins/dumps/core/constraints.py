@@ -1,0 +1,59 @@
+"""The files of a table's constraints: `c_<table>` for its own, `f_<table>` for its foreign keys.
+
+Each kind stands in them as the message of the event that would add it; a kind that belongs into the other file is
+empty text. Source: `ConstraintsSerializer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import orjson
+
+from calque.core.events.decode import Undecodable, embedded_list, parsed, thrift_object
+from calque.core.events.encode import tjson
+from calque.core.states.facets import ADDED
+from calque.model.facets import Check, Constraint, DefaultValue, ForeignKey, NotNull, PrimaryKey, UniqueKey
+from calque.plugins.dumps.core.metadata import metadata_object, string_fields
+
+KINDS: Mapping[str, type[Constraint]] = {
+    "pks": PrimaryKey,
+    "uks": UniqueKey,
+    "nns": NotNull,
+    "fks": ForeignKey,
+    "dks": DefaultValue,
+    "cks": Check,
+}
+LISTS = dict(ADDED.values())
+"""The field of a message that lists the constraints of a kind."""
+
+
+def constraints_text(constraints: Sequence[Constraint], timestamp: int) -> str:
+    """`c_<table>`, of those that are no foreign keys; `timestamp` in seconds."""
+    return metadata_object(
+        {key: "" if kind is ForeignKey else message(kind, constraints, timestamp) for key, kind in KINDS.items()}
+    )
+
+
+def foreign_keys_text(constraints: Sequence[Constraint], timestamp: int) -> str:
+    """`f_<table>`, of those that are foreign keys."""
+    return metadata_object(
+        {key: message(kind, constraints, timestamp) if kind is ForeignKey else "" for key, kind in KINDS.items()}
+    )
+
+
+def read_constraints(content: bytes) -> Iterator[Constraint]:
+    """Of either file. Raises `Undecodable`."""
+    fields = dict(string_fields(content))
+    if KINDS.keys().isdisjoint(fields):
+        raise Undecodable("the file has no constraints")
+    for key, kind in KINDS.items():
+        if fields.get(key):
+            for one in embedded_list(parsed(fields[key], key), LISTS[kind]):
+                yield thrift_object(kind, one)
+
+
+def message(kind: type[Constraint], constraints: Sequence[Constraint], timestamp: int) -> str:
+    rows = [tjson(one) for one in constraints if type(one) is kind]
+    fields = {"server": "", "servicePrincipal": "", "timestamp": timestamp, LISTS[kind]: rows}
+    return orjson.dumps(fields).decode()

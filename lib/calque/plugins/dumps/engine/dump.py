@@ -1,0 +1,52 @@
+"""One dump, from the choice of its directory to its mark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from calque.engine.sides.sides import SourceSide
+from calque.plugins.dumps.engine.bootstrap import BootstrapDump
+from calque.plugins.dumps.engine.directories import is_cleaning_due, place_of_dump, remove_dead, remove_old
+from calque.plugins.dumps.engine.increment import IncrementDump
+from calque.plugins.dumps.engine.request import DumpRequest, FinishedDump
+from calque.plugins.dumps.engine.spool import Spool
+from calque.plugins.dumps.engine.write import DumpWriter
+from calque.ports import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class DumpPlace:
+    """Where dumps lie, below `root` of the storage, and for how long; `folder` is on this machine. Of each database the
+    newest `retain` finished ones stay (0: all), for at most `seconds`. Old ones are looked for every
+    `pause` seconds."""
+
+    storage: Storage
+    root: str
+    folder: Path
+    retain: int
+    seconds: float
+    pause: float = 0.0
+
+
+def dump(
+    source: SourceSide, place: DumpPlace, request: DumpRequest, report: Callable[[str], None] = lambda _: None
+) -> FinishedDump:
+    """Write a dump whole; what there is of one that fails is removed. Raises `Refused`, `Unavailable`."""
+    database = request.scope.database
+    remove_dead(place.folder, place.storage)
+    layout = request.options.layout
+    with place_of_dump(place.folder, place.storage, place.root, database, layout) as (directory, folder):
+        spool = Spool(folder)
+        writer = DumpWriter(place.storage, folder)
+        try:
+            kind = BootstrapDump if request.from_event is None else IncrementDump
+            finished = kind(source, request, directory, writer, spool, report).write()
+        finally:
+            spool.close()
+        now_ns = source.clock.now_ns()
+        if is_cleaning_due(place.folder, database, int(place.pause * 1e9), now_ns):
+            before_ns = now_ns - int(place.seconds * 1e9)
+            remove_old(place.storage, place.root, database, place.retain, before_ns, directory)
+    return finished

@@ -1,0 +1,1 @@
+"""REPL LOAD: a dump drives a replica, without Spark."""

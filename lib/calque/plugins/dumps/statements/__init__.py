@@ -1,0 +1,1 @@
+"""The statements REPL DUMP, REPL LOAD, REPL STATUS, EXPORT and IMPORT."""

@@ -1,0 +1,1 @@
+"""A dump as a source, and the target that it is loaded into."""
