@@ -15,9 +15,9 @@ except PackageNotFoundError:
 
 if TYPE_CHECKING:
     from calque import clusters, done
-    from calque.reader.epoch import OpenEpoch, open_epoch
-    from calque.reader.spark_source import EpochSource
-    from calque.reader.versions import version_at
+    from calque.plugins.delta_replicas.api import version_at
+    from calque.plugins.epoch_reader.api.open_epoch import OpenEpoch, open_epoch
+    from calque.plugins.epoch_reader.api.spark_source import EpochSource
     from calque.statements.dbapi import (
         Connection,
         Cursor,
@@ -62,11 +62,11 @@ __all__ = [
     "threadsafety",
     "version_at",
 ]
-READER = {
-    "EpochSource": "spark_source",
-    "OpenEpoch": "epoch",
-    "open_epoch": "epoch",
-    "version_at": "versions",
+OF_PLUGINS = {
+    "EpochSource": "epoch_reader.api.spark_source",
+    "OpenEpoch": "epoch_reader.api.open_epoch",
+    "open_epoch": "epoch_reader.api.open_epoch",
+    "version_at": "delta_replicas.api",
 }
 
 
@@ -76,8 +76,8 @@ def __getattr__(name: str) -> object:
 
     if name in ("clusters", "done"):
         return import_module(f"calque.{name}")
-    if name in READER:
-        return getattr(import_module(f"calque.reader.{READER[name]}"), name)
+    if name in OF_PLUGINS:
+        return getattr(import_module(f"calque.plugins.{OF_PLUGINS[name]}"), name)
     if name in __all__:
         from calque.statements import dbapi
 

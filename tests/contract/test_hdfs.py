@@ -24,8 +24,8 @@ from calque.adapters.files.system import System
 from calque.core.formats.deltalog import LOG
 from calque.core.formats.layout import place
 from calque.errors import Refused, Unavailable
+from calque.plugins.epoch_reader.api.arrow_dataset import filesystem_of, path_of
 from calque.ports import CopyTask
-from calque.reader.arrow import filesystem_of, path_of
 from support.services.hdfs import Hdfs
 from support.services.suspension import suspended
 

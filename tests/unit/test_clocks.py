@@ -13,8 +13,6 @@ import pytest
 from calque.adapters.delta.columns import INTERNAL, LEDGER_FORMAT
 from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import RangedTable, commit_path
-from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
-from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.files.storage import FileStorage
 from calque.core.images.image import EVENT, SOURCE
 from calque.core.images.table_layout import with_format
@@ -22,6 +20,8 @@ from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.clocks import BelievedClock, believed_now_ns, metastore_clock, storage_clock
 from calque.model.hive import Column, Database, Table
 from calque.model.names import TableName
+from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
+from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
 from calque.ports import TableCommit
 from calque.ports.steady_clock import SteadyClock
 from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore

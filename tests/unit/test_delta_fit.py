@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from calque.core.delta_fit import why_partition_plain, why_plain
 from calque.core.small_files.grouping import PARQUET_INPUT, TEXT_INPUT
 from calque.model.hive import Column, Partition, SerDe, Skew, SortColumn, Storage, Table
 from calque.model.names import DEFAULT_PARTITION
+from calque.plugins.delta_replicas.core.fit import why_partition_plain, why_plain
 
 PARQUET_SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 STORAGE = Storage((Column("a", "int"),), "file:/t", PARQUET_INPUT, serde=SerDe(class_name=PARQUET_SERDE))

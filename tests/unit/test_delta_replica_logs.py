@@ -14,16 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
-from calque.adapters.delta_replicas.logs import CHECKPOINT_EVERY, ReplicaLogs
 from calque.adapters.files.storage import FileStorage
-from calque.core.delta_replica_log import LoggedTable
 from calque.core.formats.layout import join
 from calque.core.images.image import EVENT, SOURCE
 from calque.core.images.table_layout import with_format
 from calque.model.files import Listing
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName
+from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
+from calque.plugins.delta_replicas.adapters.logs import CHECKPOINT_EVERY, ReplicaLogs
+from calque.plugins.delta_replicas.core.log import LoggedTable
 from calque.ports import Conflict, TableCommit
 from calque.ports.forwarding import ForwardingCatalog
 from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore

@@ -15,14 +15,6 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.core.delta_schema import (
-    data_columns,
-    partition_columns,
-    partition_value,
-    partition_values,
-    schema_of,
-    schema_text,
-)
 from calque.core.formats.hive_types import (
     Array,
     Decimal,
@@ -37,6 +29,14 @@ from calque.core.formats.hive_types import (
 from calque.errors import Refused
 from calque.model.hive import Column, Storage, Table
 from calque.model.names import DEFAULT_PARTITION
+from calque.plugins.delta_replicas.core.schema import (
+    data_columns,
+    partition_columns,
+    partition_value,
+    partition_values,
+    schema_of,
+    schema_text,
+)
 from support.sources.delta_logs import write_log
 
 

@@ -21,11 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calque.core.formats.parquet_footer import with_created_by
-from calque.core.parquet_columns import footer_length
-from calque.core.parquet_fit import why_misread
-from calque.core.parquet_statistics import file_statistics
 from calque.errors import Refused
 from calque.model.hive import Column, Storage, Table
+from calque.plugins.delta_replicas.core.parquet_columns import footer_length
+from calque.plugins.delta_replicas.core.parquet_fit import why_misread
+from calque.plugins.delta_replicas.core.parquet_statistics import file_statistics
 from support.sources.delta_logs import write_log
 
 OPERATORS = (operator.eq, operator.lt, operator.le, operator.gt, operator.ge)

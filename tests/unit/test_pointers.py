@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.core.delta_fit import reasons
 from calque.core.events.kinds import database_obstacle, kind_of, obstacle, partition_obstacle
 from calque.core.formats.pointers import PointerKind, leading_back, notes, pointers_of, relocated
 from calque.core.images.image import ImageBuilder, Marks, same_definition
@@ -33,6 +32,7 @@ from calque.model.hive import (
 )
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.plugins.delta_replicas.core.fit import reasons
 from calque.plugins.dumps.core.event_contents import reason_against
 
 HERE, THERE = "hdfs://hq/data/t", "s3a://dr/w/t"

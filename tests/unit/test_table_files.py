@@ -15,9 +15,9 @@ from calque.adapters.files.system import FileSystemSet
 from calque.core.formats.definition import Definition, Format
 from calque.core.formats.readers import TEXT_INPUT
 from calque.errors import Refused
-from calque.reader.arrow import dataset_of
-from calque.reader.arrow_types import arrow_type
-from calque.reader.files import Directory, TableFiles
+from calque.plugins.epoch_reader.api.arrow_dataset import dataset_of
+from calque.plugins.epoch_reader.api.arrow_types import arrow_type
+from calque.plugins.epoch_reader.api.files import Directory, TableFiles
 
 PARQUET = Format("parquet", "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe")
 ORC = Format("orc", "org.apache.hadoop.hive.ql.io.orc.OrcSerde")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from calque.core.delta_replica_log import ShownVersion
-from calque.core.table_versions import TableVersion, table_versions, version_showing
 from calque.errors import Refused
 from calque.model.names import TableName
 from calque.model.plan import ShownState
+from calque.plugins.delta_replicas.core.log import ShownVersion
+from calque.plugins.delta_replicas.core.versions import TableVersion, table_versions, version_showing
 
 NAME = TableName("sales", "orders")
 

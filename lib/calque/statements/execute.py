@@ -7,6 +7,7 @@ from typing import assert_never
 
 from calque.core.audit_statement import audit_relations
 from calque.errors import Refused
+from calque.plugins.delta_replicas.statements import show_versions
 from calque.plugins.dumps.statements.export_import import run_export, run_import
 from calque.plugins.dumps.statements.repl_dump import repl_dump
 from calque.plugins.dumps.statements.repl_load import repl_load, repl_load_directory
@@ -77,7 +78,6 @@ from calque.statements.statement import (
     UseCluster,
     UseDatabase,
 )
-from calque.statements.versions import show_versions
 
 
 def run(text: str, session: Session) -> Iterator[tuple[str, AnyResult]]:

@@ -14,8 +14,6 @@ from uuid import uuid4
 
 from calque.adapters.delta.history import TargetHistory
 from calque.adapters.delta.ledger import DeltaLedger
-from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
-from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
@@ -37,6 +35,8 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
+from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
+from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
 from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
 from calque.plugins.marks.ports import PartitionEvents
 from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog

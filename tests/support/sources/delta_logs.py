@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from calque.core.delta_schema import data_columns, partition_columns, partition_values, schema_of
-from calque.core.parquet_statistics import file_statistics
 from calque.model.hive import Table
+from calque.plugins.delta_replicas.core.parquet_statistics import file_statistics
+from calque.plugins.delta_replicas.core.schema import data_columns, partition_columns, partition_values, schema_of
 
 
 def write_log(root: Path, table: Table, files: Mapping[Path, Sequence[str]]) -> None:

@@ -32,8 +32,6 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ParamSpec, TypeVar
 
-from calque.adapters.delta_replicas.catalog import DeltaReplicaCatalog
-from calque.adapters.delta_replicas.logs import ReplicaLogs
 from calque.adapters.files.pins import StoredPins
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join
@@ -60,6 +58,8 @@ from calque.model.journal import EventKind
 from calque.model.names import OURS, EventId, Span, TableName, partition_name
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
+from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
+from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
 from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.ports import Catalog, Scans
 from calque.ports.forwarding import ForwardingStorage

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from calque.core.delta_fit import why_not_delta
 from calque.core.images.table_layout import DELTA, is_delta_replica, plain_because
 from calque.engine.apply import hidden_build
 from calque.engine.apply.append_files import append_unseen
@@ -40,6 +39,7 @@ from calque.model.files import Listing
 from calque.model.hive import Table, location_of
 from calque.model.names import TableName
 from calque.model.plan import CommitTable, CreateTable, Head, HiddenBuild, Hop, Rebuild, ShownState
+from calque.plugins.delta_replicas.core.fit import why_not_delta
 from calque.ports import Conflict, FormatMisfit, TableCommit
 
 

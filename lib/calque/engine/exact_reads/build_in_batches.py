@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from calque.core.delta_fit import why_plain
 from calque.core.events.kinds import obstacle
 from calque.core.formats.definition import text_of_partition, text_of_table
 from calque.core.images.image import INCARNATION, SOURCE, Marks, source_mark
@@ -41,6 +40,7 @@ from calque.model.journal import Entry, EventKind
 from calque.model.ledger import ObjectRow
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import Data, GroupPlan, Head, HiddenBuild, Hop, Part, Version
+from calque.plugins.delta_replicas.core.fit import why_plain
 from calque.ports import Conflict
 
 LOG = logging.getLogger(__name__)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from calque.core.delta_fit import why_not_delta
 from calque.core.formats.deltalog import LOG
 from calque.core.formats.layout import join, place
 from calque.core.formats.pointers import relocated
@@ -33,6 +32,7 @@ from calque.model.hive import Partition, Table, is_view, location_of
 from calque.model.names import TableName
 from calque.model.plan import ShownState
 from calque.model.records import AnnouncedBridge
+from calque.plugins.delta_replicas.core.fit import why_not_delta
 from calque.ports import TableCommit
 
 

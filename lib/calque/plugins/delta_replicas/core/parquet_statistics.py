@@ -16,11 +16,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from calque.core.formats.hive_types import Decimal, HiveType, Primitive, Struct, parse_type
-from calque.core.parquet_bounds import Bound, bounds_of
-from calque.core.parquet_columns import Leaf, Node, StructNode, columns_of, metadata_of
-from calque.core.parquet_fit import reads_equally
-from calque.core.parquet_ranges import null_count
 from calque.model.hive import Column
+from calque.plugins.delta_replicas.core.parquet_bounds import Bound, bounds_of
+from calque.plugins.delta_replicas.core.parquet_columns import Leaf, Node, StructNode, columns_of, metadata_of
+from calque.plugins.delta_replicas.core.parquet_fit import reads_equally
+from calque.plugins.delta_replicas.core.parquet_ranges import null_count
 
 INDEXED_LEAVES = 100
 """Of so many columns from the left, fields of structs counted, there are statistics. Delta's own writers take 32

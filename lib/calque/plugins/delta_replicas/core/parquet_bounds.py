@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from calque.core.formats.hive_types import Decimal, HiveType, Primitive
-from calque.core.parquet_columns import Leaf
-from calque.core.parquet_ranges import raw_bounds
+from calque.plugins.delta_replicas.core.parquet_columns import Leaf
+from calque.plugins.delta_replicas.core.parquet_ranges import raw_bounds
 
 PREFIX = 32
 """Characters of a string that a bound keeps."""

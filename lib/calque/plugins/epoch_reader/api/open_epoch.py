@@ -27,7 +27,7 @@ from calque.errors import Refused, Unavailable, nearest
 from calque.model.hive import VIEW_TYPES
 from calque.model.ledger import Epoch, ObjectRow
 from calque.model.names import DEFAULT_PARTITION, EventId, TableName, partition_values, table_name
-from calque.reader.files import Directory, TableFiles
+from calque.plugins.epoch_reader.api.files import Directory, TableFiles
 from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -148,13 +148,13 @@ class OpenEpoch:
 
     def arrow(self, table: str) -> ds.Dataset:
         """The table as a `pyarrow.dataset.Dataset`; `.to_table()` reads it. Raises `Refused`."""
-        from calque.reader.arrow import dataset_of
+        from calque.plugins.epoch_reader.api.arrow_dataset import dataset_of
 
         return dataset_of(self.files(table), self.wiring.target(self.target).systems())
 
     def spark(self, session: SparkSession, table: str) -> DataFrame:
         """The table as a DataFrame of that session, which must reach the warehouse. Raises `Refused`."""
-        from calque.reader.spark import frame_of
+        from calque.plugins.epoch_reader.api.spark_frame import frame_of
 
         return frame_of(self.files(table), session)
 

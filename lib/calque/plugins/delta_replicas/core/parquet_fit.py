@@ -14,9 +14,17 @@ import pyarrow.parquet as pq
 
 from calque.core.formats.hive_types import Array, Decimal, HiveType, Map, Primitive, Struct, parse_type, type_text
 from calque.core.formats.partition_values import WHOLE
-from calque.core.parquet_columns import Leaf, ListNode, MapNode, Node, StructNode, columns_of, metadata_of
-from calque.core.parquet_ranges import raw_bounds
 from calque.model.hive import Column
+from calque.plugins.delta_replicas.core.parquet_columns import (
+    Leaf,
+    ListNode,
+    MapNode,
+    Node,
+    StructNode,
+    columns_of,
+    metadata_of,
+)
+from calque.plugins.delta_replicas.core.parquet_ranges import raw_bounds
 
 INT_DIGITS = 10
 """Of the largest INT32."""

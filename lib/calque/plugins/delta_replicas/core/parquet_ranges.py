@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from calque.core.parquet_columns import Leaf
+from calque.plugins.delta_replicas.core.parquet_columns import Leaf
 
 
 def null_count(metadata: pq.FileMetaData, leaf: Leaf) -> int | None:

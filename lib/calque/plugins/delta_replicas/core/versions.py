@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from calque.core.delta_replica_log import ShownVersion
 from calque.errors import Refused
 from calque.model.names import EventId, TableName
+from calque.plugins.delta_replicas.core.log import ShownVersion
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A table of the source kept as a Delta table at the target: what the target's metastore says of it.
 
-The table's log says what it shows (`core.delta_replica_log`). The metastore has it as a Delta table, so that Spark and
-other readers find it there: without partitions, its partition keys among its columns, at its root.
+The table's log says what it shows (`plugins.delta_replicas.core.log`). The metastore has it as a Delta table, so that
+Spark and other readers find it there: without partitions, its partition keys among its columns, at its root.
 """
 
 from __future__ import annotations

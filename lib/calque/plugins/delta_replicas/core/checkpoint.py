@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from calque.core.delta_replica_log import PARTITION_DOMAIN, TABLE_DOMAIN, LoggedTable, domain_action
+from calque.plugins.delta_replicas.core.log import PARTITION_DOMAIN, TABLE_DOMAIN, LoggedTable, domain_action
 
 STRINGS = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(

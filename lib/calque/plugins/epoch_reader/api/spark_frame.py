@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from calque.core.formats.definition import Format
 from calque.core.formats.layout import place
 from calque.core.formats.readers import FileFormat, kind_of, lines_of
-from calque.reader.files import Directory, TableFiles
+from calque.plugins.epoch_reader.api.files import Directory, TableFiles
 
 UNQUOTED = "/_-!.~'()*,;:$&+=@"
 FILE, POSITION = "_calque_file", "_calque_directory"

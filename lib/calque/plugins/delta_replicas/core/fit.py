@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal as Number
 
-from calque.core.delta_schema import data_columns, key_columns, own_columns, rounded, spark_schema
 from calque.core.events.kinds import kind_of
 from calque.core.formats.hive_types import (
     Array,
@@ -32,6 +31,7 @@ from calque.core.formats.readers import SERDES, FileFormat
 from calque.core.small_files.grouping import PARQUET_INPUT
 from calque.model.hive import PROVIDER, Column, Partition, Storage, Table, is_delta, is_view, projects_partitions
 from calque.model.names import DEFAULT_PARTITION
+from calque.plugins.delta_replicas.core.schema import data_columns, key_columns, own_columns, rounded, spark_schema
 
 REFUSED_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")
 """Delta without column mapping refuses these in names of columns (`ParquetSchemaConverter.checkFieldName` of Spark)."""

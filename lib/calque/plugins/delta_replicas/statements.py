@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from calque.reader.versions import versions_of
+from calque.plugins.delta_replicas.api import versions_of
 from calque.statements.forms import VERSION_COLUMNS
 from calque.statements.result import Result, result_of
 from calque.statements.session import Session, named

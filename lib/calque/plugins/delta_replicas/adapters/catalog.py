@@ -11,11 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from calque.adapters.delta_replicas.logs import ReplicaLogs
-from calque.adapters.delta_replicas.statistics import DescribeFiles, describe_parquet
-from calque.core.delta_replica import registered, with_registered
-from calque.core.delta_replica_log import Change, LoggedTable, NewContent, ShownVersion, names_of
-from calque.core.delta_schema import data_columns, partition_columns, partition_values, schema_of
 from calque.core.formats.layout import join
 from calque.core.images.image import EVENT, SOURCE
 from calque.core.images.table_layout import is_delta_replica, root_of_content
@@ -25,6 +20,11 @@ from calque.model.files import Listing
 from calque.model.hive import Partition, Table, location_of
 from calque.model.names import TableName, table_name
 from calque.model.plan import ShownState
+from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
+from calque.plugins.delta_replicas.adapters.statistics import DescribeFiles, describe_parquet
+from calque.plugins.delta_replicas.core.definition import registered, with_registered
+from calque.plugins.delta_replicas.core.log import Change, LoggedTable, NewContent, ShownVersion, names_of
+from calque.plugins.delta_replicas.core.schema import data_columns, partition_columns, partition_values, schema_of
 from calque.ports import Catalog, Conflict, Storage, TableCommit
 from calque.ports.forwarding import ForwardingCatalog
 

@@ -13,8 +13,11 @@ from dataclasses import replace
 from threading import Lock
 from uuid import uuid4
 
-from calque.core.delta_checkpoint import checkpoint_of, rows_of_checkpoint
-from calque.core.delta_replica_log import (
+from calque.core.formats.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
+from calque.core.formats.layout import COPYING, join
+from calque.errors import Refused
+from calque.plugins.delta_replicas.core.checkpoint import checkpoint_of, rows_of_checkpoint
+from calque.plugins.delta_replicas.core.log import (
     FEATURES,
     READER_VERSION,
     Change,
@@ -24,9 +27,6 @@ from calque.core.delta_replica_log import (
     commit_text,
     rows_of,
 )
-from calque.core.formats.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
-from calque.core.formats.layout import COPYING, join
-from calque.errors import Refused
 from calque.ports import Conflict, Storage
 from calque.ports.steady_clock import STEADY
 

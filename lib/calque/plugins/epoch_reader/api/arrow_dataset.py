@@ -15,8 +15,8 @@ from calque.core.formats.definition import Format
 from calque.core.formats.layout import OBJECT_STORES, place
 from calque.core.formats.readers import FileFormat, LineFormat, kind_of, lines_of
 from calque.errors import Refused
-from calque.reader.arrow_types import arrow_type
-from calque.reader.files import Directory, TableFiles
+from calque.plugins.epoch_reader.api.arrow_types import arrow_type
+from calque.plugins.epoch_reader.api.files import Directory, TableFiles
 
 
 class FileSystems(Protocol):

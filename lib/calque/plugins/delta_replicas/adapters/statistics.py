@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from calque.core.parquet_columns import footer_length
-from calque.core.parquet_fit import why_misread
-from calque.core.parquet_statistics import file_statistics
 from calque.errors import Refused
 from calque.model.hive import Column
+from calque.plugins.delta_replicas.core.parquet_columns import footer_length
+from calque.plugins.delta_replicas.core.parquet_fit import why_misread
+from calque.plugins.delta_replicas.core.parquet_statistics import file_statistics
 from calque.ports import FormatMisfit, Storage
 
 TAIL = 1 << 16

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from calque.errors import Refused
 from calque.model.names import EventId
-from calque.reader.epoch import HOLD, OpenEpoch, open_epoch
+from calque.plugins.epoch_reader.api.open_epoch import HOLD, OpenEpoch, open_epoch
 
 MOST_TASKS = 32
 
