@@ -19,12 +19,12 @@ import pytest
 
 from calque.adapters.files import FileStorage, FileSystemSet
 from calque.adapters.files.attempt import CopyTerms
-from calque.adapters.files.hdfs import HdfsSystem, open_hdfs
 from calque.adapters.files.system import System
 from calque.core.formats.deltalog import LOG
 from calque.core.formats.layout import place
 from calque.errors import Refused, Unavailable
 from calque.plugins.epoch_reader.api.arrow_dataset import filesystem_of, path_of
+from calque.plugins.hdfs.adapters.file_system import HdfsSystem, open_hdfs
 from calque.ports import CopyTask
 from support.services.hdfs import Hdfs
 from support.services.suspension import suspended

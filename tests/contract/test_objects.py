@@ -18,7 +18,6 @@ from xxhash import xxh3_128_hexdigest
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.options import delta_options
-from calque.adapters.files.s3 import PART, S3Store
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.stores import StoredObject
 from calque.adapters.files.system import FileSystemSet, OwnLocations, System
@@ -29,6 +28,7 @@ from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.files import File
 from calque.model.journal import Event
 from calque.model.secrets import FileSecret
+from calque.plugins.s3.adapters.store import PART, S3Store
 from calque.ports import CopyTask
 from support.services.objects import ObjectStore
 

@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from calque.adapters.metastore.privileges import HivePrivileges
 from calque.model.names import TableName
-from calque.model.privileges import GROUP, ROLE, Grant
-from calque.ports import Conflict, Privileges
+from calque.plugins.grants.adapters import HivePrivileges
+from calque.plugins.grants.model import GROUP, ROLE, Grant
+from calque.plugins.grants.ports import Privileges
+from calque.ports import Conflict
 from support.memory.metastore import MemoryMetastore
 from support.memory.privileges import MemoryPrivileges
 

@@ -13,12 +13,12 @@ from uuid import uuid4
 import pytest
 
 from calque.adapters.files import FileStorage
-from calque.adapters.metastore.privileges import HivePrivileges
 from calque.core.formats.layout import join
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.model.permissions import Permissions
-from calque.model.privileges import ROLE, USER, Grant
+from calque.plugins.grants.adapters import HivePrivileges
+from calque.plugins.grants.model import ROLE, USER, Grant
 from calque.sandbox import Metastore
 from support.services.deployments import NUMBERS, Deployment
 

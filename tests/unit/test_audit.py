@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import calque
-from calque.adapters.delta.history import EventHistory, TargetHistory
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.cli import main
@@ -18,6 +17,7 @@ from calque.config import load
 from calque.core.events.rows import table_of
 from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import TableName
+from calque.plugins.audit.adapters.history import EventHistory, TargetHistory
 from calque.statements import dbapi
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document

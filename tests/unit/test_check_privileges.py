@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calque.engine.check.check_privileges import check_privileges
 from calque.engine.check.findings import Findings
 from calque.engine.check.sides import Source, Target
 from calque.errors import Refused
 from calque.model.hive import Table
 from calque.model.policy import Policy
-from calque.ports import Privileges
+from calque.plugins.grants.checks import check_privileges
+from calque.plugins.grants.ports import Privileges
 from calque.ports.services import Listeners
 from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
 from support.memory.privileges import MemoryPrivileges

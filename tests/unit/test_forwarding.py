@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pytest
 
 from calque import ports
+from calque.plugins.grants import ports as grants
 from calque.plugins.marks import ports as marks
 from calque.ports import forwarding
 
@@ -25,7 +26,7 @@ FORWARDING = {
     marks.MarkStore: marks.ForwardingMarkStore,
     marks.PartitionEvents: marks.ForwardingPartitionEvents,
     ports.Pins: forwarding.ForwardingPins,
-    ports.Privileges: forwarding.ForwardingPrivileges,
+    grants.Privileges: grants.ForwardingPrivileges,
     ports.Scans: forwarding.ForwardingScans,
     ports.Storage: forwarding.ForwardingStorage,
 }
@@ -62,7 +63,7 @@ def parameters(port: type, method: str) -> list[inspect.Parameter]:
 def test_every_port_but_the_clock_has_a_forwarding_class() -> None:
     known = {
         thing
-        for module in (ports, marks)
+        for module in (ports, marks, grants)
         for _, thing in inspect.getmembers(module, inspect.isclass)
         if getattr(thing, "_is_protocol", False)
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weakref import ref
 
-from calque.adapters.files.hdfs_clients import Clients
+from calque.plugins.hdfs.adapters.clients import Clients
 
 
 class Client:

@@ -6,9 +6,9 @@ import errno
 
 import pytest
 
-from calque.adapters.files.hdfs_errors import as_os_errors, os_error_of
 from calque.adapters.files.system import trouble
 from calque.errors import Refused, Unavailable
+from calque.plugins.hdfs.adapters.errors import as_os_errors, os_error_of
 
 HADOOP = "org.apache.hadoop"
 FULL = "File /t/f could only be written to 0 of the 1 minReplication nodes. There are"

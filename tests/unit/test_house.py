@@ -13,6 +13,7 @@ import pytest
 from calque import ports
 from calque.engine.failpoints import EFFECTS
 from calque.engine.replica.dry_run_ports import DryRunCatalog, DryRunLedger, DryRunStorage
+from calque.plugins.grants import ports as grants
 from calque.plugins.marks import ports as marks
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +31,7 @@ PORTS = {
     "scans": ports.Scans,
     "marks": marks.MarkStore,
     "partition_events": marks.PartitionEvents,
-    "privileges": ports.Privileges,
+    "privileges": grants.Privileges,
     "ledger": ports.Ledger,
     "storage": ports.Storage,
 }
@@ -111,7 +112,7 @@ def called(name: str) -> Iterator[Path]:
 def test_every_port_is_known_here() -> None:
     own = {
         thing
-        for module in (ports, marks)
+        for module in (ports, marks, grants)
         for _, thing in inspect.getmembers(module, inspect.isclass)
         if getattr(thing, "_is_protocol", False) and f"{thing.__module__}.".startswith(f"{module.__name__}.")
     }

@@ -17,10 +17,10 @@ import fsspec
 import pytest
 
 from calque.adapters.files.attempt import CopyTerms
-from calque.adapters.files.s3_requests import SILENT_SECONDS, S3Requests
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.errors import Unavailable
+from calque.plugins.s3.adapters.requests import SILENT_SECONDS, S3Requests
 from calque.ports import CopyTask
 
 MOST_SECONDS = SILENT_SECONDS + 10

@@ -7,8 +7,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from calque.adapters.files.s3_requests import S3Requests
-from calque.adapters.files.s3_small import SMALL, SmallObjects
+from calque.plugins.s3.adapters.requests import S3Requests
+from calque.plugins.s3.adapters.small_objects import SMALL, SmallObjects
 
 PLACE = {"endpoint_url": "http://127.0.0.1:1", "client_kwargs": {"region_name": "eu-central-1"}}
 KEYS = {"key": "k", "secret": "s"}

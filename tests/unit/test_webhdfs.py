@@ -11,8 +11,8 @@ from threading import Thread
 
 import pytest
 
-from calque.adapters.files.hadoop import web_addresses
-from calque.adapters.files.webhdfs import WebHdfs
+from calque.plugins.hdfs.adapters.hadoop_configuration import web_addresses
+from calque.plugins.hdfs.adapters.webhdfs import WebHdfs
 
 NAMED = {"dfs.ha.namenodes.hq": "one, two", "dfs.namenode.rpc-address.hq.two": "two:8020"}
 SILENT = 10.0

@@ -22,13 +22,13 @@ from calque.model.ledger import TableState, state_key
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.records import DefectiveWork, all_of
+from calque.plugins.grants.ports import ForwardingPrivileges
 from calque.ports.forwarding import (
     ForwardingCatalog,
     ForwardingCatalogReader,
     ForwardingEvidenceStore,
     ForwardingJournal,
     ForwardingLedger,
-    ForwardingPrivileges,
     ForwardingStorage,
 )
 from support.faults.defects import Defect

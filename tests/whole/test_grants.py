@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from calque.engine.grants.follow import GrantsFollower
 from calque.engine.sides.sides import TargetSide
 from calque.engine.verify.verify import verify
 from calque.errors import CallFailed
 from calque.model.hive import Column, Database, Partition, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.model.privileges import ROLE, Grant
+from calque.plugins.grants.engine.follow import GrantsFollower
+from calque.plugins.grants.model import ROLE, Grant
 from support.memory.privileges import MemoryPrivileges
 from support.worlds.worlds import INPUT, World
 

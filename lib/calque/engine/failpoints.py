@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from calque.errors import Unavailable
+from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
 from calque.plugins.marks.ports import ForwardingMarkStore, ForwardingPartitionEvents, MarkStore, PartitionEvents
 from calque.plugins.notices.model import Message
 from calque.plugins.notices.ports import NoticeBroker, Subscription
-from calque.ports import Catalog, EvidenceStore, Gaps, Journal, Leases, Ledger, Pins, Privileges, Scans, Storage
+from calque.ports import Catalog, EvidenceStore, Gaps, Journal, Leases, Ledger, Pins, Scans, Storage
 from calque.ports.forwarding import (
     ForwardingCatalog,
     ForwardingEvidenceStore,
@@ -29,7 +30,6 @@ from calque.ports.forwarding import (
     ForwardingLeases,
     ForwardingLedger,
     ForwardingPins,
-    ForwardingPrivileges,
     ForwardingScans,
     ForwardingStorage,
     Interceptor,

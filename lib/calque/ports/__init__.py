@@ -8,7 +8,6 @@ threads at once.
 from calque.ports.clock import Clock
 from calque.ports.journal import EventFiles, EvidenceStore, Gaps, Journal, Pins, Scans
 from calque.ports.ledger import Ledger
-from calque.ports.privileges import Privileges
 from calque.ports.source import CatalogReader, EventLog
 from calque.ports.storage import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage, StorageEntry
 from calque.ports.target import Catalog, Conflict, FormatMisfit, Leases, TableCommit, TooLarge
@@ -31,7 +30,6 @@ __all__ = [
     "Leases",
     "Ledger",
     "Pins",
-    "Privileges",
     "Scans",
     "Storage",
     "StorageEntry",

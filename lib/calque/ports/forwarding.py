@@ -22,7 +22,6 @@ from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow
 from calque.model.names import EventId, Span, TableName
 from calque.model.permissions import Permissions
 from calque.model.policy import TargetCapabilities
-from calque.model.privileges import Grant
 from calque.model.records import Record, RecordKey
 from calque.model.scan import Memory, Scan
 from calque.ports import (
@@ -40,7 +39,6 @@ from calque.ports import (
     Leases,
     Ledger,
     Pins,
-    Privileges,
     Scans,
     Storage,
     StorageEntry,
@@ -453,26 +451,3 @@ class ForwardingLeases:
 
     def forget(self, below: int) -> None:
         self._intercept("forget", self._leases.forget, below)
-
-
-class ForwardingPrivileges:
-    def __init__(self, privileges: Privileges, intercept: Interceptor = direct) -> None:
-        self._privileges, self._intercept = privileges, intercept
-
-    def all_grants(self) -> Mapping[TableName, frozenset[Grant]]:
-        return self._intercept("all_grants", self._privileges.all_grants)
-
-    def grants(self, names: Collection[TableName]) -> Mapping[TableName, frozenset[Grant]]:
-        return self._intercept("grants", self._privileges.grants, names)
-
-    def grant(self, name: TableName, grants: Collection[Grant]) -> None:
-        self._intercept("grant", self._privileges.grant, name, grants)
-
-    def revoke(self, name: TableName, grants: Collection[Grant]) -> None:
-        self._intercept("revoke", self._privileges.revoke, name, grants)
-
-    def roles(self) -> Sequence[str]:
-        return self._intercept("roles", self._privileges.roles)
-
-    def create_role(self, name: str) -> None:
-        self._intercept("create_role", self._privileges.create_role, name)

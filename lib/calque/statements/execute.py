@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from calque.core.audit_statement import audit_relations
 from calque.errors import Refused
+from calque.plugins.audit.core import audit_relations
+from calque.plugins.audit.statements import run_audit
 from calque.plugins.delta_replicas.statements import show_versions
 from calque.plugins.dumps.statements.export_import import run_export, run_import
 from calque.plugins.dumps.statements.repl_dump import repl_dump
@@ -28,7 +29,6 @@ from calque.plugins.remotes.statements.show_links import (
     show_remote_databases,
     show_remote_tables,
 )
-from calque.statements.audit import run_audit
 from calque.statements.clusters import (
     alter_secondary,
     explain_cluster,

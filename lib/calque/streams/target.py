@@ -20,8 +20,6 @@ from calque.core.records.standing import Standing, standing
 from calque.engine.apply import database_looks
 from calque.engine.capture.continuity import Interrupted
 from calque.engine.capture.gap_guard import fenced
-from calque.engine.grants import follow
-from calque.engine.grants.follow import GrantsFollower
 from calque.engine.lease.keeper import Lease
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.journal_reads import newest
@@ -32,6 +30,8 @@ from calque.model.lease import Writer
 from calque.model.ledger import DatabaseRow, FunctionRow, TableRow, TableState
 from calque.model.names import EventId, Span, TableName
 from calque.model.state_places import TargetPlaces
+from calque.plugins.grants.engine import follow
+from calque.plugins.grants.engine.follow import GrantsFollower
 from calque.plugins.marks.api.sets import judge_at
 from calque.plugins.marks.engine.tell_metastore import TargetTeller
 from calque.ports.records import MISSING, Json, Stamp

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calque.adapters.delta.history import EventHistory
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins, why_not_linked
@@ -17,7 +16,6 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen
 from calque.adapters.metastore.log import HiveLog
-from calque.adapters.metastore.privileges import HivePrivileges
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
@@ -26,6 +24,8 @@ from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.state_places import SourcePlaces
+from calque.plugins.audit.adapters.history import EventHistory
+from calque.plugins.grants.adapters import HivePrivileges
 from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.plugins.marks.adapters.delta_marks import DeltaMarks
 from calque.plugins.marks.adapters.partition_events import HivePartitionEvents

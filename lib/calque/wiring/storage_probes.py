@@ -5,12 +5,12 @@ from __future__ import annotations
 from secrets import token_hex
 
 from calque.adapters.files.objects import ObjectSystem
-from calque.adapters.files.s3 import S3Store
 from calque.adapters.files.system import FileSystemSet, OwnLocations, trouble
 from calque.config.keys import State
 from calque.core.formats.layout import join
 from calque.errors import Refused
 from calque.model.names import OURS
+from calque.plugins.s3.adapters.store import S3Store
 
 
 def write_probe(systems: FileSystemSet, location: str) -> None:

@@ -12,14 +12,12 @@ from socket import gethostname
 from typing import Any
 from uuid import uuid4
 
-from calque.adapters.delta.history import TargetHistory
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.system import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen
-from calque.adapters.metastore.privileges import HivePrivileges
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.keys import State
 from calque.config.plugs import Source, Target
@@ -35,13 +33,16 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
+from calque.plugins.audit.adapters.history import TargetHistory
 from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
 from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
+from calque.plugins.grants.adapters import HivePrivileges
+from calque.plugins.grants.ports import Privileges
 from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
 from calque.plugins.marks.ports import PartitionEvents
 from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog
 from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
-from calque.ports import Catalog, Leases, Ledger, Privileges, Storage
+from calque.ports import Catalog, Leases, Ledger, Storage
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening

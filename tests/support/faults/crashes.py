@@ -34,9 +34,9 @@ from calque.model.hive import (
 )
 from calque.model.names import OURS, TableName
 from calque.model.policy import SmallFilesRule
-from calque.model.privileges import ROLE, Grant
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
+from calque.plugins.grants.model import ROLE, Grant
 from calque.plugins.marks.core import Done
 from calque.plugins.marks.engine.judge import MarkJudge
 from calque.plugins.marks.engine.make import make_mark

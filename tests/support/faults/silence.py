@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from calque.errors import Unavailable
 from calque.model.policy import Policy
+from calque.plugins.grants.ports import ForwardingPrivileges
 from calque.plugins.marks.ports import ForwardingMarkStore
 from calque.ports.forwarding import (
     ForwardingCatalog,
@@ -19,7 +20,6 @@ from calque.ports.forwarding import (
     ForwardingJournal,
     ForwardingLedger,
     ForwardingPins,
-    ForwardingPrivileges,
     ForwardingScans,
     ForwardingStorage,
     Interceptor,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from calque.model.names import TableName, table_name
-from calque.model.privileges import ROLE, USER, Grant
+from calque.plugins.grants.model import ROLE, USER, Grant
 from calque.ports import Conflict
 from support.memory.metastore.store import MemoryMetastore
 

@@ -19,7 +19,6 @@ from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.failpoints import LOST, FailpointGuard
-from calque.engine.grants.follow import GrantsFollower
 from calque.engine.lease.fence import FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
@@ -34,6 +33,7 @@ from calque.model.names import EventId, TableName
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.requests import Action, Request
 from calque.plugins.dumps.adapters.held_scans import MemoryScans
+from calque.plugins.grants.engine.follow import GrantsFollower
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask
 from support.memory.marks import MemoryMarks
 from support.memory.metastore import HIVE_3, MemoryCatalog, ServerHabits

@@ -10,13 +10,13 @@ from fsspec.spec import AbstractFileSystem
 
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.options import filesystem_options
-from calque.adapters.files.s3 import S3Store
 from calque.adapters.files.stores import CHUNK, FsspecStore, as_os_errors, time_of, version_of
 from calque.adapters.files.system import FileFacts, System, entry
 from calque.core.formats.layout import OBJECT_STORES, is_data
 from calque.errors import Refused
 from calque.model.files import File
 from calque.model.secrets import Options, revealed
+from calque.plugins.s3.adapters.store import S3Store
 from calque.ports import StorageEntry
 
 _PROTOCOLS = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs"}
@@ -28,7 +28,7 @@ def open_remote(
     """The file system of a scheme and authority, and how an (authority, path) is called there. `options` are those of
     the configuration; `noted` is for object stores (`ObjectSystem`)."""
     if scheme == "hdfs":
-        from calque.adapters.files.hdfs import open_hdfs
+        from calque.plugins.hdfs.adapters.file_system import open_hdfs
 
         return open_hdfs(authority, revealed(options)), lambda _, path: path
     files = open_fsspec(scheme, authority, options)
@@ -41,7 +41,7 @@ def open_remote(
 def open_fsspec(scheme: str, authority: str, options: Options) -> AbstractFileSystem:
     """fsspec's file system of a scheme and authority."""
     if scheme == "hdfs":
-        from calque.adapters.files.hdfs import open_for_readers
+        from calque.plugins.hdfs.adapters.file_system import open_for_readers
 
         return open_for_readers(authority, revealed(options))
     protocol = _PROTOCOLS.get(scheme, scheme)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from calque.core.defects import ObjectDefect, work_on
 from calque.engine.check.chains import carried_to
-from calque.engine.check.check_privileges import check_privileges
 from calque.engine.check.check_source import check_source
 from calque.engine.check.check_target import check_target
 from calque.engine.check.column_changes import check_column_changes
@@ -18,6 +17,7 @@ from calque.engine.check.sides import Source, Target
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Table
 from calque.model.names import TableName
+from calque.plugins.grants.checks import check_privileges
 
 
 def check(source: Source, targets: Sequence[Target], refusals: Sequence[Refused] = ()) -> Findings:

@@ -9,7 +9,8 @@ from calque.errors import Refused
 from calque.model.hive import Table
 from calque.model.names import OURS
 from calque.model.policy import Policy
-from calque.ports import Catalog, CatalogReader, EventLog, Privileges, Storage
+from calque.plugins.grants.ports import Privileges
+from calque.ports import Catalog, CatalogReader, EventLog, Storage
 from calque.ports.services import MetastoreInfo
 
 

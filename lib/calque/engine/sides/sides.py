@@ -19,6 +19,7 @@ from calque.engine.sides.storage_failures import StorageFailures
 from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
 from calque.model.bounds import Bounds
 from calque.model.policy import Policy
+from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
 from calque.plugins.marks.ports import MarkStore
 from calque.ports import (
     Catalog,
@@ -31,7 +32,6 @@ from calque.ports import (
     Journal,
     Ledger,
     Pins,
-    Privileges,
     Scans,
     Storage,
 )
@@ -39,7 +39,6 @@ from calque.ports.forwarding import (
     ForwardingCatalog,
     ForwardingCatalogReader,
     ForwardingEventLog,
-    ForwardingPrivileges,
     ForwardingStorage,
 )
 

@@ -37,7 +37,6 @@ from calque.engine.files.delta_versions import VersionLost, live_files
 from calque.engine.files.permissions import keeps_permissions
 from calque.engine.files.referenced_files import compare_files_of, expected_function, missing_resources
 from calque.engine.files.symlink_manifests import are_followed, named_files
-from calque.engine.grants.compare import ComparedGrants
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import TableIsTooBusy, read_exact
 from calque.engine.target.observe import ShownTable, read_files
@@ -50,6 +49,7 @@ from calque.errors import Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.ledger import StateRow, TableState, shown_event
 from calque.model.names import OURS, EventId, Span, TableName
+from calque.plugins.grants.engine.compare import ComparedGrants
 from calque.ports import Storage
 
 LOG = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from calque.model.facets import Check, ColumnStatistics, Constraint, DefaultValu
 from calque.model.hive import Column, Database, Function, Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName, named_values, partition_values, table_name
-from calque.model.privileges import Grant
+from calque.plugins.grants.model import Grant
 from calque.ports import Conflict
 from support.memory.metastore import notices
 from support.memory.metastore.habits import HIVE_4, ServerHabits

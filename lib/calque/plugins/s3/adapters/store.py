@@ -22,9 +22,9 @@ from typing import Any
 
 from fsspec.spec import AbstractFileSystem
 
-from calque.adapters.files.s3_requests import S3Requests, code_of
 from calque.adapters.files.stores import FsspecStore, StoredObject, joined, nanoseconds
 from calque.core.formats.layout import COPYING
+from calque.plugins.s3.adapters.requests import S3Requests, code_of
 
 PART = 8 << 20
 """What one request carries; files up to this size are one PUT."""

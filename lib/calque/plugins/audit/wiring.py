@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from calque.adapters.delta.audit import AuditedSource, AuditedTarget, query
 from calque.engine.sides.journal_reads import newest
+from calque.plugins.audit.adapters.relations import AuditedSource, AuditedTarget, query
 from calque.wiring.wiring import Wiring
 
 

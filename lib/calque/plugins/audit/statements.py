@@ -12,7 +12,7 @@ from calque.statements.statement import EngineStatement
 def run_audit(statement: EngineStatement, relations: Collection[str], session: Session) -> StreamedResult:
     """Raises `Refused` where the configuration has no source, and with the engine's words; `Unavailable`, also while
     rows are read."""
-    from calque.wiring.audit import ask_audit
+    from calque.plugins.audit.wiring import ask_audit
 
     session.wiring.config.require_source()
     columns, rows = ask_audit(session.wiring, statement.text, statement.parameters, relations, session.target)

@@ -26,7 +26,7 @@ from calque.adapters.metastore.messages import (
 )
 from calque.errors import CallFailed, Refused
 from calque.model.names import TableName, table_name
-from calque.model.privileges import USER, Grant
+from calque.plugins.grants.model import USER, Grant
 from calque.ports import Conflict
 
 DATABASE, TABLE, PARTITION, COLUMN = 2, 3, 4, 5

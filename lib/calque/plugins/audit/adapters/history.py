@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.adapters.delta.columns import EPOCHS
-from calque.adapters.delta.hop_rows import HOPS, connection, hop_rows
 from calque.adapters.delta.ledger import DeltaLedger, passed
 from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
 from calque.adapters.delta.table import RangedTable
 from calque.model.names import EventId, Span
 from calque.model.secrets import Options
+from calque.plugins.audit.adapters.hop_rows import HOPS, connection, hop_rows
 from calque.ports import Journal
 
 KEPT, GAP = "kept", "gap"

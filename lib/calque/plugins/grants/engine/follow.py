@@ -24,8 +24,9 @@ from calque.errors import CallFailed, Refused
 from calque.model.hive import Database, Table
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span, TableName, table_name
-from calque.model.privileges import ROLE, Grant
-from calque.ports import Conflict, Privileges
+from calque.plugins.grants.model import ROLE, Grant
+from calque.plugins.grants.ports import Privileges
+from calque.ports import Conflict
 
 LOG = logging.getLogger(__name__)
 SECONDS = 5.0

@@ -9,7 +9,7 @@ from functools import cached_property
 from calque.core.images.compare import TABLE, Difference, DifferenceKind, some
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.names import TableName
-from calque.model.privileges import Grant
+from calque.plugins.grants.model import Grant
 
 Grants = Mapping[TableName, frozenset[Grant]]
 

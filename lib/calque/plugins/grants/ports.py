@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from calque.model.names import TableName
-from calque.model.privileges import Grant
+from calque.plugins.grants.model import Grant
+from calque.ports.forwarding import Interceptor, direct
 
 
 class Privileges(Protocol):
@@ -31,3 +32,26 @@ class Privileges(Protocol):
 
     def create_role(self, name: str) -> None:
         """`Conflict` where it is there."""
+
+
+class ForwardingPrivileges:
+    def __init__(self, privileges: Privileges, intercept: Interceptor = direct) -> None:
+        self._privileges, self._intercept = privileges, intercept
+
+    def all_grants(self) -> Mapping[TableName, frozenset[Grant]]:
+        return self._intercept("all_grants", self._privileges.all_grants)
+
+    def grants(self, names: Collection[TableName]) -> Mapping[TableName, frozenset[Grant]]:
+        return self._intercept("grants", self._privileges.grants, names)
+
+    def grant(self, name: TableName, grants: Collection[Grant]) -> None:
+        self._intercept("grant", self._privileges.grant, name, grants)
+
+    def revoke(self, name: TableName, grants: Collection[Grant]) -> None:
+        self._intercept("revoke", self._privileges.revoke, name, grants)
+
+    def roles(self) -> Sequence[str]:
+        return self._intercept("roles", self._privileges.roles)
+
+    def create_role(self, name: str) -> None:
+        self._intercept("create_role", self._privileges.create_role, name)

@@ -15,13 +15,20 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from calque.adapters.delta.history import KEPT_EPOCHS, KEPT_EVENTS, EventHistory, TargetHistory, kept_events, kept_upto
-from calque.adapters.delta.hop_rows import HOPS, HOPS_OF, connection
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.errors import Refused, StatementSyntaxError, Unavailable
 from calque.model.ledger import DatabaseRow, StateRow, shown_event, state_key
 from calque.model.names import EventId, Span
+from calque.plugins.audit.adapters.history import (
+    KEPT_EPOCHS,
+    KEPT_EVENTS,
+    EventHistory,
+    TargetHistory,
+    kept_events,
+    kept_upto,
+)
+from calque.plugins.audit.adapters.hop_rows import HOPS, HOPS_OF, connection
 
 RELATIONS = ("epochs", "hops", "events", "tables", "lag")
 OF_EVENTS = frozenset({"events", "lag"})

@@ -1,4 +1,4 @@
-"""Requests to an S3 store, by s3fs and `s3_small`: how long each is waited for, and what is tried again.
+"""Requests to an S3 store, by s3fs and `small_objects`: how long each is waited for, and what is tried again.
 
 What passes in a moment (a store that is busy, a connection that is cut) is tried again. A store that says nothing is
 not: whoever asked is to know within `SILENT_SECONDS`, and asks again when he likes.
@@ -19,8 +19,8 @@ from fsspec.asyn import sync
 from fsspec.spec import AbstractFileSystem
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay, wait_random_exponential
 
-from calque.adapters.files.s3_small import SmallObjects
 from calque.adapters.files.stores import as_os_errors
+from calque.plugins.s3.adapters.small_objects import SmallObjects
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,7 +45,7 @@ CUT = frozenset(
         *("ResponseParserError", "StoreCut"),
     }
 )
-"""Errors of botocore, aiohttp and `s3_small`; no time-out is among them."""
+"""Errors of botocore, aiohttp and `small_objects`; no time-out is among them."""
 FULL = frozenset({"507", "InsufficientStorage", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "XMinioStorageFull"})
 """What stores answer that have no room, or a quota that is used up."""
 

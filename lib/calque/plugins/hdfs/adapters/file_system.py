@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fsspec.asyn import get_loop
 
-from calque.adapters.files import hdfs_permissions
-from calque.adapters.files.hadoop import name_nodes, settings_of, web_addresses
-from calque.adapters.files.hdfs_clients import Clients
-from calque.adapters.files.hdfs_errors import as_os_errors
 from calque.adapters.files.system import FileFacts, entry
-from calque.adapters.files.webhdfs import WebHdfs
 from calque.core.formats.deltalog import LOG
 from calque.core.formats.layout import is_data
 from calque.errors import Refused
 from calque.model.files import File
 from calque.model.permissions import Permissions
+from calque.plugins.hdfs.adapters import permissions as hdfs_permissions
+from calque.plugins.hdfs.adapters.clients import Clients
+from calque.plugins.hdfs.adapters.errors import as_os_errors
+from calque.plugins.hdfs.adapters.hadoop_configuration import name_nodes, settings_of, web_addresses
+from calque.plugins.hdfs.adapters.webhdfs import WebHdfs
 from calque.ports import StorageEntry
 
 if TYPE_CHECKING:

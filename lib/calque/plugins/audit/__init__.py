@@ -1,0 +1,1 @@
+"""Statements of SQL over what a deployment kept of its epochs, hops, events and tables."""

@@ -1,0 +1,1 @@
+"""Privileges that a metastore keeps itself: a target gets the grants of its source."""

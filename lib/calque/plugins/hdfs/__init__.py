@@ -1,0 +1,1 @@
+"""HDFS as storage: through its native client, and through WebHDFS where that lacks a call."""

@@ -1,0 +1,1 @@
+"""The file system, its clients, and how a Hadoop configuration says where it is."""

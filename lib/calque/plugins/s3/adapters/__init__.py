@@ -1,0 +1,1 @@
+"""The store, its requests, and small objects that are read whole."""
