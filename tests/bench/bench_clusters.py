@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 
 import sqlglot
 
-from calque.core.clusters.resolve import resolve
-from calque.core.clusters.statement_tables import tables_of
-from calque.model.clusters import ClusteredTable, Clusters, Replica
 from calque.model.names import TableName
+from calque.plugins.clusters.core.resolve import resolve
+from calque.plugins.clusters.core.statement_tables import tables_of
+from calque.plugins.clusters.model import ClusteredTable, Clusters, Replica
 
 QUERY = "SELECT count(*) FROM f {joins} WHERE f.ds >= '2024-02-01' AND {conditions}"
 

@@ -22,10 +22,10 @@ from calque.config.checks import Endpoint
 from calque.core.records.lifecycle import State
 from calque.engine.sides.table_states import TableStates, TableStatus
 from calque.model.names import TableName
+from calque.plugins.page.run.console import ConsoleOfRun
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, serve
 from calque.serve.pages import Pages
-from calque.streams.console import ConsoleOfRun
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring

@@ -19,8 +19,8 @@ from selenium.webdriver.common.keys import Keys
 from calque.config.checks import Endpoint
 from calque.errors import Refused
 from calque.model.secrets import FileSecret
+from calque.plugins.page.run.routes import ActionRequest, Console, LinkQuery, TableQuery
 from calque.ports.records import Json
-from calque.serve.console import ActionRequest, Console, LinkQuery, TableQuery
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, Serving, serve
 from calque.serve.metrics import Meters, ProcessView

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 from hypothesis import settings
 
-from calque.core.clusters.resolve import resolve
-from calque.core.clusters.rewrite import names_at, rewritable, rewritten
-from calque.core.clusters.statement_tables import tables_of
-from calque.model.clusters import ClusteredTable, Clusters, Replica
 from calque.model.names import TableName
+from calque.plugins.clusters.core.resolve import resolve
+from calque.plugins.clusters.core.rewrite import names_at, rewritable, rewritten
+from calque.plugins.clusters.core.statement_tables import tables_of
+from calque.plugins.clusters.model import ClusteredTable, Clusters, Replica
 from support.runs.seeds import seed
 
 WORLDS = {"check": 500, "prove": 10_000}.get(settings.get_current_profile_name(), 2_000)

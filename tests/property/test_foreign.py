@@ -27,9 +27,9 @@ from calque.model.journal import Event
 from calque.model.ledger import TableState, state_key
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.plugins.page.run.routes import MOST_ROWS, query_of
 from calque.ports import Conflict
 from calque.ports.forwarding import ForwardingCatalogReader, ForwardingEventLog
-from calque.serve.console import MOST_ROWS, query_of
 from support.memory.metastore import HIVE_3, HIVE_4
 from support.sources import foreign
 from support.sources.foreign import DEFINITIONS, KINDS, Definition, Foreign

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from calque.clusters.lag import found_on
 from calque.core.events.rows import rows_of_events
 from calque.model.names import Span, TableName
+from calque.plugins.clusters.api.lag import found_on
 from support.memory.journal import MemoryJournal
 from support.sources.logs import Log, plain
 

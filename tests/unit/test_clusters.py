@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.clusters.resolve import resolve
-from calque.core.clusters.rewrite import rewritable, rewritten
-from calque.core.clusters.statement_tables import tables_of
 from calque.errors import Refused
-from calque.model.clusters import ClusteredTable, Clusters, Input, Replica, Resolution, StatementTables
 from calque.model.names import TableName
+from calque.plugins.clusters.core.resolve import resolve
+from calque.plugins.clusters.core.rewrite import rewritable, rewritten
+from calque.plugins.clusters.core.statement_tables import tables_of
+from calque.plugins.clusters.model import ClusteredTable, Clusters, Input, Replica, Resolution, StatementTables
 
 T11, T12, T21, T31, T13 = (TableName("default", name) for name in ("t11", "t12", "t21", "t31", "t13"))
 KEYS = {"ds": "string", "hr": "int"}

@@ -11,16 +11,16 @@ import pytest
 from calque.commands.check import look_at_secrets
 from calque.config import Config, load
 from calque.config.conflicts import taking_nothing
-from calque.config.secondary_tables import SecondaryTable, amended
 from calque.config.units import seconds, share, size
 from calque.engine.check.findings import Finding, Findings, Severity
 from calque.errors import Refused
 from calque.model.access import KerberosLogin, MetastoreAccess, PasswordLogin, TokenLogin
-from calque.model.clusters import Clusters
 from calque.model.names import TableName
 from calque.model.policy import Policy, SmallFilesRule
 from calque.model.secrets import FileSecret, VariableSecret, revealed
 from calque.model.tls import Tls
+from calque.plugins.clusters.config.secondary_tables import SecondaryTable, amended
+from calque.plugins.clusters.model import Clusters
 
 SMALL = """\
 [source]

@@ -32,10 +32,10 @@ from calque.model.ledger import Bridge, Epoch, Parts, Reread, RereadCause, Table
 from calque.model.names import Span, TableName
 from calque.model.secrets import FileSecret, VariableSecret
 from calque.model.tls import ServerTls
+from calque.plugins.page.run.routes import FOLDER, ActionRequest, Console
 from calque.serve import http
 from calque.serve.connections import ACCEPTED
 from calque.serve.connections import MOST as MOST_OPEN
-from calque.serve.console import FOLDER, ActionRequest, Console
 from calque.serve.guard import Tokens
 from calque.serve.heartbeat import Heartbeat
 from calque.serve.http import DEFAULT, Access, Serving, serve

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from calque.core.clusters.resolve import resolve
-from calque.core.clusters.rewrite import rewritten
-from calque.core.clusters.statement_tables import tables_of
-from calque.model.clusters import ClusteredTable, Clusters, Replica
 from calque.model.names import TableName
+from calque.plugins.clusters.core.resolve import resolve
+from calque.plugins.clusters.core.rewrite import rewritten
+from calque.plugins.clusters.core.statement_tables import tables_of
+from calque.plugins.clusters.model import ClusteredTable, Clusters, Replica
 
 STORE, CATALOG, WEB, NOWHERE = "store", "catalog", "web", None
 OWN = {

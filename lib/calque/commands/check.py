@@ -52,13 +52,13 @@ def run(settings: CommandSettings, config: Config, master: str = "") -> int:
 
 def look(config: Config, master: str = "") -> Findings:
     """Check the world of a configuration, whose jobs run on that master of Spark's."""
-    from calque.clusters.matching import check_clusters
     from calque.config.conflicts import taking_nothing, unsupported
     from calque.engine.check.check import check
     from calque.engine.check.findings import Findings
     from calque.engine.check.shared_storage import runs_elsewhere
     from calque.engine.check.sides import Source
     from calque.errors import CalqueError
+    from calque.plugins.clusters.api.matching import check_clusters
     from calque.plugins.marks.api.sets import DoneSets
     from calque.wiring.storage_probes import state_probe
     from calque.wiring.wiring import Wiring

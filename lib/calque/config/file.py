@@ -8,11 +8,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from calque.config.cluster_keys import Clusters
 from calque.config.keys import Done, Journal, Log, Repl, Section, Source, State, Target, Window
 from calque.config.pydantic_errors import WrongError
 from calque.config.serve_keys import Serve
 from calque.errors import Refused
+from calque.plugins.clusters.config.sections import Clusters
 from calque.plugins.notices.config import Notices, named_channels
 from calque.plugins.remotes.config import Remotes
 

@@ -10,8 +10,6 @@ from typing import assert_never
 from pydantic import BaseModel
 
 from calque.config import keys as sections
-from calque.config.cluster_keys import Cluster as ClusterSection
-from calque.config.cluster_keys import Clusters as ClustersSection
 from calque.config.file import ClustersFile, File, FileOfLinks
 from calque.config.secret_keys import secret_files
 from calque.config.serve_keys import Serve, ServeTls
@@ -19,10 +17,12 @@ from calque.core.formats.roots import Roots, roots_of
 from calque.core.policy.admit import Admission
 from calque.errors import Refused, nearest
 from calque.model.access import MetastoreAccess, SshRoute
-from calque.model.clusters import Clusters
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.state_places import SourcePlaces
+from calque.plugins.clusters.config.sections import Cluster as ClusterSection
+from calque.plugins.clusters.config.sections import Clusters as ClustersSection
+from calque.plugins.clusters.model import Clusters
 from calque.plugins.notices.config import Notices
 from calque.plugins.remotes.config import Remotes
 from calque.plugins.remotes.model import Endpoint
@@ -77,8 +77,8 @@ class HiveSource:
 @dataclass(frozen=True, slots=True)
 class HiveTarget:
     """A Hive metastore that follows the source of that name. `written` are the keys as the file has them, where
-    statements have changed some (`config.secondary_tables`). A projection has `links`: local names, each with the
-    parameters that make the object a link."""
+    statements have changed some (`plugins.clusters.config.secondary_tables`). A projection has `links`: local names,
+    each with the parameters that make the object a link."""
 
     name: str
     source: str

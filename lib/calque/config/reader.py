@@ -13,7 +13,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from calque.config.cluster_keys import Cluster, Clusters
 from calque.config.conflicts import conflicts
 from calque.config.environment import overridden, variable_of
 from calque.config.file import FileOfLinks, form_of
@@ -25,6 +24,7 @@ from calque.config.plugs import Config, config_of
 from calque.config.pydantic_errors import WrongError
 from calque.config.serve_keys import Serve, ServeTls
 from calque.errors import Refused, nearest, sentence
+from calque.plugins.clusters.config.sections import Cluster, Clusters
 from calque.plugins.notices.config import Notices
 from calque.plugins.remotes.config import Credentials, Remotes
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from calque.errors import Refused
 from calque.model.secrets import Secret
-from calque.serve.console import ASSETS, PAGE, shell
+from calque.plugins.page.run.routes import ASSETS, PAGE, shell
 
 LOG = logging.getLogger(__name__)
 OPEN = frozenset({"/healthz", "/readyz"})

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from calque.errors import CalqueError
-from calque.serve.console import PAGE, Console, routes
+from calque.plugins.page.run.routes import PAGE, Console, routes
 from calque.serve.guard import METRICS, Guard, Tokens, has_token
 from calque.serve.metrics import ProcessView
 

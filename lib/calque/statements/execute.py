@@ -8,6 +8,14 @@ from typing import assert_never
 from calque.errors import Refused
 from calque.plugins.audit.core import audit_relations
 from calque.plugins.audit.statements import run_audit
+from calque.plugins.clusters.statements import (
+    alter_secondary,
+    explain_cluster,
+    run_on_cluster,
+    show_clusters,
+    show_clusters_of_table,
+    use_cluster,
+)
 from calque.plugins.delta_replicas.statements import show_versions
 from calque.plugins.dumps.statements.export_import import run_export, run_import
 from calque.plugins.dumps.statements.repl_dump import repl_dump
@@ -28,14 +36,6 @@ from calque.plugins.remotes.statements.show_links import (
     describe_remote_table,
     show_remote_databases,
     show_remote_tables,
-)
-from calque.statements.clusters import (
-    alter_secondary,
-    explain_cluster,
-    run_on_cluster,
-    show_clusters,
-    show_clusters_of_table,
-    use_cluster,
 )
 from calque.statements.forms import HELP_COLUMNS, forms_of
 from calque.statements.misread import shortened

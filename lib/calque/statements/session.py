@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from calque.clusters.api import OpenClusters
 from calque.errors import Refused
 from calque.model.names import TableName, table_name
-from calque.ports.engines import Engine
+from calque.plugins.clusters.api.open_clusters import OpenClusters
+from calque.plugins.clusters.ports import Engine
 from calque.statements.statement import QualifiedTable
 from calque.wiring.wiring import Wiring
 

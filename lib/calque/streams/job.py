@@ -22,6 +22,7 @@ from calque.engine.failpoints import NAMES, is_known
 from calque.errors import AccessRefused, CalqueError, Refused, StateUnusable, Unavailable
 from calque.logs.setup import log_to_stderr, report_error
 from calque.model.names import EventId
+from calque.plugins.page.run.console import ConsoleOfRun
 from calque.plugins.remotes.engine.linked_catalog import put_back
 from calque.plugins.remotes.run.follow_links import look_anew
 from calque.plugins.remotes.run.reconcile_links import settle
@@ -30,7 +31,6 @@ from calque.plugins.remotes.wiring.remotes import load, with_links
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, serve
 from calque.serve.pages import Pages
-from calque.streams.console import ConsoleOfRun
 from calque.streams.descriptors import raise_descriptor_limit
 from calque.streams.reload import ConfigurationReader
 from calque.streams.run import Run

@@ -12,11 +12,11 @@ from calque.adapters.delta.ledger import DeltaLedger
 from calque.config import Config
 from calque.config.plugs import Channel, HiveSource, HiveTarget, Source, Target
 from calque.engine.lease.fence import Fence, FencedHit
+from calque.plugins.clusters.wiring.cluster import ClusterWiring
+from calque.plugins.clusters.wiring.secondary_tables import with_secondary_tables
 from calque.plugins.notices.wiring import ChannelWiring
 from calque.plugins.remotes.wiring.remotes import RemotesWiring, remotes_of
-from calque.wiring.cluster import ClusterWiring
 from calque.wiring.runtime import Runtime
-from calque.wiring.secondary_tables import with_secondary_tables
 from calque.wiring.source import SourceWiring
 from calque.wiring.state_folder import StateFolder
 from calque.wiring.target import TargetWiring

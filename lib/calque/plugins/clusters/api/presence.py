@@ -7,16 +7,16 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Literal
 
-from calque.clusters.lag import lag_seconds
-from calque.clusters.matching import PATIENCE_SECONDS, Matching, Stream
 from calque.control.pause_rules import is_paused
 from calque.control.status_records import is_running, position_of
 from calque.core.images.image import EVENT, SOURCE
 from calque.core.records.contents import contents, line_of
 from calque.errors import AccessRefused, CalqueError, Unavailable
-from calque.model.clusters import ClusteredTable, Replica
 from calque.model.hive import Table, is_partitioned, is_view, location_of
 from calque.model.names import OURS, EventId, TableName
+from calque.plugins.clusters.api.lag import lag_seconds
+from calque.plugins.clusters.api.matching import PATIENCE_SECONDS, Matching, Stream
+from calque.plugins.clusters.model import ClusteredTable, Replica
 from calque.plugins.marks.core import TargetView
 from calque.plugins.marks.engine.target_view import target_view
 from calque.ports import CatalogReader, EventLog

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calque.clusters.matching import Matching, Stream
-from calque.clusters.presence import Presence
 from calque.config.conflicts import conflicts
 from calque.config.plugs import Target
-from calque.config.secondary_tables import SecondaryTable, amended, amended_target
 from calque.control.processes import answers, ask_reload, processes
 from calque.core.images.image import SOURCE
 from calque.core.policy.admit import Admission
@@ -18,7 +15,10 @@ from calque.model.hive import Table, is_partitioned
 from calque.model.names import TableName
 from calque.model.predicate import AllOf, AnyOf, IsNull, Not, Predicate
 from calque.model.state_places import TargetPlaces
-from calque.wiring.secondary_tables import put_secondary_tables, secondary_tables
+from calque.plugins.clusters.api.matching import Matching, Stream
+from calque.plugins.clusters.api.presence import Presence
+from calque.plugins.clusters.config.secondary_tables import SecondaryTable, amended, amended_target
+from calque.plugins.clusters.wiring.secondary_tables import put_secondary_tables, secondary_tables
 from calque.wiring.wiring import Wiring
 
 PATIENCE_SECONDS = 120.0

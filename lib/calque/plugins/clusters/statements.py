@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from calque.clusters import OpenClusters
-from calque.clusters.matching import reachable
-from calque.clusters.secondaries import Secondaries
 from calque.errors import Refused
+from calque.plugins.clusters.api.matching import reachable
+from calque.plugins.clusters.api.open_clusters import OpenClusters
+from calque.plugins.clusters.api.secondaries import Secondaries
 from calque.statements.forms import CLUSTER_COLUMNS, EXPLAIN_COLUMNS, PLACEMENT_COLUMNS
 from calque.statements.result import NO_RESULT, Result, StreamedResult, result_of
 from calque.statements.session import Session, named

@@ -13,10 +13,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from calque.core.clusters.statement_tables import named_tables
 from calque.errors import Refused
-from calque.model.clusters import ClusteredTable, StatementTables
 from calque.model.names import TableName
+from calque.plugins.clusters.core.statement_tables import named_tables
+from calque.plugins.clusters.model import ClusteredTable, StatementTables
 
 Tables = Mapping[TableName, ClusteredTable]
 Names = Mapping[TableName, TableName]

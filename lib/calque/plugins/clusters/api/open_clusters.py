@@ -8,17 +8,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from calque.clusters.matching import Matching
-from calque.clusters.presence import Placement, Presence, TableLook
 from calque.config import load
-from calque.core.clusters.resolve import resolve
-from calque.core.clusters.rewrite import names_at, rewritable, rewritten
-from calque.core.clusters.statement_tables import tables_of
 from calque.core.policy.patterns import named_table
 from calque.errors import CalqueError, Refused, nearest
-from calque.model.clusters import ClusteredTable, Clusters, Considered, Resolution, StatementTables
 from calque.model.hive import Table
 from calque.model.names import TableName
+from calque.plugins.clusters.api.matching import Matching
+from calque.plugins.clusters.api.presence import Placement, Presence, TableLook
+from calque.plugins.clusters.core.resolve import resolve
+from calque.plugins.clusters.core.rewrite import names_at, rewritable, rewritten
+from calque.plugins.clusters.core.statement_tables import tables_of
+from calque.plugins.clusters.model import ClusteredTable, Clusters, Considered, Resolution, StatementTables
 from calque.wiring.wiring import Wiring
 
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from calque.core.policy.predicates import holds, keys_of_partition, misfit, names_in
-from calque.model.clusters import ClusteredTable, Clusters, Considered, Input, Resolution, StatementTables
 from calque.model.names import TableName
 from calque.model.predicate import Predicate
+from calque.plugins.clusters.model import ClusteredTable, Clusters, Considered, Input, Resolution, StatementTables
 
 Tables = Mapping[TableName, ClusteredTable]
 

@@ -10,10 +10,10 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.server import MetastoreServer
-from calque.config.cluster_keys import ENGINES, SPARK_CONNECT
 from calque.config.plugs import Cluster
 from calque.errors import Refused
-from calque.ports.engines import Engine
+from calque.plugins.clusters.config.sections import ENGINES, SPARK_CONNECT
+from calque.plugins.clusters.ports import Engine
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class ClusterWiring:
             raise Refused(f"The cluster {name} has no engine", todo=f"Write engine below [clusters.{name}]")
         scheme = address.partition(":")[0]
         if scheme == SPARK_CONNECT:
-            from calque.adapters.connect.engine import SparkConnectEngine
+            from calque.plugins.clusters.adapters.spark_connect import SparkConnectEngine
 
             return SparkConnectEngine(address)
         (point,) = entry_points(group=ENGINES, name=scheme)

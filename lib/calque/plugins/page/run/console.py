@@ -36,14 +36,14 @@ from calque.model.ledger import (
     new_parts,
 )
 from calque.model.names import TableName
+from calque.plugins.clusters.page import ClusterLooks
+from calque.plugins.page.run.lag_series import LOOK_SECONDS, LagSample, LagSeries
+from calque.plugins.page.run.routes import ActionRequest, Console, LinkQuery, TableQuery
 from calque.plugins.remotes.run.link_states import SET_ASIDE, LinkStates
 from calque.ports.records import Json
-from calque.serve.console import ActionRequest, Console, LinkQuery, TableQuery
-from calque.serve.lag_series import LOOK_SECONDS, LagSample, LagSeries
 from calque.serve.metrics import TargetLook
 from calque.serve.table_lag import lagging_of
 from calque.streams.background import BackgroundThread
-from calque.streams.cluster_looks import ClusterLooks
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring

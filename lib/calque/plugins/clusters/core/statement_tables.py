@@ -19,9 +19,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from calque.core.policy.predicates import holds, names_in, predicate_of
 from calque.errors import Refused
-from calque.model.clusters import ClusteredTable, Input, StatementTables
 from calque.model.names import TableName, table_name
 from calque.model.predicate import AllOf, Predicate
+from calque.plugins.clusters.model import ClusteredTable, Input, StatementTables
 
 Tables = Mapping[TableName, ClusteredTable]
 Hidden = frozenset[str]

@@ -5,12 +5,12 @@ with calque.clusters.open("clusters.toml") as clusters:
     clusters.resolve("SELECT count(*) FROM sales.orders")        # where that would run, and why
     clusters.table("sales.orders", cluster="C2")                 # its definition there
 
-`matching` says which cluster each source and target of the deployments is at, `presence` what of a table is there,
-`lag` how far a replica lags, `api` puts them together.
+A package that adds an engine gives an `Engine`.
 """
 
-from calque.clusters.api import OpenClusters
-from calque.clusters.api import open_clusters as open  # noqa: A004 - what the document's readers look for
-from calque.clusters.presence import Placement
+from calque.plugins.clusters.api.open_clusters import OpenClusters
+from calque.plugins.clusters.api.open_clusters import open_clusters as open  # noqa: A004
+from calque.plugins.clusters.api.presence import Placement
+from calque.plugins.clusters.ports import Engine
 
-__all__ = ["OpenClusters", "Placement", "open"]
+__all__ = ["Engine", "OpenClusters", "Placement", "open"]

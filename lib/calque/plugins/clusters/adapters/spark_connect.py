@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from calque.errors import CalqueError, Refused, Unavailable
-from calque.ports.engines import EngineRows
+from calque.plugins.clusters.ports import EngineRows
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession

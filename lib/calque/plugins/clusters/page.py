@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from calque.clusters.matching import reachable
+from calque.plugins.clusters.api.matching import reachable
 from calque.ports.records import Json
 from calque.wiring.wiring import Wiring
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from calque.config import Config
-from calque.config.secondary_tables import SecondaryTable, amended
 from calque.errors import Broken
 from calque.model.state_places import TargetPlaces
+from calque.plugins.clusters.config.secondary_tables import SecondaryTable, amended
 from calque.ports.records import Json, Records
 
 

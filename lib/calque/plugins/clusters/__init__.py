@@ -1,0 +1,1 @@
+"""Clusters of a configuration: where a table is, where a statement runs, and which cluster stands in for another."""

@@ -1,0 +1,1 @@
+"""The sections [clusters], and the statements that add to them."""

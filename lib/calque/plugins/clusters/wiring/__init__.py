@@ -1,0 +1,1 @@
+"""Live clusters, with their engines."""
