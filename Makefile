@@ -14,6 +14,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 # What makes a browser ask another host when it shows a page.
 REQUESTS := <(script|link|img|iframe|source)[^>]*(src|href)=.(https?:)?//|(url\(|@import).?(https?:)?//
+CHOICE := $(if $(ALL),all,$(PLUGIN))
+SELECTION := PYTHONPATH=tests $(BIN)/python -m support.runs.selection
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 help:
@@ -45,9 +47,12 @@ test prove bench: install-tests
 demo: install
 	$(BIN)/calque demo
 
+# The kernel's tests, a smoke of each plugin, and in full what was changed; with ALL=1 everything, with PLUGIN=name that
+# one (tests/README.md).
 test: install
-	$(BIN)/python -m pytest tests/unit tests/whole tests/property -n $(WORKERS) --maxschedchunk 1
-	$(BIN)/python -m pytest tests/contract tests/integration -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest $$($(SELECTION) arguments quick $(CHOICE)) -n $(WORKERS) --maxschedchunk 1
+	$(BIN)/python -m pytest $$($(SELECTION) arguments servers $(CHOICE)) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	@$(SELECTION) left-out $(CHOICE)
 	@$(MAKE) --no-print-directory left-out
 
 # Says, in one line, which tests lacked something that only the system's administrator can install.
@@ -67,13 +72,14 @@ lint: install
 	$(BIN)/lint-imports
 
 check: lint
-	$(BIN)/python -m pytest tests/unit tests/whole tests/property --hypothesis-profile=check -n $(WORKERS) --maxschedchunk 1
+	$(BIN)/python -m pytest $$($(SELECTION) arguments quick all) --hypothesis-profile=check -n $(WORKERS) --maxschedchunk 1
 
 prove: install
-	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) tests/unit/test_mutants.py tests/whole/test_crashes.py \
-	  tests/whole/test_silence.py tests/whole/test_consistency.py tests/integration/test_sandbox.py \
-	  tests/integration/test_clusters.py tests/integration/test_delta_live.py tests/integration/test_lease.py \
-	  tests/integration/test_kafka_topics.py \
+	$(BIN)/python -m pytest $$($(SELECTION) arguments property all) $(wildcard tests/prove) \
+	  $(addprefix tests/kernel/,unit/test_mutants.py whole/test_crashes.py whole/test_silence.py whole/test_consistency.py) \
+	  $(addprefix tests/kernel/integration/,test_sandbox.py test_lease.py) \
+	  $(addprefix tests/plugins/,clusters/integration/test_clusters.py delta_replicas/integration/test_delta_live.py) \
+	  tests/plugins/kafka/integration/test_kafka_topics.py \
 	  --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
 
 # Hive itself dumps and loads.
@@ -96,10 +102,10 @@ release: install site
 # Of the demo's page, for docs/tour.md. Needs chromium and its driver.
 .PHONY: pictures
 pictures: install
-	CALQUE_PICTURES='$(CURDIR)/docs/pictures' $(BIN)/python -m pytest tests/integration/test_demo.py -k page
+	CALQUE_PICTURES='$(CURDIR)/docs/pictures' $(BIN)/python -m pytest tests/kernel/integration/test_demo.py -k page
 
 docs: site
-	$(BIN)/python -m pytest -q tests/unit/test_docs.py
+	$(BIN)/python -m pytest -q tests/kernel/unit/test_docs.py
 
 site: .venv/docs
 	rm -rf site

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from support.runs.durations import Durations
 from support.runs.seeds import HISTORIES, SEED, seed, settle_seed
 
+pytest_plugins = ["support.fixtures"]
 EXAMPLES = {"check": 15, "test": 80, "prove": 20_000}
 PROVING_HISTORIES = "2000"
 UNDOING_SECONDS = 120

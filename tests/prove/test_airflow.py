@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from support.places import ROOT
+
 AIRFLOW = "apache-airflow==2.10.5"
 """It takes Python 3.11, and what else pip finds for it."""
-LIBRARY = Path(__file__).parents[2] / "lib"
+LIBRARY = ROOT / "lib"
 PROGRAM = """
 import json
 import sys

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+from support.places import TESTS
 
 
 def program(module: str) -> list[str]:

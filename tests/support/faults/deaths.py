@@ -350,13 +350,13 @@ REACHES: Mapping[str, Reach] = {
 NOT_REACHED: Mapping[str, str] = {
     "catalog.commit_table": "no metastore has it",
     "catalog.drop_statistics": "only a table with statistics that is moved, or a server that logs their end",
-    "storage.combine": "only where appends come in new directories: `tests/integration/test_small_files.py` has it",
-    "storage.set_permissions": "only where permissions are kept: `tests/whole/test_crashes.py` has it",
+    "storage.combine": "only where appends come in new directories: `test_small_files.py` has it",
+    "storage.set_permissions": "only where permissions are kept: `tests/kernel/whole/test_crashes.py` has it",
     **dict.fromkeys(
         ("privileges.grant", "privileges.revoke", "privileges.create_role"),
-        "only where grants are followed: `tests/whole/test_crashes.py` has it",
+        "only where grants are followed: `tests/kernel/whole/test_crashes.py` has it",
     ),
-    "storage.make_directories": "only where rows change before listings: `tests/whole/test_crashes.py` has it",
+    "storage.make_directories": "only where rows change before listings: `tests/kernel/whole/test_crashes.py` has it",
     **dict.fromkeys(
         ("broker.publish", "record.notices.put"),
         "only with channels of notices: property/test_notices and integration/test_notices have deaths at these",

@@ -27,10 +27,11 @@ import sqlglot
 import xxhash
 from hypothesis import HealthCheck, Phase, settings
 
-ROOT = Path(__file__).parents[3]
-CORE = ("unit/test_fold.py", "unit/test_seed_examples.py", "property/test_plans.py")
-ENGINE = ("unit/test_apply.py",)
-BOOTSTRAP = ("whole/test_bootstrap.py",)
+from support.places import ROOT
+
+CORE = ("kernel/unit/test_fold.py", "kernel/unit/test_seed_examples.py", "kernel/property/test_plans.py")
+ENGINE = ("kernel/unit/test_apply.py",)
+BOOTSTRAP = ("kernel/whole/test_bootstrap.py",)
 READS = (
     "engine/replica/epochs.py",
     "engine/source/exact_read.py",
@@ -40,46 +41,46 @@ READS = (
     "engine/apply/databases.py",
 )
 """Modules that make tables exact beside the windows."""
-LIFECYCLE = ("property/test_lifecycle.py", "whole/test_paused.py", "whole/test_staging.py")
-RENAMES = ("unit/test_moves.py", "whole/test_renames.py")
-PLAN = (*CORE, "whole/test_renames.py")
-BY_HAND = ("whole/test_adopt.py", "whole/test_start.py")
-KEPT = ("unit/test_kept_files.py", "whole/test_kept.py")
-SWEEPS = ("property/test_sweep.py", "property/test_removals.py")
+LIFECYCLE = ("kernel/property/test_lifecycle.py", "kernel/whole/test_paused.py", "kernel/whole/test_staging.py")
+RENAMES = ("kernel/unit/test_moves.py", "kernel/whole/test_renames.py")
+PLAN = (*CORE, "kernel/whole/test_renames.py")
+BY_HAND = ("kernel/whole/test_adopt.py", "kernel/whole/test_start.py")
+KEPT = ("kernel/unit/test_kept_files.py", "kernel/whole/test_kept.py")
+SWEEPS = ("kernel/property/test_sweep.py", "kernel/property/test_removals.py")
 NEARER = {
     "engine/files/claims.py": SWEEPS,
     "engine/sweep/remove.py": SWEEPS,
     "core/states/kept_files.py": KEPT,
-    "plugins/remotes/core/layers.py": ("unit/test_links.py",),
-    "plugins/remotes/core/definitions.py": ("unit/test_link_definitions.py",),
-    "plugins/remotes/core/permission.py": ("unit/test_link_definitions.py",),
-    "core/policy/near_addresses.py": ("unit/test_link_definitions.py",),
-    "core/formats/roots.py": ("unit/test_roots.py",),
-    "core/formats/symlinks.py": ("unit/test_symlinks.py",),
-    "engine/files/symlink_manifests.py": ("whole/test_symlinks.py",),
-    "core/policy/pattern_set.py": ("unit/test_pattern_set.py",),
+    "plugins/remotes/core/layers.py": ("plugins/remotes/unit/test_links.py",),
+    "plugins/remotes/core/definitions.py": ("plugins/remotes/unit/test_link_definitions.py",),
+    "plugins/remotes/core/permission.py": ("plugins/remotes/unit/test_link_definitions.py",),
+    "core/policy/near_addresses.py": ("plugins/remotes/unit/test_link_definitions.py",),
+    "core/formats/roots.py": ("kernel/unit/test_roots.py",),
+    "core/formats/symlinks.py": ("kernel/unit/test_symlinks.py",),
+    "engine/files/symlink_manifests.py": ("kernel/whole/test_symlinks.py",),
+    "core/policy/pattern_set.py": ("kernel/unit/test_pattern_set.py",),
     "engine/files/kept_files.py": KEPT,
     "engine/window/kept_contents.py": KEPT,
     "core/plan/search.py": PLAN,
     "core/states/moves.py": RENAMES,
     "engine/window/play.py": RENAMES,
-    "engine/capture/continuity.py": ("whole/test_gaps_found.py",),
-    "engine/exact_reads/drop_guard.py": ("whole/test_gaps_mended.py",),
-    "engine/exact_reads/bootstrap.py": ("whole/test_bootstrap.py", "whole/test_records.py"),
-    "engine/exact_reads/gap_recovery.py": ("whole/test_gaps_mended.py",),
-    "engine/exact_reads/bulk_compare.py": ("whole/test_gaps_mended.py",),
-    "engine/exact_reads/bulk_compare_pool.py": ("whole/test_gaps_mended.py",),
+    "engine/capture/continuity.py": ("kernel/whole/test_gaps_found.py",),
+    "engine/exact_reads/drop_guard.py": ("kernel/whole/test_gaps_mended.py",),
+    "engine/exact_reads/bootstrap.py": ("kernel/whole/test_bootstrap.py", "kernel/whole/test_records.py"),
+    "engine/exact_reads/gap_recovery.py": ("kernel/whole/test_gaps_mended.py",),
+    "engine/exact_reads/bulk_compare.py": ("kernel/whole/test_gaps_mended.py",),
+    "engine/exact_reads/bulk_compare_pool.py": ("kernel/whole/test_gaps_mended.py",),
     "core/records/lifecycle.py": LIFECYCLE,
     "engine/sides/table_states.py": LIFECYCLE,
-    "core/images/policies.py": ("whole/test_policies.py",),
-    "engine/policy/change.py": ("whole/test_policies.py",),
-    "engine/policy/retained.py": ("whole/test_policies.py",),
-    "engine/policy/renames.py": ("whole/test_policies.py",),
-    "engine/replica/adopt.py": ("whole/test_adopt.py",),
+    "core/images/policies.py": ("kernel/whole/test_policies.py",),
+    "engine/policy/change.py": ("kernel/whole/test_policies.py",),
+    "engine/policy/retained.py": ("kernel/whole/test_policies.py",),
+    "engine/policy/renames.py": ("kernel/whole/test_policies.py",),
+    "engine/replica/adopt.py": ("kernel/whole/test_adopt.py",),
     "engine/exact_reads/take_over.py": BY_HAND,
     "engine/files/content_proof.py": BY_HAND,
-    "engine/exact_reads/start_at_event.py": ("whole/test_start.py",),
-    "engine/replica/replay.py": ("whole/test_replay.py",),
+    "engine/exact_reads/start_at_event.py": ("kernel/whole/test_start.py",),
+    "engine/replica/replay.py": ("kernel/whole/test_replay.py",),
 }
 """Of modules that have tests of their own: gaps, policies, targets filled by hand."""
 EXAMPLES = 200
@@ -168,7 +169,7 @@ def killers_in(module: str) -> tuple[str, ...]:
     if module in READS:
         return BOOTSTRAP
     if module in LATE:
-        return (*ENGINE, "whole/test_gaps_mended.py")
+        return (*ENGINE, "kernel/whole/test_gaps_mended.py")
     return ENGINE if module.startswith("engine/") else CORE
 
 

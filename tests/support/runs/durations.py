@@ -3,7 +3,7 @@ processes end together.
 
 A run remembers in pytest's cache, `.pytest_cache/v/calque/durations`: seconds by test, the longest first. Files that
 nobody has run here have the seconds of `tests/durations.json`, which is written anew from what this checkout remembers
-by `python tests/support/runs/durations.py`.
+by `PYTHONPATH=tests python -m support.runs.durations`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 
 import pytest
+
+from support.places import ROOT, TESTS
 
 Seconds = Mapping[str, float]
 """By test, as pytest names it, or by file."""
 PLACE = "calque/durations"
-TESTS = Path(__file__).parents[2]
-ROOT = TESTS.parent
 START = TESTS / "durations.json"
 LEAST_SECONDS = 3.0
 """Of files in `START`."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from calque.resources import schemas_folder
+from support.places import ROOT
 
 NOT_NEEDED = ("pyspark", "py4j")
 SKIPPED = {"..", "tests", "include"}
@@ -35,7 +36,7 @@ def make_environment(folder: Path) -> Path:
     for file, installed in files.items():
         if not SKIPPED.intersection(file.parts) and "__editable__" not in file.name and installed.is_file():
             take(Path(str(installed)), packages / file)
-    shutil.copytree(Path(__file__).parents[3] / "lib" / "calque", packages / "calque", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "lib" / "calque", packages / "calque", dirs_exist_ok=True)
     shutil.copytree(schemas_folder(), packages / "calque" / "_schemas", dirs_exist_ok=True)
     archive = folder / f"{NAME}.tar.gz"
     # Of the forms that Spark unpacks this one alone keeps links and permissions.

@@ -29,8 +29,9 @@ from calque.resources import cache_folder
 from calque.sandbox import Broker, Metastore, MetastoreSettings
 from calque.sandbox.postgres import Postgres
 from calque.sandbox.unpacked import template
+from support.places import GOLDEN
 
-ARCHIVES = Path(__file__).parents[2] / "golden" / "state"
+ARCHIVES = GOLDEN / "state"
 ROOT_LENGTH = 160
 RECORDED_ROOT = f"/recorded/{'x' * (ROOT_LENGTH - len('/recorded/'))}"
 SERVERS = {

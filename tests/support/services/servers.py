@@ -18,6 +18,7 @@ SETTINGS = {
     "target-3": MetastoreSettings(version="3.1.3"),
     "source-4": MetastoreSettings(version="4.2.0"),
     "target-4": MetastoreSettings(version="4.2.0"),
+    "stock-4": MetastoreSettings(version="4.2.0", stock=True),
 }
 Shared = Callable[..., Mapping[str, Metastore]]
 """The servers of these names of `SETTINGS`, by name."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.places import ROOT
 from support.services.environments import NAME
 from support.services.spark_cluster import JVM, SPARK_HOME, SparkCluster, spark_environment
 
-ROOT = Path(__file__).parents[3]
 SETTINGS = {
     "spark.cores.max": "2",
     "spark.executor.cores": "1",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Mapping
-from pathlib import Path
 
-DUMPS = Path(__file__).parents[2] / "golden" / "dumps"
+from support.places import GOLDEN
+
+DUMPS = GOLDEN / "dumps"
 BOOTSTRAP = "c3Jj/0ad279d8-f9de-408c-9ff3-c4f1d453ad88"
 INCREMENT = "c3Jj/be0b1b41-afe7-4bf6-9bfd-1d722aead069"
 """Their directories below the root of dumps."""

@@ -1,0 +1,230 @@
+"""README and `docs/` say what is so: links lead somewhere, examples are read, commands and keys exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import tomllib
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import click
+import pytest
+from lifecycle import picture
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from calque.cli import commands
+from calque.config import load
+from calque.config.file import form_of
+from calque.core.records.lifecycle import Change, State
+from calque.statements.parse import parse
+from support.places import ROOT
+from support.services.authority import Authority
+
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+LINKED = (*PAGES, ROOT / "CHANGELOG.md", ROOT / "DECISIONS.md", ROOT / "SECURITY.md", ROOT / "schemas" / "README.md")
+CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+FROM_CODE = runpy.run_path(str(ROOT / "docs" / "from_code.py"))
+LEAST = """\
+[source]
+name = "hq"
+metastore = "thrift://metastore.hq:9083"
+
+[targets.dr]
+metastore = "thrift://metastore.dr:9083"
+warehouse = "file:///data/hq"
+"""
+COMMAND = re.compile(r"(?:\$ )?(?:\.venv/bin/)?calque (.+)")
+MAKE = re.compile(r"make ([a-z]+)")
+PLACEHOLDER = re.compile(r"[A-Z]+")
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """All of a page's tokens, those within a line too."""
+    for token in MarkdownIt("commonmark").enable("table").parse(text):
+        yield token
+        yield from token.children or ()
+
+
+def page_tokens(page: Path) -> list[Token]:
+    """As the site has the page."""
+    return list(tokens(FROM_CODE["filled"](page.read_text(encoding="utf-8"))))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [token.content for token in page_tokens(page) if token.type == "fence" and token.info == language]
+
+
+def anchors(page: Path) -> set[str]:
+    """Of the headings, as GitHub and the site name them."""
+    headings = [text.content for head, text in pairwise(page_tokens(page)) if head.type == "heading_open"]
+    slugs = [re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings]
+    earlier = [slugs[:place].count(slug) for place, slug in enumerate(slugs)]
+    return {f"{slug}-{count}" if count else slug for slug, count in zip(slugs, earlier, strict=True)}
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    for token in page_tokens(page):
+        link = str(token.attrGet("href") or token.attrGet("src") or "")
+        place, _, anchor = link.partition("#")
+        if link and "://" not in link:
+            file = page.parent / place if place else page
+            if not file.is_file() or (anchor and anchor not in anchors(file)):
+                yield link
+
+
+def code_lines(page: Path) -> list[str]:
+    """The lines of code blocks, and the pieces of code in sentences."""
+    code = [token.content for token in page_tokens(page) if token.type in {"fence", "code_block", "code_inline"}]
+    return [line.partition("  #")[0].strip() for text in code for line in text.splitlines()]
+
+
+def command_lines(page: Path) -> list[str]:
+    """What follows `calque` on each of them that is a command."""
+    return [match[1] for line in code_lines(page) if (match := COMMAND.fullmatch(line))]
+
+
+def unknown_words(line: str) -> list[str]:
+    """Of `epochs show N [--target NAME]` those that are no command and no option."""
+    command: click.Command = commands
+    unknown: list[str] = []
+    words = iter(re.sub(r"[][…]", " ", line).split())
+    for word in words:
+        if word.startswith("-"):
+            option = next((option for option in command.params if word in option.opts), None)
+            unknown += [word] if option is None and word != "--help" else []
+            if isinstance(option, click.Option) and not option.is_flag:
+                next(words, None)
+        elif isinstance(command, click.Group) and not PLACEHOLDER.fullmatch(word):
+            names = word.split("|")
+            unknown += [name for name in names if name not in command.commands]
+            command = command.commands.get(names[0], command)
+    return unknown
+
+
+def completed(example: Mapping[str, Any]) -> dict[str, Any]:
+    """The example with what is missing for a whole configuration."""
+    whole = tomllib.loads(LEAST)
+    for name, section in example.items():
+        if name == "targets":
+            for target, keys in section.items():
+                whole["targets"][target] = {**whole["targets"]["dr"], **keys}
+        else:
+            whole[name] = {**whole.get(name, {}), **section}
+    return whole
+
+
+def with_secrets(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The example with its variables set, and its files of secrets, and of a certificate, in the folder."""
+    for name in re.findall(r'_env"? = "(\w+)"', text):
+        monkeypatch.setenv(name, "secret")
+    (folder / "secret").write_text("secret")
+    for name, file in zip(("certificate", "key"), Authority(folder).client("calque"), strict=True):
+        text = re.sub(rf'\b({name} = ")/[^"]+', rf"\g<1>{file}", text)
+    return re.sub(r'(_file"? = ")[^"]+', rf"\g<1>{folder}/secret", text)
+
+
+EXAMPLES = [(page, text) for page in PAGES for text in blocks(page, "toml")]
+WHOLE = [(page, text) for page, text in EXAMPLES if completed(tomllib.loads(text)) == tomllib.loads(text)]
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_to_a_heading_in_it(page: Path) -> None:
+    assert list(broken_links(page)) == []
+
+
+def test_links_that_lead_nowhere_are_seen(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A (b)\n## C\n## C\n[1](#a-b) [2](#c-1) [3](#c-2) [4](other.md) [5](page.md#d)\n")
+    assert list(broken_links(page)) == ["#c-2", "other.md", "page.md#d"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_and_option_that_a_page_names_exists(page: Path) -> None:
+    assert {line: unknown_words(line) for line in command_lines(page) if unknown_words(line)} == {}
+
+
+def test_words_that_are_no_command_and_no_option_are_seen() -> None:
+    assert unknown_words("epochs list|shwo [--target NAME]… -c calque.toml --wach --until") == [
+        "shwo",
+        "--wach",
+        "--until",
+    ]
+    assert unknown_words("COMMAND [-c calque.toml] [--json]") == []
+    assert unknown_words("statsu") == ["statsu"]
+
+
+def test_readme_names_every_command() -> None:
+    named = {name for line in command_lines(ROOT / "README.md") for name in line.split()[0].split("|")}
+    assert set(commands.commands) <= named
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {match[1] for line in code_lines(page) if (match := MAKE.fullmatch(line))} <= set(targets)
+
+
+@pytest.mark.parametrize(("page", "text"), EXAMPLES, ids=lambda part: part.name if isinstance(part, Path) else "")
+def test_every_example_of_a_configuration_is_valid_with_what_it_leaves_out(
+    page: Path, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = with_secrets(text, tmp_path, monkeypatch)
+    data = completed(tomllib.loads(text))
+    form_of(data).model_validate(data, context={"base": page.parent})
+
+
+@pytest.mark.parametrize(("page", "text"), WHOLE, ids=lambda part: part.name if isinstance(part, Path) else "")
+def test_every_whole_example_of_a_configuration_is_loaded(
+    page: Path, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "calque.toml"
+    file.write_text(with_secrets(text, tmp_path, monkeypatch), encoding="utf-8")
+    assert load(file).only_source().name == "hq", page
+
+
+def test_there_are_whole_examples_of_a_configuration() -> None:
+    assert len(WHOLE) >= 2
+
+
+@pytest.mark.parametrize("section", FROM_CODE["MODELS"])
+def test_the_page_on_the_configuration_says_of_every_key_what_it_is_for(section: str) -> None:
+    assert f"<!-- begin keys of {section} -->" in CONFIGURATION
+    rows = re.findall(r"^\| `(\w+)` \| \S.* \| \S.* \|$", FROM_CODE["keys"](section), re.MULTILINE)
+    assert rows == list(FROM_CODE["MODELS"][section].model_fields)
+
+
+def test_the_page_on_the_configuration_explains_every_choice() -> None:
+    choices = {
+        choice
+        for model in FROM_CODE["MODELS"].values()
+        for field in model.model_fields.values()
+        if get_origin(field.annotation) is Literal
+        for choice in get_args(field.annotation)
+    }
+    assert {choice for choice in choices if f"`{choice}`" not in CONFIGURATION} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_program_on_a_page_is_python(page: Path) -> None:
+    for text in blocks(page, "python"):
+        ast.parse(text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_statement_on_a_page_can_be_parsed(page: Path) -> None:
+    for text in blocks(page, "sql"):
+        parse(text)
+
+
+def test_readme_fits_on_a_few_screens() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_picture_of_a_table_s_life_shows_every_state_and_every_change() -> None:
+    drawn = set(re.findall(r">([a-z ]+)</text>", picture()))
+    assert drawn == {state.value for state in State} | {change.value for change in Change}

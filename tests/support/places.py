@@ -1,0 +1,10 @@
+"""Where things lie in this checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+ROOT = TESTS.parent
+GOLDEN = TESTS / "golden"
+"""What real servers wrote, recorded."""
