@@ -100,7 +100,7 @@ def test_a_file_takes_what_its_tests_took_or_what_is_said_of_it_where_nobody_has
         ({"docs/limits.md"}, set()),
         ({"lib/calque/plugins/dumps/core/scope.py"}, {"dumps"}),
         ({"tests/plugins/s3/unit/test_s3_small.py"}, {"s3"}),
-        ({"lib/calque/plugins/marks/model.py"}, {"marks", "notices", "clusters"}),
+        ({"lib/calque/plugins/marks/model.py"}, {"marks", "notices"}),
         ({"lib/calque/demo/run.py"}, {"demo"}),
         ({"tests/kernel/integration/test_kerberos.py"}, {"kerberos"}),
     ],
