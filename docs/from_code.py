@@ -105,6 +105,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "help of all commands": all_help,
     "rooms of the package": lambda: rooms(""),
     "rooms of the engine": lambda: rooms("engine"),
+    "plugins": lambda: rooms("plugins"),
     "life of a table": picture,
     "statements": statements,
     **{f"keys of {section}": lambda section=section: keys(section) for section in MODELS},

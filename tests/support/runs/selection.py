@@ -131,7 +131,7 @@ def arguments(root: Path, kinds: tuple[str, ...], names: Collection[str]) -> lis
     """pytest's arguments for tests of these kinds, of the kernel and of the plugins and parts of these names."""
     folders = [f"tests/kernel/{kind}" for kind in kinds]
     folders += [f"tests/plugins/{name}/{kind}" for name in plugins(root) if name in names for kind in kinds]
-    smokes = [f"tests/plugins/{name}/test_smoke.py" for name in plugins(root)] if kinds == QUICK else []
+    smokes = [f"tests/plugins/{name}/test_smoke.py" for name in plugins(root)] if kinds == SERVERS else []
     left = [test for part, (tests, _) in PARTS.items() if part not in names for test in tests]
     ignored = [f"--ignore=tests/kernel/{test}" for test in left if test.startswith(kinds)]
     return [*(path for path in (*folders, *smokes) if (root / path).exists()), *ignored]
