@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from support.places import ROOT
 from support.runs.changes import changed_files
 from support.runs.durations import remembered, seconds_of_files
 from support.runs.seeds import history_seeds, seed
-from support.runs.selection import PARTS, QUICK, SERVERS, arguments, chosen, left_out, plugins
+from support.runs.selection import PARTS, QUICK, SERVERS, arguments, chosen, left_out, owner, plugins
 
 
 class Repository:
@@ -123,6 +125,19 @@ def test_what_is_left_out_is_said_and_not_among_the_arguments() -> None:
     assert "--ignore=tests/kernel/integration/test_kerberos.py" in given
     assert "left out, as nothing of theirs changed: kafka, kerberos." in left_out(ROOT, names).lower()
     assert left_out(ROOT, {*plugins(ROOT), *PARTS}) == ""
+
+
+KERNEL_SECONDS, OTHER_SECONDS = 2700, 400
+"""What the tests of the kernel, and those of one plugin or part, may take of one processor (`tests/durations.json`)."""
+
+
+def test_nobodys_tests_take_longer_than_their_budget() -> None:
+    taken = Counter[str]()
+    for test, seconds in json.loads((ROOT / "tests/durations.json").read_text()).items():
+        taken[owner(test)] += seconds
+    too_long = {name: took for name, took in taken.items() if took > OTHER_SECONDS and name != "kernel"}
+    assert too_long == {}, "run by `make test PLUGIN=name`: make them cheaper, or leave variants to `make prove`"
+    assert taken["kernel"] <= KERNEL_SECONDS
 
 
 def test_every_test_of_a_part_is_there() -> None:

@@ -55,6 +55,15 @@ PARTS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 """Parts of the kernel: their tests below `tests/kernel`, and the beginnings of paths that choose them beside these."""
 
 
+def owner(test: str) -> str:
+    """Whose the test file is, by its path below the checkout: a plugin, a part, or `kernel`."""
+    _, room, name, *_ = test.split("/")
+    if room == "plugins":
+        return name
+    parts = (part for part, (tests, _) in PARTS.items() if test.removeprefix("tests/kernel/") in tests)
+    return next(parts, "kernel")
+
+
 def plugins(root: Path) -> list[str]:
     """The names of the plugins, in their order."""
     return sorted(file.parent.name for file in (root / "lib/calque/plugins").glob("*/__init__.py"))
