@@ -206,7 +206,8 @@ LOGGED_TYPES: Mapping[str, LoggedType] = MappingProxyType(
         LOOKED: LoggedType((EventKind.UNKNOWN,)),
     }
 )
-"""All types that Hive 2.3 to 4.2 can log, and those that others write. An event of any other type is UNKNOWN."""
+"""All types that Hive 2.3 to 4.2 can log, and our own. `PART_OF_LOOK` before one changes nothing of this; an event of
+any other type is UNKNOWN."""
 
 TYPES_WITHOUT_EFFECT = frozenset(name for name, logged in LOGGED_TYPES.items() if logged == NO_EFFECT) - {RELOADED}
 """Types of which not even the table that they name is of interest."""
