@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.adapters.files.spark import packed
+from calque.core.events.effects import MAY_BE_OF_DATABASE_OR_FUNCTION
 from calque.core.events.rows import entries_of
 from calque.core.states.fold import links_of
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.window.groups import BESIDE, Group, WindowBounds, prepare_share
+from calque.engine.window.groups import Group, WindowBounds, prepare_share
 from calque.errors import Unavailable
 from calque.model.journal import Entry, EventKind
 from calque.model.names import Span, TableName
@@ -29,7 +30,7 @@ READERS = 4
 PIECE = 200_000
 """Rows that are read at a time."""
 DESCRIPTION = "spark.job.description"
-ON_DRIVER = sorted(kind.value for kind in {*BESIDE, EventKind.RENAME_TABLE, EventKind.UNKNOWN})
+ON_DRIVER = sorted(kind.value for kind in {*MAY_BE_OF_DATABASE_OR_FUNCTION, EventKind.RENAME_TABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def of_all_shares(rows: Iterable[pa.Table], count: int) -> tuple[Sequence[Entry]
         weights[links.get(table, table)] += weight
     shares = packed(list(weights), weights.__getitem__, count)
     numbers = {table: number for number, share in enumerate(shares) for table in share}
-    driver_entries = [entry for entry in entries if entry.keys.kind in {*BESIDE, EventKind.UNKNOWN}]
+    driver_entries = [entry for entry in entries if entry.keys.kind in MAY_BE_OF_DATABASE_OR_FUNCTION]
     return driver_entries, Shares(len(shares), links, numbers)
 
 

@@ -13,11 +13,12 @@ from pyspark.sql import SparkSession
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.spark.session import session
+from calque.core.events.effects import MAY_BE_OF_DATABASE_OR_FUNCTION
 from calque.core.events.rows import rows_of_events
 from calque.core.states.fold import names_in
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
-from calque.engine.window.groups import BESIDE, FAILURES, Group, WindowBounds, gist
+from calque.engine.window.groups import FAILURES, Group, WindowBounds, gist
 from calque.engine.window.prepare import prepare, ready_of
 from calque.errors import Unavailable
 from calque.model.names import EventId
@@ -85,7 +86,7 @@ def test_spark_and_the_driver_make_the_same_plans_of_the_same_groups(spark: Spar
     assert len(hops) > 20
     assert sum(hops) > 20
     entries = DeltaJournal(folder).entries(cut.span)
-    assert list(beside) == [entry for entry in entries if entry.keys.kind in BESIDE]
+    assert list(beside) == [entry for entry in entries if entry.keys.kind in MAY_BE_OF_DATABASE_OR_FUNCTION]
 
 
 def test_what_a_task_could_not_reach_is_said_as_the_driver_would_say_it(spark: SparkSession, tmp_path: Path) -> None:

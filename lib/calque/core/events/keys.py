@@ -21,6 +21,7 @@ from calque.core.events.decode import (
     string_at,
     strings_at,
 )
+from calque.core.events.effects import PART_OF_LOOK, RELOADED, TYPES_NAMED_IN_ROWS, TYPES_WITHOUT_EFFECT
 from calque.core.formats.iceberg import calls_iceberg
 from calque.model.hive import (
     BASIC_STATISTICS,
@@ -37,8 +38,6 @@ from calque.model.journal import LOOKED, Entry, Event, EventKind, Keys, TableSha
 from calque.model.names import TableName, named_values, partition_name, table_name
 
 NOTHING = Keys(EventKind.NOTHING)
-RELOADED = "RELOAD"
-"""An engine says that it looked at a table's files anew (REFRESH): nothing changed by that, but what had before."""
 OUR_CATALOGS = frozenset({"", "hive"})
 
 
@@ -55,7 +54,7 @@ def keys_of(event: Event) -> Keys:
     names no catalogs) that leave the object out: there is nothing to mend, the object is to be read. The row names a
     renamed table by its new name and says nothing of the old one or of a function, so an undecodable ALTER_TABLE may
     hide a rename. A message that is too long has no defect where the row says all that has to be read again."""
-    if event.event_type in WITHOUT_EFFECT or event.catalog.lower() not in OUR_CATALOGS:
+    if event.event_type in TYPES_WITHOUT_EFFECT or event.catalog.lower() not in OUR_CATALOGS:
         return NOTHING
     if event.event_type == RELOADED:
         return Keys(EventKind.NOTHING, named_in_row(event))
@@ -65,7 +64,8 @@ def keys_of(event: Event) -> Keys:
     except FieldMissing as error:
         return Keys(EventKind.UNKNOWN, named_in_row(event), defect=error.reason if event.catalog else "")
     except (Undecodable, ObjectDefect) as error:
-        defect = "" if is_too_long(event) and event.event_type in NAMED_IN_ROWS else Undecodable(str(error)).reason
+        row_says_all = is_too_long(event) and event.event_type in TYPES_NAMED_IN_ROWS
+        defect = "" if row_says_all else Undecodable(str(error)).reason
         return Keys(EventKind.UNKNOWN, named_in_row(event), defect=defect)
 
 
@@ -73,7 +73,7 @@ def read_keys(event: Event) -> Keys:
     """As `keys_of`, from the message. Raises `Undecodable`."""
     if event.event_type in FACETS:
         return Keys(EventKind.FACET, facet_owner(event), partitions=analyzed_partition(event))
-    read = FOLDABLE.get(event.event_type.removeprefix(f"{LOOKED}_"))
+    read = FOLDABLE.get(event.event_type.removeprefix(PART_OF_LOOK))
     return read(fields(event)) if read is not None else Keys(EventKind.UNKNOWN, named_in_row(event))
 
 
@@ -503,43 +503,3 @@ FOLDABLE: Mapping[str, Callable[[Fields], Keys]] = {
     "CREATE_FUNCTION": created_function,
     "DROP_FUNCTION": dropped_function,
 }
-
-NAMED_IN_ROWS = frozenset(
-    {
-        *("CREATE_TABLE", "DROP_TABLE", "ADD_PARTITION", "ALTER_PARTITION", "ALTER_PARTITIONS", "DROP_PARTITION"),
-        *("INSERT", "CREATE_DATABASE", "ALTER_DATABASE", *(FACETS.keys() - {"ADD_FOREIGNKEY"})),
-    }
-)
-"""Types of which the event's row names all that they touch."""
-
-WITHOUT_EFFECT = frozenset(
-    {
-        # Transactions
-        "OPEN_TXN",
-        "COMMIT_TXN",
-        "ABORT_TXN",
-        "ALLOC_WRITE_ID_EVENT",
-        "ACID_WRITE_EVENT",
-        "BATCH_ACID_WRITE_EVENT",
-        "COMMIT_COMPACTION_EVENT",
-        # The schema registry
-        "CREATE_ISCHEMA",
-        "ALTER_ISCHEMA",
-        "DROP_ISCHEMA",
-        "ADD_SCHEMA_VERSION",
-        "ALTER_SCHEMA_VERSION",
-        "DROP_SCHEMA_VERSION",
-        # Other things than the default catalog's databases
-        "CREATE_CATALOG",
-        "ALTER_CATALOG",
-        "DROP_CATALOG",
-        "CREATE_DATACONNECTOR",
-        "ALTER_DATACONNECTOR",
-        "DROP_DATACONNECTOR",
-        "CONFIG_CHANGE_EVENT",
-        # Indexes, only in 2.3
-        "CREATE_INDEX",
-        "ALTER_INDEX",
-        "DROP_INDEX",
-    }
-)

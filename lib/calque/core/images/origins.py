@@ -10,17 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from calque.core.events.decode import Fields, Undecodable, embedded, fields
+from calque.core.events.effects import CARRIES_DEFINITION, DEFINES_TABLE, LACKS_DEFINITION
 from calque.core.events.keys import mapping
 from calque.core.images.image import ORIGIN
 from calque.model.journal import Entry, Event, EventKind, Keys
 from calque.model.names import EventId, TableName
 
-HEADERS = frozenset({EventKind.CREATE_TABLE, EventKind.ALTER_TABLE, EventKind.RENAME_TABLE})
-"""Kinds of events that say anew where a table came from."""
-TELLING = HEADERS | {EventKind.ADD_PARTITIONS, EventKind.ALTER_PARTITIONS, EventKind.RENAME_PARTITION, EventKind.INSERT}
-"""Those whose messages hold the table."""
-DOUBTFUL = frozenset({EventKind.DROP_PARTITIONS, EventKind.FACET, EventKind.SCAN, EventKind.DROP_TABLE})
-"""Those that mean nothing of a table that is not there."""
 PARAMETERS = "9"
 """A table's parameters, by their number in Thrift."""
 
@@ -31,7 +26,7 @@ def path_of(parameters: Mapping[str, str] | None) -> frozenset[str]:
 
 
 def path_after(event: Event) -> frozenset[str]:
-    """That of the table as the event of a kind in `TELLING` leaves it; empty where the message does not say."""
+    """That of the table as an event among `CARRIES_DEFINITION` leaves it; empty where the message does not say."""
     try:
         message = fields(event)
         altered = "tableObjAfterJson" if message.get("tableObjAfterJson") is not None else "tableObjJson"
@@ -52,9 +47,11 @@ def to_ask(
     visited_tables: set[TableName] = set()
     for entry in entries:
         name, kind = entry.keys.table, entry.keys.kind
-        if name is None or kind not in TELLING or not concerns(entry, takes) or entry.event_id <= shown_event(name):
+        if name is None or kind not in CARRIES_DEFINITION:
             continue
-        if kind in HEADERS or (name not in visited_tables and not existed(name)):
+        if not concerns(entry, takes) or entry.event_id <= shown_event(name):
+            continue
+        if kind in DEFINES_TABLE or (name not in visited_tables and not existed(name)):
             event_ids.append(entry.event_id)
         visited_tables.add(name)
     return event_ids
@@ -87,15 +84,15 @@ def as_carried(
             if is_there(before) and (was is None or takes(was)):
                 carried_entries.append(replace(entry, keys=Keys(EventKind.DROP_TABLE, before, shape=keys.shape)))
             now[before] = now[name] = False
-        elif kind in HEADERS:
+        elif kind in DEFINES_TABLE:
             appears = kind is not EventKind.CREATE_TABLE and takes(before) and not is_there(before)
             carried_entries.append(replace(entry, keys=Keys(EventKind.UNKNOWN, name)) if appears else entry)
             now[before], now[name] = False, True
-        elif (kind in DOUBTFUL or (name in now and kind in TELLING)) and not is_there(name):
+        elif (kind in LACKS_DEFINITION or (name in now and kind in CARRIES_DEFINITION)) and not is_there(name):
             continue
         else:
             carried_entries.append(entry)
-            if kind in TELLING or kind is EventKind.DROP_TABLE:
+            if kind in CARRIES_DEFINITION or kind is EventKind.DROP_TABLE:
                 now[name] = kind is not EventKind.DROP_TABLE
     return carried_entries
 

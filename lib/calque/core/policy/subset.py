@@ -30,8 +30,6 @@ from calque.model.policy import Policy
 from calque.model.predicate import Predicate
 
 DEFINITION_NAMES = frozenset({"type", "owner", "location"})
-TABLE_KINDS = frozenset({EventKind.ALTER_TABLE, EventKind.RENAME_TABLE})
-"""What may take a table over the edge of `where`."""
 
 
 def parse_where(text: str) -> Predicate | None:
@@ -167,11 +165,9 @@ def renamed(entry: Entry, is_left: bool, was_left: bool) -> Entry | None:
 
 
 def crossed(entry: Entry, was_left: bool, is_left: bool) -> Entry | None:
-    """An event on a table that stood on these sides of `where` before and after it. `was_left` counts for events that
-    change or rename a table alone."""
+    """An event on a table that stood on these sides of `where` before and after it. They are the same but for events
+    that alter or rename a table."""
     keys = entry.keys
-    if keys.kind not in TABLE_KINDS:
-        return entry if is_left else None
     if was_left and is_left:
         return entry
     if is_left:

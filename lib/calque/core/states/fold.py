@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import assert_never
 
-from calque.model.journal import LOOKED, Entry, EventKind, Keys, TableShape
+from calque.core.events.effects import BRINGS_TABLE, OF_FILES, PART_OF_LOOK, TYPES_IN_RUNS
+from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
 
@@ -130,13 +131,6 @@ def linked(entries: Sequence[Entry], place: Callable[[TableName], TableName]) ->
     return list(groups.values())
 
 
-RUNS = frozenset({"ALTER_PARTITION", "ALTER_PARTITIONS", "DROP_PARTITION"})
-"""Types of which a contiguous run on one table may be one call of the source: 3.1 writes an event for each partition
-of a bulk call, 4.1 one for each of its batches."""
-
-PART_OF_LOOK = f"{LOOKED}_"
-
-
 def same_run(one: Entry, next_: Entry) -> bool:
     """Whether two successive events of the log may belong to one call, or are of one look. A call renames only one
     partition, and names one again only to truncate it (3.1: a truncate and an alteration of each)."""
@@ -145,7 +139,7 @@ def same_run(one: Entry, next_: Entry) -> bool:
         return False
     if one.event_type.startswith(PART_OF_LOOK) and next_.event_type.startswith(PART_OF_LOOK):
         return before.table == after.table and one.event_time == next_.event_time
-    if next_.event_type != one.event_type or next_.event_type not in RUNS:
+    if next_.event_type != one.event_type or next_.event_type not in TYPES_IN_RUNS:
         return False
     return (
         after.kind is before.kind
@@ -197,7 +191,7 @@ def defining(entries: Sequence[Entry], stays: Callable[[TableName], bool] = lamb
         if keys.table is not None and not stays(keys.table):
             defining_entries.append(entry)
             continue
-        if keys.kind in CONTENT:
+        if keys.kind in OF_FILES:
             continue
         if keys.facets_only and keys.locations:
             if keys not in bare:
@@ -205,9 +199,6 @@ def defining(entries: Sequence[Entry], stays: Callable[[TableName], bool] = lamb
             entry = Entry(entry.event_id, entry.event_time, entry.event_type, bare[keys], entry.scans)
         defining_entries.append(entry)
     return defining_entries or list(entries[-1:])
-
-
-CONTENT = frozenset({EventKind.INSERT, EventKind.SCAN})
 
 
 NO_NAMES: Mapping[TableName, LineageId | None] = {}
@@ -286,7 +277,7 @@ class _FoldState:
         if kind is EventKind.RENAME_TABLE and (was is None or self.is_foreign(was)):
             self.arrive(table, was, event_id)
             return
-        if kind in (EventKind.CREATE_TABLE, EventKind.RENAME_TABLE):
+        if kind in BRINGS_TABLE:
             if table in self.foreign:
                 self.leave(table, event_id)
         elif self.is_foreign(table):

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from calque.core.events import decode
+from calque.core.events.effects import RENAMES
 from calque.core.formats.layout import is_data, place
 from calque.core.states.moves import Move, places
 from calque.errors import Refused
@@ -37,7 +38,6 @@ MOST_FILES = 1_000_000
 COUNTED = ("numFiles", "totalSize")
 """The parameters that a metastore writes itself when it alters a definition."""
 SIZES = frozenset({*COUNTED, "numFilesErasureCoded", "numRows", "rawDataSize"})
-RENAMES = frozenset({EventKind.RENAME_TABLE, EventKind.RENAME_PARTITION})
 SPARK_STATISTICS = "spark.sql.statistics."
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from calque.core.defects import ObjectDefect, work_on
 from calque.core.events import decode
 from calque.core.events.decode import Undecodable
+from calque.core.events.effects import OF_DATABASES
 from calque.core.events.kinds import database_obstacle
 from calque.core.formats.layout import natural_location, place
 from calque.core.images.image import SOURCE, STATE, is_ours, same_definition
@@ -331,9 +332,6 @@ def overlaps(warehouse: str, location: str | None) -> bool:
     return one.contains(other) or other.contains(one)
 
 
-DATABASE_KINDS = frozenset({EventKind.CREATE_DATABASE, EventKind.ALTER_DATABASE, EventKind.DROP_DATABASE})
-
-
 def last_of(entries: Iterable[Entry], side: TargetSide) -> Sequence[Entry]:
     """The newest database event of each admitted database."""
     newest: dict[str, Entry] = {}
@@ -347,7 +345,7 @@ def last_of(entries: Iterable[Entry], side: TargetSide) -> Sequence[Entry]:
 def is_of_database(entry: Entry) -> bool:
     """Whether a database is what the event is about; one that can't be folded names no table then."""
     keys = entry.keys
-    return keys.kind in DATABASE_KINDS or (
+    return keys.kind in OF_DATABASES or (
         keys.kind is EventKind.UNKNOWN and keys.table is not None and not keys.table.table
     )
 

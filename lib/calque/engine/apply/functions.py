@@ -10,6 +10,7 @@ from functools import partial
 from calque.core.defects import ObjectDefect, work_on
 from calque.core.events import decode
 from calque.core.events.decode import Undecodable
+from calque.core.events.effects import OF_FUNCTIONS
 from calque.engine.apply import AppliedChanges
 from calque.engine.files.copies import ContentLost
 from calque.engine.files.referenced_files import Attachments
@@ -24,7 +25,6 @@ from calque.ports import Conflict
 
 FUNCTION = "function"
 SAME = "it existed with the same definition"
-FUNCTION_KINDS = frozenset({EventKind.CREATE_FUNCTION, EventKind.DROP_FUNCTION})
 
 
 class Functions:
@@ -103,7 +103,7 @@ class Functions:
         created: dict[TableName, EventId] = {}
         for entry in entries:
             name = entry.keys.table
-            if entry.keys.kind in FUNCTION_KINDS and name is not None and self.side.admission.takes_function(name):
+            if entry.keys.kind in OF_FUNCTIONS and name is not None and self.side.admission.takes_function(name):
                 newest[name] = entry
                 if entry.keys.kind is EventKind.CREATE_FUNCTION:
                     created[name] = entry.event_id

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from calque.core.events.effects import MAY_REBIND_TABLE_NAME, OF_PARTITIONS_OR_FILES
 from calque.core.events.kinds import obstacle
 from calque.core.formats.definition import text_of_partition, text_of_table
 from calque.core.images.image import INCARNATION, SOURCE, Marks, source_mark
@@ -28,7 +29,7 @@ from calque.engine.apply.tables import new_table
 from calque.engine.files.copies import ContentLost
 from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.source.exact_read import PARTITION_KINDS, ROUNDS, ExactTable, TableIsTooBusy, listed
+from calque.engine.source.exact_read import ROUNDS, ExactTable, TableIsTooBusy, listed
 from calque.engine.source.stable_listings import UnsureDirectories
 from calque.engine.target.observe import ShownTable, event_of
 from calque.engine.window.advance import GroupOutcome
@@ -46,8 +47,6 @@ from calque.ports import Conflict
 LOG = logging.getLogger(__name__)
 BATCH = 2000
 """Partitions that are held at a time; a table with more of them is built batch by batch."""
-ENDS = frozenset({EventKind.CREATE_TABLE, EventKind.DROP_TABLE, EventKind.RENAME_TABLE, EventKind.UNKNOWN})
-"""After which the name may mean another table."""
 Tell = Callable[[TableName, int, int], None]
 """Takes the table, how many of its partitions are built, and how many there are."""
 
@@ -212,7 +211,7 @@ class TableBuild:
             last_batch = self.read(names)
         high = self.source.log.current()
         touched = touching(self.source, self.name, Span(self.low, high)) if high > self.low else []
-        if any(entry.keys.kind in ENDS for entry in touched):
+        if any(entry.keys.kind in MAY_REBIND_TABLE_NAME for entry in touched):
             self.give_up()
             return high, False
         self.reads_all = self.rereads_built = any(is_of_all(entry) for entry in touched)
@@ -347,7 +346,7 @@ def is_of_all(entry: Entry) -> bool:
     """Whether the event may have changed any partition."""
     if entry.keys.kind is EventKind.FACET:
         return False
-    return entry.keys.kind not in PARTITION_KINDS or not (entry.keys.partitions or entry.keys.others)
+    return entry.keys.kind not in OF_PARTITIONS_OR_FILES or not (entry.keys.partitions or entry.keys.others)
 
 
 def replace_table(partitions: Iterable[Partition], target_name: TableName) -> list[Partition]:

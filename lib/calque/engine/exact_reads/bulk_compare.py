@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 
+from calque.core.events.effects import FREES_PARTITION_NAMES
 from calque.core.events.kinds import obstacle
 from calque.core.formats.attached import Thing
 from calque.core.formats.iceberg import is_iceberg
@@ -41,7 +42,6 @@ BATCH = 100
 PAGE = 1000
 """Partitions, and directories, that are held at a time; entries of the journal that are read at once."""
 NO_MARKS = Marks(0, "")
-LOST_PARTITIONS = frozenset({EventKind.DROP_PARTITIONS, EventKind.RENAME_PARTITION})
 
 DroppedObject = tuple[TableName, str]
 """An object by the table's name at the source and the partition's (`""`: the table itself)."""
@@ -90,7 +90,7 @@ def dropped_by(entry: Entry) -> set[DroppedObject]:
     keys = entry.keys
     if keys.table is None:
         return set()
-    if keys.kind in LOST_PARTITIONS:
+    if keys.kind in FREES_PARTITION_NAMES:
         return {(keys.table, partition) for partition in (*keys.partitions, *keys.others)}
     if keys.kind is EventKind.DROP_TABLE:
         return {(keys.table, "")}

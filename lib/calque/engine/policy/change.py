@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 
+from calque.core.events.effects import OF_FUNCTIONS
 from calque.core.images.policies import Change, policy_of, terms_of
 from calque.engine.apply.databases import Databases, is_of_database
-from calque.engine.apply.functions import FUNCTION_KINDS, Functions
+from calque.engine.apply.functions import Functions
 from calque.engine.policy.renames import TAKEN, UNSEEN, OwnedTables, TargetRenames
 from calque.engine.policy.retained import RetainedReplicas
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -73,7 +74,7 @@ class PolicyChange:
         name = entry.keys.table
         if name is None or not self.admitted:
             return False
-        if not is_of_database(entry) and entry.keys.kind not in FUNCTION_KINDS:
+        if not is_of_database(entry) and entry.keys.kind not in OF_FUNCTIONS:
             return False
         admitted = self.admitted.get(TableName(name.database) if is_of_database(entry) else name)
         return admitted is not None and entry.event_id <= admitted.read_at

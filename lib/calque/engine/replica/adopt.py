@@ -8,10 +8,11 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 from calque.core.defects import ObjectDefect, work_on
+from calque.core.events.effects import OF_FUNCTIONS
 from calque.core.images.image import is_ours
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database, owned
-from calque.engine.apply.functions import FUNCTION_KINDS, Functions
+from calque.engine.apply.functions import Functions
 from calque.engine.apply.hive_positions import HivePositions, with_position
 from calque.engine.exact_reads.coordinator import SETTLED, ExactReads
 from calque.engine.exact_reads.take_over import NOT_YET
@@ -158,4 +159,4 @@ def look_at(name: TableName) -> str:
 
 
 def is_of_function(name: TableName) -> Callable[[Entry], bool]:
-    return lambda entry: entry.keys.kind in FUNCTION_KINDS and entry.keys.table == name
+    return lambda entry: entry.keys.kind in OF_FUNCTIONS and entry.keys.table == name

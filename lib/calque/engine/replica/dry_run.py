@@ -13,12 +13,12 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, assert_never
 
+from calque.core.events.effects import OF_FUNCTIONS
 from calque.core.policy.admit import Admission
 from calque.core.records.lifecycle import UNREAD, State
 from calque.core.states.fold import names_of
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import is_of_database
-from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.replica.dry_run_ports import DryRunCatalog, DryRunEvidence, DryRunLedger, DryRunStorage
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -202,7 +202,7 @@ def events_of_calls(source: SourceSide, window: Window) -> dict[Concerned, Event
     for entry in source.journal.entries(Span(upto - window.events, upto)):
         if entry.keys.table is None:
             continue
-        if entry.keys.kind in FUNCTION_KINDS:
+        if entry.keys.kind in OF_FUNCTIONS:
             newest[FunctionCall, entry.keys.table] = entry.event_id
         elif is_of_database(entry):
             newest[DatabaseCall, entry.keys.table] = entry.event_id

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from calque.core.events.effects import MAY_BE_OF_DATABASE_OR_FUNCTION
 from calque.core.records.lifecycle import State
 from calque.engine.apply import AppliedChanges
-from calque.engine.apply.databases import DATABASE_KINDS, Databases
-from calque.engine.apply.functions import FUNCTION_KINDS, Functions
+from calque.engine.apply.databases import Databases
+from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads.coordinator import ExactReads
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused
-from calque.model.journal import Entry, EventKind
+from calque.model.journal import Entry
 from calque.model.ledger import DatabaseRow, FunctionRow, TableState
 from calque.model.names import Span, TableName
 from calque.ports import Journal
-
-KINDS = DATABASE_KINDS | FUNCTION_KINDS | {EventKind.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +65,5 @@ def entry_of(journal: Journal, row: DatabaseRow | FunctionRow) -> Entry | None:
         entries = journal.entries(Span(since - 1, since)) if since else ()
     except Refused:
         return None
-    return next((entry for entry in entries if entry.keys.table == row.name and entry.keys.kind in KINDS), None)
+    of_row = (entry for entry in entries if entry.keys.table == row.name)
+    return next((entry for entry in of_row if entry.keys.kind in MAY_BE_OF_DATABASE_OR_FUNCTION), None)

@@ -7,18 +7,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from calque.core.events.effects import OF_FUNCTIONS, OF_NO_TABLE
 from calque.core.states.fold import groups, names_in
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases, is_of_database
-from calque.engine.apply.functions import FUNCTION_KINDS, Functions
+from calque.engine.apply.functions import Functions
 from calque.engine.exact_reads.coordinator import ExactReads
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Refused
-from calque.model.journal import Entry, EventKind
+from calque.model.journal import Entry
 from calque.model.names import EventId, Span, TableName
 from calque.model.records import ReadMode
-
-BESIDE = frozenset({EventKind.NOTHING, *FUNCTION_KINDS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Replay:
         cursor = self.reads.tables.cursor
         entries = touched(self.source, after, max(cursor, self.source.journal.last() or 0))
         shown_entries = [entry for entry in entries if entry.event_id <= cursor]
-        not_tables = [entry for entry in shown_entries if is_of_database(entry) or entry.keys.kind in FUNCTION_KINDS]
+        not_tables = [entry for entry in shown_entries if is_of_database(entry) or entry.keys.kind in OF_FUNCTIONS]
         chosen_entries = [
             entry for entry in not_tables if entry.keys.table is not None and is_chosen(entry.keys.table, takes)
         ]
@@ -56,7 +55,7 @@ def is_chosen(name: TableName, takes: Callable[[TableName], bool]) -> bool:
 
 def tables_of(entries: Sequence[Entry], takes: Callable[[TableName], bool]) -> set[TableName]:
     """Tables that the entries touch; those that renames link are chosen together."""
-    of_tables = [entry for entry in entries if entry.keys.kind not in BESIDE and not is_of_database(entry)]
+    of_tables = [entry for entry in entries if entry.keys.kind not in OF_NO_TABLE and not is_of_database(entry)]
     named_entries = [entry for entry in of_tables if entry.keys.table is not None]
     linked_names = (names_in(group) for group in groups(named_entries))
     return {name for names in linked_names if any(map(takes, names)) for name in names}

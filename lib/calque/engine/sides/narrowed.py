@@ -13,6 +13,7 @@ from dataclasses import replace
 from calque.core.defects import ObjectDefect, traceback_of, work_on
 from calque.core.events import decode
 from calque.core.events.decode import Undecodable
+from calque.core.events.effects import ALTERS_OR_RENAMES_TABLE, CARRIES_TABLE
 from calque.core.policy.subset import KeyMissing, Subset, crossed, narrowed
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide
@@ -24,19 +25,6 @@ from calque.ports import CatalogReader, Journal, Scans
 from calque.ports.forwarding import ForwardingCatalogReader, ForwardingJournal, ForwardingScans
 
 LOG = logging.getLogger(__name__)
-OF_TABLES = frozenset(
-    {
-        EventKind.CREATE_TABLE,
-        EventKind.ALTER_TABLE,
-        EventKind.RENAME_TABLE,
-        EventKind.ADD_PARTITIONS,
-        EventKind.ALTER_PARTITIONS,
-        EventKind.RENAME_PARTITION,
-        EventKind.DROP_PARTITIONS,
-        EventKind.INSERT,
-    }
-)
-"""Kinds of events whose messages carry the table."""
 
 
 def narrowed_source(source: SourceSide, subset: Subset) -> SourceSide:
@@ -120,12 +108,12 @@ class NarrowedJournal(ForwardingJournal):
 
     def _sided(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """Entries of tables that `where` takes, and what takes tables over its edge."""
-        events = messages(self._journal, [entry.event_id for entry in entries if entry.keys.kind in OF_TABLES])
+        events = messages(self._journal, [entry.event_id for entry in entries if entry.keys.kind in CARRIES_TABLE])
         event = next(events, None)
         for entry in entries:
             while event is not None and event.event_id < entry.event_id:
                 event = next(events, None)
-            if entry.keys.kind not in OF_TABLES or event is None or event.event_id != entry.event_id:
+            if entry.keys.kind not in CARRIES_TABLE or event is None or event.event_id != entry.event_id:
                 yield entry
                 continue
             try:
@@ -140,7 +128,7 @@ class NarrowedJournal(ForwardingJournal):
 
     def _sides(self, event: Event, entry: Entry) -> tuple[bool, bool]:
         after = self._subset.has_table(decode.table_after(event))
-        if entry.keys.kind not in (EventKind.ALTER_TABLE, EventKind.RENAME_TABLE):
+        if entry.keys.kind not in ALTERS_OR_RENAMES_TABLE:
             return after, after
         return self._subset.has_table(decode.table_before(event)), after
 

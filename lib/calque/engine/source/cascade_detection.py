@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from calque.core.events import decode
+from calque.core.events.effects import CARRIES_PARTITIONS, KEEPS_COLUMNS_AND_LOCATIONS, OF_PARTITIONS
 from calque.core.images.image import canonical
 from calque.core.states.fold import ColumnChanges
 from calque.engine.sides.journal_reads import messages, wait_for_journal
@@ -196,7 +197,7 @@ def columns_before(source: SourceSide, entry: Entry, partition: str) -> object:
 
 def columns_shown(source: SourceSide, entry: Entry, partition: str) -> object:
     """The columns that an event gave a partition; None where it does not say."""
-    if entry.keys.kind not in SHOWING or partition not in entry.keys.partitions:
+    if entry.keys.kind not in CARRIES_PARTITIONS or partition not in entry.keys.partitions:
         return None
     event = source.journal.events([entry.event_id])[entry.event_id]
     return columns_of(decode.partitions_after(event)[entry.keys.partitions.index(partition)])
@@ -210,12 +211,6 @@ def most_telling(candidates: Iterable[WitnessPartition], after: Collection[objec
             return witness
         spare = spare or witness
     return spare
-
-
-SHOWING = frozenset(
-    {EventKind.ADD_PARTITIONS, EventKind.ALTER_PARTITIONS, EventKind.RENAME_PARTITION, EventKind.INSERT}
-)
-"""Kinds of events that carry the partitions they name."""
 
 
 def columns_at(source: SourceSide, name: TableName, partition: str, upto: EventId) -> object:
@@ -241,20 +236,11 @@ def may_change(entry: Entry, name: TableName, partition: str) -> bool:
     keys = entry.keys
     if name not in (keys.table, keys.other):
         return False
-    match keys.kind:
-        case EventKind.ALTER_TABLE:
-            return keys.columns_changed
-        case (
-            EventKind.ADD_PARTITIONS
-            | EventKind.ALTER_PARTITIONS
-            | EventKind.DROP_PARTITIONS
-            | EventKind.RENAME_PARTITION
-        ):
-            return partition in keys.partitions or partition in keys.others
-        case EventKind.INSERT | EventKind.SCAN | EventKind.FACET | EventKind.NOTHING:
-            return False
-        case _:
-            return True
+    if keys.kind is EventKind.ALTER_TABLE:
+        return keys.columns_changed
+    if keys.kind in OF_PARTITIONS:
+        return partition in keys.partitions or partition in keys.others
+    return keys.kind not in KEEPS_COLUMNS_AND_LOCATIONS
 
 
 def columns_of(thing: Table | Partition) -> object:

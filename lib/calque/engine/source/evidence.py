@@ -8,6 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calque.core.defects import ObjectDefect, traceback_of, work_on
+from calque.core.events.effects import (
+    ENDS_TABLE_OR_PARTITIONS,
+    FREES_PARTITION_NAMES,
+    MAKES_TABLE_OR_PARTITIONS,
+    REBINDS_TABLE_NAME,
+)
 from calque.core.states.moves import may_move, move_of
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide
@@ -23,9 +29,6 @@ ObjectKey = tuple[TableName, str]
 RETRY_SECONDS = 0.25
 MOST_EMPTY = 100_000
 """Objects of which is known that they were empty. One more costs `MOVING_NS` when its definition changes."""
-ENDS_TABLE = frozenset({EventKind.DROP_TABLE, EventKind.RENAME_TABLE, EventKind.CREATE_TABLE})
-MAKES = frozenset({EventKind.CREATE_TABLE, EventKind.ADD_PARTITIONS})
-ENDS_PARTITIONS = frozenset({EventKind.DROP_PARTITIONS, EventKind.RENAME_PARTITION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +108,13 @@ class EvidenceGatherer:
         keys = entry.keys
         if may_move(entry) and self.carry(entry, table):
             return
-        if keys.kind in ENDS_TABLE:
+        if keys.kind in REBINDS_TABLE_NAME:
             ended_names = {table, keys.other}
             self.pending = {key: value for key, value in self.pending.items() if key[0] not in ended_names}
-        if keys.kind in ENDS_PARTITIONS:
+        if keys.kind in FREES_PARTITION_NAMES:
             for partition in (*keys.partitions, *keys.others):
                 self.pending.pop((table, partition), None)
-        if keys.kind in (EventKind.DROP_PARTITIONS, EventKind.DROP_TABLE) or not (
-            is_hidden(table) or self.takes(table)
-        ):
+        if keys.kind in ENDS_TABLE_OR_PARTITIONS or not (is_hidden(table) or self.takes(table)):
             return
         for partition, location in zip(keys.partitions or ("",), keys.locations, strict=False):
             if location:
@@ -128,7 +129,9 @@ class EvidenceGatherer:
             self.empty.discard(key)
             return False
         before = self.pending.get(key)
-        return keys.kind in MAKES or keys.replaces or (before.may_be_empty if before is not None else key in self.empty)
+        if keys.kind in MAKES_TABLE_OR_PARTITIONS or keys.replaces:
+            return True
+        return before.may_be_empty if before is not None else key in self.empty
 
     def carry(self, entry: Entry, table: TableName) -> bool:
         """Whether the rename keeps contents: then what is pending goes on under the new name, where it lies now."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from calque.core.events.effects import OF_PARTITIONS_OR_FILES
 from calque.core.events.kinds import HUDI_TIMELINE, is_plain
 from calque.core.formats.iceberg import is_iceberg
 from calque.core.formats.layout import join
@@ -226,25 +227,13 @@ def place_of(reading: _PartialRead, partition: str) -> str | None:
     return location_of(table)
 
 
-PARTITION_KINDS = frozenset(
-    {
-        EventKind.INSERT,
-        EventKind.ADD_PARTITIONS,
-        EventKind.ALTER_PARTITIONS,
-        EventKind.RENAME_PARTITION,
-        EventKind.DROP_PARTITIONS,
-        EventKind.SCAN,
-    }
-)
-
-
 def doubt(reading: _PartialRead, touched: Sequence[Entry]) -> None:
     """What the next round has to read again; the table's header is read in every round. Parameters tell which columns
     have statistics, so those change the definition."""
     for entry in touched:
         if entry.keys.kind is EventKind.FACET:
             reading.doubtful |= {*entry.keys.partitions}
-        elif entry.keys.kind in PARTITION_KINDS:
+        elif entry.keys.kind in OF_PARTITIONS_OR_FILES:
             reading.doubtful |= {*entry.keys.partitions, *entry.keys.others} or {""}
         else:
             reading.reads_all = True

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from calque.core.defects import ObjectDefect, traceback_of, work_on
-from calque.core.events.keys import RELOADED
+from calque.core.events.effects import RELOADED
 from calque.core.formats.layout import join
 from calque.engine.sides.journal_reads import wait_for_journal
 from calque.engine.sides.sides import SourceSide

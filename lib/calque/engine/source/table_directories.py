@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from calque.core.events.effects import KEEPS_COLUMNS_AND_LOCATIONS, OF_PARTITIONS
 from calque.core.events.kinds import kind_of
 from calque.core.formats.iceberg import is_iceberg
 from calque.engine.sides.sides import SourceSide
@@ -14,9 +15,6 @@ from calque.model.hive import is_partitioned, is_view, location_of
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.scan import ObjectKey
-
-WITHOUT_EFFECT = frozenset({EventKind.INSERT, EventKind.SCAN, EventKind.FACET, EventKind.NOTHING})
-"""Kinds that leave every directory's place as it is."""
 
 
 @dataclass(slots=True)
@@ -64,11 +62,11 @@ class TableDirectories:
     def follow(self, name: TableName, keys: Keys) -> None:
         """Where the table's directories are after an event."""
         placed = self.tables.get(name)
-        if keys.kind in WITHOUT_EFFECT:
+        if keys.kind in KEEPS_COLUMNS_AND_LOCATIONS:
             return
         if keys.kind is EventKind.DROP_TABLE:
             self.forget(name)
-        elif placed is None or keys.kind not in PARTITION_KINDS or len(keys.locations) != located(keys):
+        elif placed is None or keys.kind not in OF_PARTITIONS or len(keys.locations) != located(keys):
             if keys.kind is not EventKind.ALTER_TABLE or placed is None or placed.shape is not TableShape.PARTITIONED:
                 self.stale.add(name)
         else:
@@ -114,11 +112,6 @@ class TableDirectories:
             for name, directory in directories
             for partition, location in directory.locations.items()
         ]
-
-
-PARTITION_KINDS = frozenset(
-    {EventKind.ADD_PARTITIONS, EventKind.ALTER_PARTITIONS, EventKind.DROP_PARTITIONS, EventKind.RENAME_PARTITION}
-)
 
 
 def located(keys: Keys) -> int:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from calque.core.events.keys import RELOADED
+from calque.core.events.effects import RELOADED
 from calque.errors import CalqueError
 from calque.model.journal import Entry
 from calque.model.names import TableName

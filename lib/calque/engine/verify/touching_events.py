@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 
+from calque.core.events.effects import OF_DATABASES, OF_FUNCTIONS
 from calque.core.events.keys import entry_of
 from calque.core.images.compare import DATABASE, FUNCTION, TABLE
-from calque.engine.apply.databases import DATABASE_KINDS
 from calque.engine.verify.log_journal import PAGE
 from calque.engine.verify.report import VerifiedObject
 from calque.model.journal import Entry, EventKind
@@ -58,7 +58,7 @@ def touched_objects(entry: Entry) -> set[VerifiedObject]:
     keys = entry.keys
     if keys.table is None or keys.kind is EventKind.NOTHING:
         return set()
-    if keys.kind in DATABASE_KINDS or not keys.table.table:
+    if keys.kind in OF_DATABASES or not keys.table.table:
         return {VerifiedObject(DATABASE, TableName(keys.table.database))}
-    kind = FUNCTION if keys.kind in (EventKind.CREATE_FUNCTION, EventKind.DROP_FUNCTION) else TABLE
+    kind = FUNCTION if keys.kind in OF_FUNCTIONS else TABLE
     return {VerifiedObject(kind, name) for name in (keys.table, keys.other) if name is not None}

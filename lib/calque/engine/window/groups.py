@@ -16,11 +16,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from calque.core.defects import work_on
+from calque.core.events.effects import OF_NO_TABLE
 from calque.core.events.rows import entries_of
 from calque.core.policy.admit import Admission
 from calque.core.states.fold import groups, names_in, names_of
-from calque.engine.apply.databases import DATABASE_KINDS
-from calque.engine.apply.functions import FUNCTION_KINDS
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.window.failures import FAILURES
@@ -28,9 +27,6 @@ from calque.engine.window.prepare import Positions, ReadyPlan, TargetIsAhead, pr
 from calque.errors import Broken
 from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import EventId, Span, TableName
-
-BESIDE = DATABASE_KINDS | FUNCTION_KINDS
-NOT_TABLES = BESIDE | {EventKind.NOTHING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class WindowBounds:
         """Groups of admitted tables, and of those that renames link to them, with what they have not shown yet."""
         takes = cache(admission.takes)
         table_entries = (
-            entry for entry in entries if entry.keys.table is not None and entry.keys.kind not in NOT_TABLES
+            entry for entry in entries if entry.keys.table is not None and entry.keys.kind not in OF_NO_TABLE
         )
         due_entries = map(self.due, table_entries)
         linked_groups = groups([entry for entry in due_entries if entry is not None])

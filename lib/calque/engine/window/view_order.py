@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from calque.core.events import decode
+from calque.core.events.effects import DEFINES_TABLE
 from calque.core.images.view_engines import current_database
 from calque.core.images.views import rewrite_names
 from calque.model.hive import is_view
 from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import TableName
 from calque.ports import Journal
-
-DEFINES = frozenset({EventKind.CREATE_TABLE, EventKind.ALTER_TABLE, EventKind.RENAME_TABLE})
 
 
 class ViewWave(IntEnum):
@@ -49,7 +48,8 @@ def upto_drop(group: Sequence[Entry]) -> Sequence[Entry]:
 
 def bases_of(journal: Journal, group: Sequence[Entry]) -> set[TableName]:
     """The tables that views show by their newest definition."""
-    defining = [entry.event_id for entry in group if entry.keys.kind in DEFINES and entry.keys.shape is TableShape.VIEW]
+    of_views = (entry for entry in group if entry.keys.shape is TableShape.VIEW)
+    defining = [entry.event_id for entry in of_views if entry.keys.kind in DEFINES_TABLE]
     if not defining:
         return set()
     view = decode.table_after(journal.events(defining[-1:])[defining[-1]])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from calque.core.events.effects import MAY_REBIND_NAMES
 from calque.core.records.standing import is_paused
 from calque.model.gaps import Gap, GapCause
 from calque.model.journal import Entry, EventKind
@@ -45,16 +46,7 @@ def name_after(name: TableName, entry: Entry) -> TableName | None:
     if keys.table != name:
         return name
     # Of a message that can't be read not even a rename is known, and a name that is taken anew was free before.
-    return None if keys.kind in NAMING else name
-
-
-NAMING = frozenset(
-    {
-        *(EventKind.CREATE_TABLE, EventKind.DROP_TABLE, EventKind.RENAME_TABLE),
-        *(EventKind.DROP_DATABASE, EventKind.UNKNOWN),
-    }
-)
-"""The kinds of events without which trails are what they are."""
+    return None if keys.kind in MAY_REBIND_NAMES else name
 
 
 def says_more(trail: Trail, known: Trail) -> bool:

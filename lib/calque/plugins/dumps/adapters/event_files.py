@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from calque.core.events import decode
 from calque.core.events.decode import Undecodable
+from calque.core.events.effects import ALTERS_TABLE_OR_PARTITIONS, CARRIES_FILES
 from calque.core.formats.layout import join
 from calque.model.files import FilesOfEvent, Listing
 from calque.model.hive import location_of
@@ -16,9 +17,6 @@ from calque.plugins.dumps.adapters.log import DumpedEvents
 from calque.plugins.dumps.adapters.storage import DumpedDirectories
 from calque.plugins.dumps.core.layout import FILES
 from calque.ports import Storage
-
-BRINGING = frozenset({EventKind.CREATE_TABLE, EventKind.ADD_PARTITIONS, EventKind.INSERT})
-ALTERING = frozenset({EventKind.ALTER_TABLE, EventKind.ALTER_PARTITIONS})
 
 
 class DumpedEventFiles:
@@ -42,12 +40,12 @@ class DumpedEventFiles:
 
     def of(self, entry: Entry) -> dict[str, FilesOfEvent]:
         keys = entry.keys
-        if keys.kind in BRINGING:
+        if keys.kind in CARRIES_FILES:
             is_whole = keys.kind is not EventKind.INSERT or keys.replaces
             return {location: FilesOfEvent(files, is_whole) for location, files in self.brought(entry).items()}
-        if keys.kind in ALTERING and keys.replaces:
+        if keys.kind in ALTERS_TABLE_OR_PARTITIONS and keys.replaces:
             return {location: FilesOfEvent(Listing(location, ()), is_whole=True) for location in keys.locations}
-        if keys.kind in ALTERING and self.stays(entry):
+        if keys.kind in ALTERS_TABLE_OR_PARTITIONS and self.stays(entry):
             return {location: FilesOfEvent(Listing(location, ()), is_whole=False) for location in keys.locations}
         return {}
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from calque.core.events.effects import MAKES_OR_ENDS_TABLE
 from calque.core.formats.layout import join
 from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import TableName
 
 PartitionPlaces = Mapping[TableName, Mapping[str, str]]
 """Locations by table and partition."""
-GONE = frozenset({EventKind.DROP_TABLE, EventKind.CREATE_TABLE})
 
 
 def unusual(table_location: str, locations: Mapping[str, str]) -> dict[str, str]:
@@ -33,7 +33,7 @@ def places_after(places: PartitionPlaces, entries: Iterable[Entry]) -> dict[Tabl
         if keys.kind is EventKind.RENAME_TABLE and keys.other is not None:
             if keys.other in after:
                 after[keys.table] = after.pop(keys.other)
-        elif keys.kind in GONE:
+        elif keys.kind in MAKES_OR_ENDS_TABLE:
             after.pop(keys.table, None)
         elif keys.shape is TableShape.PARTITIONED and keys.partitions:
             partitions = after.setdefault(keys.table, {})

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from calque.core.events.effects import ENDS_TABLE_OR_FUNCTION, OF_FUNCTIONS
 from calque.core.states.fold import same_run
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, TableName
@@ -20,7 +21,6 @@ from calque.plugins.dumps.core.event_types import RENAME_DROP_TABLE
 from calque.plugins.dumps.core.scope import Scope
 
 NEVER_DUMPED = frozenset({EventKind.NOTHING, EventKind.SCAN})
-FUNCTION_KINDS = frozenset({EventKind.CREATE_FUNCTION, EventKind.DROP_FUNCTION})
 Step = list[Entry]
 
 
@@ -94,7 +94,7 @@ class EventSelection:
         elif keys.kind is EventKind.UNKNOWN and name.table:
             if self.scope.takes(name):
                 self.bootstrapped.setdefault(name, True)
-        elif not name.table or keys.kind in FUNCTION_KINDS:
+        elif not name.table or keys.kind in OF_FUNCTIONS:
             self.select(entry)
         else:
             self.take_table_event(entry, name)
@@ -148,7 +148,7 @@ def steps_of(entries: Iterable[Entry]) -> Iterator[Step]:
         if drops and not follows(drops[-1][-1], run[0]):
             yield from drops
             drops = []
-        if run[0].keys.kind in DROPS:
+        if run[0].keys.kind in ENDS_TABLE_OR_FUNCTION:
             drops.append(run)
         elif drops and run[0].keys.kind is EventKind.DROP_DATABASE:
             yield [entry for step in (*drops, run) for entry in step]
@@ -169,9 +169,6 @@ def runs_of(entries: Iterable[Entry]) -> Iterator[Step]:
         run.append(entry)
     if run:
         yield run
-
-
-DROPS = frozenset({EventKind.DROP_TABLE, EventKind.DROP_FUNCTION})
 
 
 def follows(one: Entry, next_: Entry) -> bool:

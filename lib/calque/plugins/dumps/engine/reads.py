@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from calque.core.events.effects import OF_DATABASES, OF_FUNCTIONS
 from calque.engine.sides.journal_reads import entries_in
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import TableIsTooBusy
@@ -32,8 +33,6 @@ are written all the time, those that were read in one moment are the likeliest t
 NEVER = -1
 """Before every event."""
 READERS = 4
-FUNCTION_KINDS = frozenset({EventKind.CREATE_FUNCTION, EventKind.DROP_FUNCTION})
-DATABASE_KINDS = frozenset({EventKind.CREATE_DATABASE, EventKind.ALTER_DATABASE, EventKind.DROP_DATABASE})
 
 
 @dataclass(slots=True)
@@ -176,7 +175,7 @@ class DumpReads:
         for name in {keys.table, keys.other}:
             if name is None or name.database != database:
                 continue
-            if keys.kind in FUNCTION_KINDS or keys.kind in DATABASE_KINDS or not name.table:
+            if keys.kind in OF_FUNCTIONS or keys.kind in OF_DATABASES or not name.table:
                 self.around.events.append(entry.event_id)
             elif keys.kind is not EventKind.NOTHING:
                 touches = self.touched.setdefault(name, Touches())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from calque.core.events.effects import MAY_REBIND_NAMES
 from calque.core.events.keys import entry_of
 from calque.engine.sides.journal_reads import PAGE, reach
 from calque.engine.sides.log_reads import events_after
@@ -11,7 +12,7 @@ from calque.engine.sides.sides import SourceSide
 from calque.errors import EventsForgotten
 from calque.model.journal import Entry
 from calque.model.names import EventId, Span
-from calque.plugins.marks.core import NAMING, expired, followed, lost_by
+from calque.plugins.marks.core import expired, followed, lost_by
 from calque.plugins.marks.model import Trail
 from calque.plugins.marks.ports import MarkStore
 
@@ -39,7 +40,7 @@ def naming_entries(source: SourceSide, after: EventId, upto: EventId) -> Iterato
 
 
 def names_something(entry: Entry) -> bool:
-    return entry.keys.kind in NAMING
+    return entry.keys.kind in MAY_REBIND_NAMES
 
 
 def captured(source: SourceSide, after: EventId, upto: EventId) -> Iterator[Entry]:

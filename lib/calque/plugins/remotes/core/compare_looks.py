@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import xxhash
 
+from calque.core.events.effects import PART_OF_LOOK
 from calque.core.events.encode import tjson
 from calque.core.events.log_messages import (
     LogMessage,
@@ -116,4 +117,4 @@ def joined(messages: Sequence[LogMessage]) -> list[LogMessage]:
     """The messages as one step."""
     if len(messages) < 2:
         return list(messages)
-    return [replace(message, event_type=f"{LOOKED}_{message.event_type}") for message in messages]
+    return [replace(message, event_type=f"{PART_OF_LOOK}{message.event_type}") for message in messages]

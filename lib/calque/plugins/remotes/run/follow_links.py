@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from calque.core.events.effects import MAY_BE_OF_DATABASE_OR_TABLE
 from calque.core.events.keys import keys_of
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.journal import Event, EventKind
@@ -21,13 +22,6 @@ LOG = logging.getLogger(__name__)
 POLL_SECONDS, LONGEST_SECONDS = 0.25, 15.0
 AGAIN_SECONDS = 2.0
 AT_ONCE = 1000
-OF_OBJECTS = frozenset(
-    {
-        *(EventKind.CREATE_DATABASE, EventKind.ALTER_DATABASE, EventKind.DROP_DATABASE),
-        *(EventKind.CREATE_TABLE, EventKind.ALTER_TABLE, EventKind.DROP_TABLE, EventKind.RENAME_TABLE),
-        EventKind.UNKNOWN,
-    }
-)
 
 
 class LinkWatch:
@@ -152,7 +146,7 @@ def touched(events: Sequence[Event]) -> Iterator[TableName]:
     """Names of objects that the events made, changed or dropped."""
     for event in events:
         keys = keys_of(event)
-        if keys.table is not None and keys.kind in OF_OBJECTS:
+        if keys.table is not None and keys.kind in MAY_BE_OF_DATABASE_OR_TABLE:
             yield keys.table
             if keys.other is not None:
                 yield keys.other
