@@ -69,11 +69,13 @@ lint: install
 check: lint
 	$(BIN)/python -m pytest tests/unit tests/whole tests/property --hypothesis-profile=check -n $(WORKERS) --maxschedchunk 1
 
+# Files that play more in proofs, or all that they left out, and then tests with the marker `prove` of all others.
+PLAYING := tests/integration/test_sandbox.py tests/integration/test_clusters.py tests/integration/test_delta_live.py
 prove: install
 	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) tests/unit/test_mutants.py tests/whole/test_crashes.py \
-	  tests/whole/test_silence.py tests/whole/test_consistency.py tests/integration/test_sandbox.py \
-	  tests/integration/test_clusters.py tests/integration/test_delta_live.py tests/integration/test_lease.py \
-	  tests/integration/test_kafka_topics.py \
+	  tests/whole/test_silence.py tests/whole/test_consistency.py $(PLAYING) \
+	  --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
+	$(BIN)/python -m pytest tests/contract tests/integration -m prove $(addprefix --ignore=,$(PLAYING)) \
 	  --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
 
 # Hive itself dumps and loads.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,56 @@ def test_a_file_takes_what_its_tests_took_or_what_is_said_of_it_where_nobody_has
         "b.py": 30.0,
         "c.py": 0.0,
     }
+
+
+MARKED = """
+import pytest
+from support.runs.proofs import one_a_day
+
+
+@pytest.mark.prove
+def test_whole():
+    pass
+
+
+@pytest.mark.parametrize("case", [1, pytest.param(2, marks=pytest.mark.prove)])
+def test_of_cases(case):
+    pass
+
+
+@pytest.mark.parametrize("case", one_a_day("abc", 7))
+def test_one_of_them(case):
+    pass
+"""
+PROFILES = """
+from hypothesis import settings
+from support.runs import proofs
+
+settings.register_profile("prove")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "prove")
+    config.pluginmanager.register(proofs)
+"""
+EVERY = ["test_whole", *(f"test_of_cases[{case}]" for case in (1, 2)), *(f"test_one_of_them[{case}]" for case in "abc")]
+
+
+def test_a_run_says_how_many_marked_tests_it_left_to_make_prove_which_tries_all(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(PROFILES)
+    (tmp_path / "test_marked.py").write_text(MARKED)
+    for processes in ("0", "1"):
+        assert tried(tmp_path, "-n", processes) == (["test_of_cases[1]", "test_one_of_them[b]"], ["4 tests"])
+    assert tried(tmp_path, "--hypothesis-profile=prove") == (sorted(EVERY), [])
+    assert tried(tmp_path, "--hypothesis-profile=prove", "-m", "prove") == (sorted({*EVERY} - {"test_of_cases[1]"}), [])
+
+
+def tried(root: Path, *options: str) -> tuple[list[str], list[str]]:
+    """Tests that passed, and what the run says that it left."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--import-mode=importlib", *options]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([*command, str(root)], capture_output=True, text=True, cwd=root, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    passed = sorted(line.rpartition("::")[2] for line in lines if line.startswith("PASSED "))
+    return passed, [line.partition(": ")[2] for line in lines if line.startswith("Left to `make prove`: ")]
