@@ -69,13 +69,14 @@ lint: install
 check: lint
 	$(BIN)/python -m pytest tests/unit tests/whole tests/property --hypothesis-profile=check -n $(WORKERS) --maxschedchunk 1
 
-# Files that play more in proofs, or all that they left out, and then tests with the marker `prove` of all others.
-PLAYING := tests/integration/test_sandbox.py tests/integration/test_clusters.py tests/integration/test_delta_live.py
+# Files that play more in proofs, or whose tests build on each other. Of others it runs tests with the marker `prove`.
+WHOLE := $(addprefix tests/integration/,test_clusters.py test_delta_live.py test_delta_replicas.py test_delta_tables.py \
+	test_one_objects_trouble.py test_sandbox.py test_small_files.py)
 prove: install
 	$(BIN)/python -m pytest tests/property $(wildcard tests/prove) tests/unit/test_mutants.py tests/whole/test_crashes.py \
-	  tests/whole/test_silence.py tests/whole/test_consistency.py $(PLAYING) \
+	  tests/whole/test_silence.py tests/whole/test_consistency.py $(WHOLE) \
 	  --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
-	$(BIN)/python -m pytest tests/contract tests/integration -m prove $(addprefix --ignore=,$(PLAYING)) \
+	$(BIN)/python -m pytest tests/contract tests/integration -m prove $(addprefix --ignore=,$(WHOLE)) \
 	  --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
 
 # Hive itself dumps and loads.

@@ -96,7 +96,7 @@ def test_a_file_takes_what_its_tests_took_or_what_is_said_of_it_where_nobody_has
 
 MARKED = """
 import pytest
-from support.runs.proofs import one_a_day
+from support.runs.proofs import one_a_day, one_a_day_or_all
 
 
 @pytest.mark.prove
@@ -112,6 +112,11 @@ def test_of_cases(case):
 @pytest.mark.parametrize("case", one_a_day("abc", 7))
 def test_one_of_them(case):
     pass
+
+
+@pytest.mark.parametrize("row", one_a_day_or_all("abc", 8))
+def test_a_row(row):
+    assert row in [("c",), ("a", "b", "c")]
 """
 PROFILES = """
 from hypothesis import settings
@@ -124,16 +129,17 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "prove")
     config.pluginmanager.register(proofs)
 """
-EVERY = ["test_whole", *(f"test_of_cases[{case}]" for case in (1, 2)), *(f"test_one_of_them[{case}]" for case in "abc")]
+TODAY = ["test_a_row[c]", "test_of_cases[1]", "test_one_of_them[b]"]
+MARKED_ONES = ["test_a_row[all]", "test_of_cases[2]", *(f"test_one_of_them[{case}]" for case in "abc"), "test_whole"]
 
 
 def test_a_run_says_how_many_marked_tests_it_left_to_make_prove_which_tries_all(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(PROFILES)
     (tmp_path / "test_marked.py").write_text(MARKED)
     for processes in ("0", "1"):
-        assert tried(tmp_path, "-n", processes) == (["test_of_cases[1]", "test_one_of_them[b]"], ["4 tests"])
-    assert tried(tmp_path, "--hypothesis-profile=prove") == (sorted(EVERY), [])
-    assert tried(tmp_path, "--hypothesis-profile=prove", "-m", "prove") == (sorted({*EVERY} - {"test_of_cases[1]"}), [])
+        assert tried(tmp_path, "-n", processes) == (TODAY, ["5 tests"])
+    assert tried(tmp_path, "--hypothesis-profile=prove") == (sorted([*MARKED_ONES, "test_of_cases[1]"]), [])
+    assert tried(tmp_path, "--hypothesis-profile=prove", "-m", "prove") == (MARKED_ONES, [])
 
 
 def tried(root: Path, *options: str) -> tuple[list[str], list[str]]:

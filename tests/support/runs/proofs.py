@@ -29,6 +29,13 @@ def one_a_day(values: Sequence[object], seed: int) -> Sequence[ParameterSet]:
     return [pytest.param(value, marks=() if value == today else pytest.mark.prove) for value in values]
 
 
+def one_a_day_or_all(values: Sequence[str], seed: int) -> Sequence[ParameterSet]:
+    """A parameter that is a row of values, which a test takes one after the other: `make test` tries rows of one, on
+    each day another, and `make prove` the row of all."""
+    today = [] if is_proving() else [pytest.param((value := values[seed % len(values)],), id=value)]
+    return [*today, pytest.param(tuple(values), marks=pytest.mark.prove, id="all")]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     left = [] if is_proving() else [item for item in items if item.get_closest_marker(MARKER)]
