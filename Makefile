@@ -78,12 +78,28 @@ lint: .venv/installed-tests
 check: lint
 	$(BIN)/python -m pytest $$($(SELECTION) arguments quick all) --hypothesis-profile=check -n $(WORKERS) --maxschedchunk 1
 
+# Proofs take long: each of these parts an hour at most. `make prove PART=live` runs one, `make prove` one after the other;
+# EXAMPLES=20000 has each property try so many.
+PROOFS := properties mutants deaths live shapes spark files marked
 prove: install-tests
-	$(BIN)/python -m pytest $$($(SELECTION) arguments property all) $(wildcard tests/prove) \
-	  $(addprefix tests/kernel/,unit/test_mutants.py whole/test_crashes.py whole/test_silence.py whole/test_consistency.py) \
-	  $(addprefix tests/kernel/integration/,test_sandbox.py test_lease.py) \
-	  $(addprefix tests/plugins/,clusters/integration/test_clusters.py delta_replicas/integration/test_delta_live.py) \
-	  tests/plugins/kafka/integration/test_kafka_topics.py \
+	@for part in $(or $(PART),$(PROOFS)); do $(MAKE) --no-print-directory prove-$$part; done
+ON_SERVERS := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+prove-properties: GIVEN = $$($(SELECTION) arguments property all) -n $(WORKERS) --maxschedchunk 1
+prove-mutants: GIVEN = tests/kernel/unit/test_mutants.py
+prove-deaths: GIVEN = $(addprefix tests/kernel/whole/,test_crashes.py test_silence.py test_consistency.py) \
+	tests/prove/test_long_failpoints.py -n $(WORKERS) --maxschedchunk 1
+prove-live: GIVEN = $(wildcard tests/prove/test_*live.py tests/prove/test_long_flow.py tests/prove/test_long_links.py) \
+	tests/prove/test_recorded_states.py $(ON_SERVERS)
+prove-shapes: GIVEN = $(wildcard tests/prove/test_*shapes*.py tests/prove/test_*renames.py) $(ON_SERVERS)
+prove-spark: GIVEN = $(addprefix tests/prove/,test_spark_cluster_deaths.py test_kerberos.py test_airflow.py) $(ON_SERVERS)
+# Files that play more in proofs, or whose tests build on each other. Of others tests with the marker `prove` are run.
+FILES := $(addprefix tests/kernel/integration/,test_delta_tables.py test_one_objects_trouble.py test_sandbox.py \
+	test_small_files.py) tests/plugins/clusters/integration/test_clusters.py \
+	$(addprefix tests/plugins/delta_replicas/integration/,test_delta_live.py test_delta_replicas.py)
+prove-files: GIVEN = $(FILES) $(ON_SERVERS)
+prove-marked: GIVEN = $$($(SELECTION) arguments servers all) -m prove $(addprefix --ignore=,$(FILES)) $(ON_SERVERS)
+prove-%:
+	$(if $(EXAMPLES),CALQUE_EXAMPLES=$(EXAMPLES) )$(BIN)/python -m pytest $(GIVEN) \
 	  --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
 
 # Hive itself dumps and loads.

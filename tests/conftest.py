@@ -4,7 +4,8 @@
 are is decided by `CALQUE_SEED`: the day where it is not set, and in `prove` others each time. A run says it at its
 beginning and at its end; with that seed, and with the `PYTHONHASHSEED` that `make` sets, another does the same. With
 `CALQUE_SEED=0` the examples are the same ones for ever: a build server judges a change by them, not by its day. How
-many histories the tests over whole worlds play is for `CALQUE_HISTORIES=N` to say.
+many histories the tests over whole worlds play is for `CALQUE_HISTORIES=N` to say. Tests with the marker `prove` run in
+`prove` alone.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.runs import proofs
 from support.runs.durations import Durations
 from support.runs.seeds import HISTORIES, SEED, seed, settle_seed
 
 pytest_plugins = ["support.fixtures"]
-EXAMPLES = {"check": 15, "test": 80, "prove": 20_000}
+EXAMPLES = {"check": 5, "test": 40, "prove": int(os.environ.get("CALQUE_EXAMPLES", "500"))}
 PROVING_HISTORIES = "2000"
 UNDOING_SECONDS = 120
 STEERING = ("CALQUE_FAILPOINT", "CALQUE_SPARK_ARCHIVE", "HIVE_CONF_DIR", "METASTORE_CONF_DIR", "SPARK_HOME")
@@ -45,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(seed())
     config.pluginmanager.register(Durations(config), "calque-durations")
+    config.pluginmanager.register(proofs, "calque-proofs")
 
 
 @pytest.fixture(autouse=True)

@@ -180,6 +180,7 @@ def test_tables_are_renamed_dropped_and_made_again(rig: Rig) -> None:
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
+@pytest.mark.prove
 def test_what_the_metastore_says_of_a_version_follows_it(rig: Rig) -> None:
     rig.source.sql("SET spark.databricks.delta.catalog.update.enabled = true")
     rig.source.sql(f"CREATE TABLE {D}.u (a INT) USING delta")
@@ -204,6 +205,7 @@ def test_a_table_that_is_converted_becomes_a_delta_table(rig: Rig) -> None:
     rig.same("pq")
 
 
+@pytest.mark.prove
 def test_tables_that_spark_alone_can_read_lie_where_spark_looks(rig: Rig) -> None:
     """Spark writes a placeholder for their location, and their place into the SerDe's `path`. Its INSERT INTO tables
     without partitions raises no event."""
@@ -252,6 +254,7 @@ def test_a_shallow_clone_is_set_aside_with_its_reason(rig: Rig) -> None:
     rig.source.sql(f"DROP TABLE {D}.sc")
 
 
+@pytest.mark.prove
 def test_a_vacuum_at_the_source_changes_nothing_at_the_target(rig: Rig) -> None:
     rig.source.sql("SET spark.databricks.delta.retentionDurationCheck.enabled = false")
     rig.source.sql(f"CREATE TABLE {D}.v USING delta AS SELECT 1 AS a")

@@ -166,6 +166,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Faulty, M
         Faulty.store, Faulty.lines = store, lines
         made = Faulty(root / "run", 1, source, dict.fromkeys(("near", "dr"), servers["target"]), seed=1)
         stack.callback(made.close)
+        made.rest = 0.5
         if can_mount():
             made.inside = with_disk(str(made.disk), DISK)
         near, dr = made.targets
@@ -224,6 +225,7 @@ def faulty(system: tuple[Faulty, Mapping[str, Metastore]]) -> Iterator[Faulty]:
         line.heal()
 
 
+@pytest.mark.prove
 def test_a_source_goes_on_by_its_other_server(faulty: Faulty) -> None:
     for one, other in (("source", "other"), ("other", "source")):
         faulty.lines[one].refuse()
@@ -237,8 +239,8 @@ def test_a_source_goes_on_by_its_other_server(faulty: Faulty) -> None:
     ("lines", "records"),
     [
         (("source", "other", "target"), RECORDS),
-        (("warehouse",), (DR,)),
-        (("state",), (SourcePlaces().status_record,)),
+        pytest.param(("warehouse",), (DR,), marks=pytest.mark.prove),
+        pytest.param(("state",), (SourcePlaces().status_record,), marks=pytest.mark.prove),
     ],
     ids=["metastores", "warehouse", "journal and ledger"],
 )
@@ -262,6 +264,7 @@ def test_answers_that_end_in_their_middle_change_nothing(faulty: Faulty) -> None
     assert all(not faulty.lines[line].cutting for line in ("source", "target", "warehouse", "state"))
 
 
+@pytest.mark.prove
 def test_slow_metastores_are_waited_for(faulty: Faulty) -> None:
     """A call takes a hundred times as long as it does."""
     for line in ("source", "other", "target"):
@@ -269,6 +272,7 @@ def test_slow_metastores_are_waited_for(faulty: Faulty) -> None:
     faulty.recovers()
 
 
+@pytest.mark.prove
 def test_metastores_that_are_restarted_are_found_again(
     faulty: Faulty, system: tuple[Faulty, Mapping[str, Metastore]]
 ) -> None:
@@ -278,7 +282,10 @@ def test_metastores_that_are_restarted_are_found_again(
     faulty.recovers()
 
 
-@pytest.mark.parametrize(("line", "record"), [("warehouse", DR), ("state", SourcePlaces().status_record)])
+@pytest.mark.parametrize(
+    ("line", "record"),
+    [("warehouse", DR), pytest.param("state", SourcePlaces().status_record, marks=pytest.mark.prove)],
+)
 def test_a_store_that_says_nothing_any_more_is_told_of_and_waited_for(faulty: Faulty, line: str, record: str) -> None:
     faulty.lines[line].answering.clear()
     faulty.change()
@@ -290,6 +297,7 @@ def test_a_store_that_says_nothing_any_more_is_told_of_and_waited_for(faulty: Fa
     faulty.recovers()
 
 
+@pytest.mark.prove
 def test_wrong_keys_are_told_of_and_cost_nothing_but_their_target_s_time(
     faulty: Faulty, system: tuple[Faulty, Mapping[str, Metastore]]
 ) -> None:

@@ -186,6 +186,7 @@ def test_a_log_that_loses_rows_repeats_an_id_and_goes_back_with_a_backup_is_capt
     assert deployment.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.prove
 def test_a_purged_log_is_a_gap_when_events_were_lost_and_none_when_the_source_was_idle(
     deploy: Deploy, servers: Mapping[str, Metastore]
 ) -> None:
@@ -269,6 +270,7 @@ def late_log(engine: Engine) -> HiveLog:
     return HiveLog(Client(engine.wiring.config.targets["late"].keys.metastore[0]))
 
 
+@pytest.mark.prove
 def test_the_journal_waits_for_no_target_for_longer_than_its_retention_and_who_comes_late_compares(
     deploy: Deploy, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,14 +14,13 @@ from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column
 from calque.model.names import OURS, TableName
 from calque.sandbox import Metastore
-from support.runs.seeds import HISTORIES, seed
+from support.runs.proofs import one_a_day
+from support.runs.seeds import seed
 from support.services.deployments import NUMBERS, Deployment
 from support.services.servers import Shared
 
 COLUMNS = (Column("id", "bigint"), Column("name", "string"))
 MANY = 60
-VERSIONS = ("3.1.3", "4.2.0") if HISTORIES in os.environ else (("3.1.3", "4.2.0")[seed() % 2],)
-"""Of the target that two writers want: one today, both in `make prove`."""
 
 
 @pytest.fixture
@@ -73,7 +71,7 @@ def tables(deployment: Deployment, source: Source, numbers: range) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("pair", VERSIONS, indirect=True)
+@pytest.mark.parametrize("pair", one_a_day(["3.1.3", "4.2.0"], seed()), indirect=True)
 def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_call_when_it_wakes_up(
     pair: tuple[Deployment, Deployment], tmp_path: Path
 ) -> None:
@@ -105,6 +103,7 @@ def test_a_second_writer_is_refused_and_replaces_a_suspended_one_which_makes_no_
     assert two.calque("verify").returncode == 0
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("pair", ["3.1.3"], indirect=True)
 def test_a_suspended_process_is_replaced_over_the_same_state_folder_and_writes_nothing_when_it_wakes_up(
@@ -158,6 +157,7 @@ def is_unsaid(new_file: str) -> bool:
     return new_file.endswith(".parquet") and "/_delta_log/" not in new_file
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("pair", ["3.1.3"], indirect=True)
 def test_neither_a_killed_process_over_the_same_state_folder_nor_one_that_ended_is_waited_for(

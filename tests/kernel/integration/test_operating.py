@@ -7,7 +7,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
+from support.runs.proofs import one_a_day_or_all
+from support.runs.seeds import seed
 from support.services.deployments import NUMBERS, Deployment, Target
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
@@ -140,9 +142,15 @@ def test_a_running_system_is_paused_replayed_reloaded_waited_for_and_killed_with
     deployment.check_readers()
 
 
+LOSSES = ("ledgers", "journal", "state", "everything")
+"""What a running system is put back from an older copy to, or loses."""
+
+
+@pytest.mark.parametrize("losses", one_a_day_or_all(LOSSES, seed()))
 def test_whatever_is_put_back_from_an_older_copy_or_lost_readers_see_states_of_the_source_that_advance(
-    deployment: Operated,
+    losses: Sequence[str], deployment: Operated
 ) -> None:
+    """One loss a day; `make prove` has them all, one after the other."""
     root = deployment.root
 
     def live(events: int) -> None:
@@ -167,15 +175,18 @@ def test_whatever_is_put_back_from_an_older_copy_or_lost_readers_see_states_of_t
         # Spark's Java process may still clear its scratch files away.
         shutil.copytree(root / folder, root / "copies" / folder, ignore=shutil.ignore_patterns("spark"))
     live(10)
-    put_back("state/ledgers")
-    shutil.rmtree(root / "checkpoints")
-    live(3)
-    put_back("state/journal", "state/evidence", "checkpoints")
-    live(3)
-    put_back("state")
-    live(3)
-    shutil.rmtree(root / "state", ignore_errors=True)
-    live(3)
+    for loss in losses:
+        match loss:
+            case "ledgers":
+                put_back("state/ledgers")
+                shutil.rmtree(root / "checkpoints")
+            case "journal":
+                put_back("state/journal", "state/evidence", "checkpoints")
+            case "state":
+                put_back("state")
+            case _:
+                shutil.rmtree(root / "state", ignore_errors=True)
+        live(3)
     deployment.check_readers()
 
 

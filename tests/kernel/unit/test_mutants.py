@@ -1,7 +1,8 @@
 """Bugs that somebody could make in fold, chain, planner and the application of hops are found by the tests.
 
 `mutants.toml` says what is altered, `mutation.py` which tests must fail of it. `make prove` tries all mutants. `make
-test` tries a ninth of them, another one each day, and all in modules that were changed; `make check` tries a few.
+test` tries those of modules that were changed, and `make check` none. Where git can't tell what was changed, `make
+test` tries one in 30, others each day, so that what tries them is tried.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import subprocess
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,8 @@ MUTANTS = [
     for name, (old, new) in bugs.items()
 ]
 PROFILE = settings.get_current_profile_name()
-SHARE = {"check": 12, "test": 9}.get(PROFILE, 1)
-"""One of so many is tried."""
+SHARE = 30
+"""Of so many mutants one is tried where nobody knows what was changed."""
 
 
 def rotated(seed: int, share: int) -> Sequence[Mutant]:
@@ -36,16 +37,26 @@ def rotated(seed: int, share: int) -> Sequence[Mutant]:
     return MUTANTS[seed % share :: share]
 
 
-def in_changed_modules() -> Sequence[Mutant]:
-    changed = changed_files(ROOT) or frozenset()
-    return [mutant for mutant in MUTANTS if str(mutant.path.relative_to(ROOT)) in changed]
+def chosen(profile: str, changed: Collection[str] | None, seed: int) -> Sequence[Mutant]:
+    """What a profile tries when those files were changed; with `None` it is not known which."""
+    match profile, changed:
+        case "prove", _:
+            return MUTANTS
+        case "check", _:
+            return []
+        case _, None:
+            return rotated(seed, SHARE)
+        case _:
+            return [mutant for mutant in MUTANTS if str(mutant.path.relative_to(ROOT)) in changed]
 
 
-ROTATED = rotated(seed(), SHARE)
-CHANGED = [mutant for mutant in in_changed_modules() if mutant not in ROTATED] if PROFILE == "test" else []
-CHOSEN = (
-    f"Mutants: {len(ROTATED)} of {len(MUTANTS)}, one in {SHARE} from number {seed() % SHARE} on, and {len(CHANGED)} in"
-    f" modules that were changed: {', '.join(sorted({mutant.module for mutant in CHANGED})) or 'none'}"
+CHANGED = changed_files(ROOT) if PROFILE == "test" else None
+CHOSEN = chosen(PROFILE, CHANGED, seed())
+SAID = (
+    f"Mutants: {len(CHOSEN)} of {len(MUTANTS)}, in modules that were changed:"
+    f" {', '.join(sorted({mutant.module for mutant in CHOSEN}))}"
+    if CHANGED is not None
+    else f"Mutants: {len(CHOSEN)} of {len(MUTANTS)}"
 )
 
 
@@ -57,7 +68,7 @@ def by_killers(mutants: Sequence[Mutant]) -> Mapping[tuple[str, ...], Sequence[M
     return found
 
 
-TRIED = by_killers([*ROTATED, *CHANGED])
+TRIED = by_killers(CHOSEN)
 
 
 def killers(tests: Sequence[str], mutants: Sequence[Mutant | None]) -> list[str]:
@@ -74,6 +85,16 @@ def test_a_mutant_alters_one_place_of_its_module(mutant: Mutant) -> None:
     assert found == 1, f"{mutant.old!r} is {found} times in {mutant.module}: say in mutants.toml what is there now"
 
 
+def test_prove_tries_all_mutants_check_none_and_test_those_of_changed_modules() -> None:
+    one = MUTANTS[0]
+    file = str(one.path.relative_to(ROOT))
+    of_module = [mutant for mutant in MUTANTS if mutant.module == one.module]
+    assert chosen("prove", None, 0) == chosen("prove", {file}, 0) == MUTANTS
+    assert chosen("check", None, 0) == chosen("check", {file}, 0) == chosen("test", {"README.md"}, 0) == []
+    assert chosen("test", {file, "README.md"}, 0) == of_module
+    assert chosen("test", None, 3) == rotated(3, SHARE) != []
+
+
 @pytest.mark.parametrize("share", [1, 6, 12])
 def test_days_that_follow_each_other_try_every_mutant(share: int) -> None:
     days = [rotated(20261129 + day, share) for day in range(share)]
@@ -81,17 +102,11 @@ def test_days_that_follow_each_other_try_every_mutant(share: int) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("tests", TRIED, ids=" ".join)
+@pytest.mark.parametrize("tests", TRIED or [pytest.param((), marks=pytest.mark.prove)], ids=" ".join)
 def test_every_mutant_is_killed_and_the_sources_as_they_are_survive(
     tests: tuple[str, ...], record_property: Callable[[str, object], None]
 ) -> None:
-    """In `make check`, where the same tests try the sources as they are anyway, only the mutants."""
-    record_property("chosen", CHOSEN)
-    unaltered = [] if PROFILE == "check" else [None]
-    found = killers(tests, [*unaltered, *TRIED[tests]])
-    survivors = [
-        f"{one.module}: {one.name}"
-        for one, killer in zip(TRIED[tests], found[len(unaltered) :], strict=True)
-        if not killer
-    ]
-    assert (found[: len(unaltered)], survivors) == ([""] * len(unaltered), [])
+    record_property("chosen", SAID)
+    unaltered, *found = killers(tests, [None, *TRIED[tests]])
+    survivors = [f"{one.module}: {one.name}" for one, killer in zip(TRIED[tests], found, strict=True) if not killer]
+    assert (unaltered, survivors) == ("", [])

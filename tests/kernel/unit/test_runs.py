@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -149,3 +151,62 @@ def test_every_folder_of_tests_is_run_by_some_kind() -> None:
     folders = {file.parent.relative_to(ROOT / "tests").parts for file in (ROOT / "tests").rglob("test_*.py")}
     kinds = {parts[-1] for parts in folders if parts[0] in ("kernel", "plugins") and parts[-1] not in plugins(ROOT)}
     assert kinds == {*QUICK, *SERVERS}
+
+
+MARKED = """
+import pytest
+from support.runs.proofs import one_a_day, one_a_day_or_all
+
+
+@pytest.mark.prove
+def test_whole():
+    pass
+
+
+@pytest.mark.parametrize("case", [1, pytest.param(2, marks=pytest.mark.prove)])
+def test_of_cases(case):
+    pass
+
+
+@pytest.mark.parametrize("case", one_a_day("abc", 7))
+def test_one_of_them(case):
+    pass
+
+
+@pytest.mark.parametrize("row", one_a_day_or_all("abc", 8))
+def test_a_row(row):
+    assert row in [("c",), ("a", "b", "c")]
+"""
+PROFILES = """
+from hypothesis import settings
+from support.runs import proofs
+
+settings.register_profile("prove")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "prove")
+    config.pluginmanager.register(proofs)
+"""
+TODAY = ["test_a_row[c]", "test_of_cases[1]", "test_one_of_them[b]"]
+MARKED_ONES = ["test_a_row[all]", "test_of_cases[2]", *(f"test_one_of_them[{case}]" for case in "abc"), "test_whole"]
+
+
+def test_a_run_says_how_many_marked_tests_it_left_to_make_prove_which_tries_all(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(PROFILES)
+    (tmp_path / "test_marked.py").write_text(MARKED)
+    for processes in ("0", "1"):
+        assert tried(tmp_path, "-n", processes) == (TODAY, ["5 tests"])
+    assert tried(tmp_path, "--hypothesis-profile=prove") == (sorted([*MARKED_ONES, "test_of_cases[1]"]), [])
+    assert tried(tmp_path, "--hypothesis-profile=prove", "-m", "prove") == (MARKED_ONES, [])
+
+
+def tried(root: Path, *options: str) -> tuple[list[str], list[str]]:
+    """Tests that passed, and what the run says that it left."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--import-mode=importlib", *options]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([*command, str(root)], capture_output=True, text=True, cwd=root, env=environment, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    passed = sorted(line.rpartition("::")[2] for line in lines if line.startswith("PASSED "))
+    return passed, [line.partition(": ")[2] for line in lines if line.startswith("Left to `make prove`: ")]

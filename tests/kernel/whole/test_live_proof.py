@@ -1,6 +1,6 @@
 """The live proof in memory: it finds nothing wrong with calque as it is, and wrong planners out.
 
-`tests/kernel/integration/test_live.py` has the same with real servers.
+`tests/prove/test_live.py` has the same with real servers.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from calque.sandbox import Broker, Metastore
 from calque.wiring.journal_location import JournalAddress
 from calque.wiring.wiring import Wiring
 from support.judges.documents import command_of, read_document
+from support.runs.proofs import one_a_day_or_all
+from support.runs.seeds import seed
 from support.services.deployments import NUMBERS, Deployment
 from support.sources.logs import Log, plain
 
@@ -262,13 +264,18 @@ def test_a_topic_of_another_log_is_refused(broker: Broker, say: Say, name: str) 
     assert say("journal", "tail")[-1]["event_id"] == 40
 
 
-def test_a_killed_move_goes_on(folder: Path, broker: Broker, say: Say, name: str) -> None:
+DEATHS = ("evidence.restart.after", "journal.append.after@2", "evidence.append.before@2")
+"""Failpoints of a move."""
+
+
+@pytest.mark.parametrize("deaths", one_a_day_or_all(DEATHS, seed()))
+def test_a_killed_move_goes_on(deaths: Sequence[str], folder: Path, broker: Broker, say: Say, name: str) -> None:
     wiring = configure(broker, "kafka", topic=name)
     begun(DELTA.record())
     delta = wiring.only_source().journal_opener(DELTA)
     fill(delta(), 3, 700, 650)
     command = [sys.executable, "-m", "calque.cli", "journal", "move"]
-    for failpoint in ("evidence.restart.after", "journal.append.after@2", "evidence.append.before@2"):
+    for failpoint in deaths:
         environment = {**os.environ, "CALQUE_FAILPOINT": failpoint}
         killed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
