@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from calque.core.events import effects
 from calque.core.events.effects import EVENT_EFFECTS, LOGGED_TYPES
 from calque.core.events.keys import FACETS, FOLDABLE, OUR_CATALOGS, keys_of
 from calque.model.journal import LOOKED, EventKind
+from support.places import GOLDEN
 from support.sources.tjson import recorded
 
-EVENTS = Path(__file__).parents[1] / "golden" / "events"
+EVENTS = GOLDEN / "events"
 
 HIVE_3_1_3 = """
     CREATE_DATABASE DROP_DATABASE CREATE_TABLE DROP_TABLE ADD_PARTITION DROP_PARTITION ALTER_DATABASE ALTER_TABLE
