@@ -158,6 +158,7 @@ def with_facets(deployment: Deployment, name: str) -> TableName:
     return table
 
 
+@pytest.mark.prove
 def test_names_with_capitals_are_those_that_the_server_keeps(deploy: Deploy) -> None:
     deployment = deploy("source-3", {"dr": "target-4"}, seed=4)
     writer, database = deployment.source.client, deployment.databases[0]
@@ -252,6 +253,7 @@ def test_what_goes_wrong_with_one_table_costs_that_table_alone(
         deployment.close()
 
 
+@pytest.mark.prove
 def test_a_target_that_does_not_answer_is_tried_again_and_told(
     deploy: Deploy, tmp_path_factory: pytest.TempPathFactory, servers: Mapping[str, Metastore]
 ) -> None:

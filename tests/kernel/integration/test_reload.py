@@ -169,6 +169,7 @@ def check_equal(deployment: Deployment) -> None:
     assert (found.differences, found.set_aside) == ((), ())
 
 
+@pytest.mark.prove
 def test_a_policy_that_came_while_nothing_ran_is_taken_up_though_no_event_follows(deployment: Deployment) -> None:
     first, second = deployment.databases
     source, catalog = Source(deployment), deployment.targets[0].catalog

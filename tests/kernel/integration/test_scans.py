@@ -157,6 +157,7 @@ def test_files_that_change_without_events_come_to_the_target_whole(deployment: D
     assert deployment.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.prove
 def test_a_target_that_was_held_up_catches_up_to_the_files_of_the_event(deployment: Deployment) -> None:
     text = deployment.config.read_text().replace('scan = "500ms"', 'pin = "hardlink"')
     deployment.config.write_text(text)

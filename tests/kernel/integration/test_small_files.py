@@ -138,11 +138,11 @@ def test_tables_of_many_small_files_come_as_few_with_every_row(rig: Rig) -> None
     assert rig.verify()["differences"] == []
     with calque.open_epoch(rig.deployment.config, "dr", tables=[name]) as epoch:
         assert epoch.arrow(name).count_rows() == 200
-    rig_changes(rig)
 
 
-def rig_changes(rig: Rig) -> None:
-    """What comes after that."""
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+def test_what_changes_later_in_a_table_of_combined_files_follows_and_what_somebody_damages_is_found(rig: Rig) -> None:
     name, nested = f"{rig.database}.nested", TableName(rig.database, "nested")
     source = rig.deployment.source
     # Rows are added to a partition, whose events name files of the source.

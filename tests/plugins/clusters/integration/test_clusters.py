@@ -430,6 +430,7 @@ def test_the_errors_of_an_engine_are_told_as_they_are(world: World, running: Pat
         assert isinstance(raised.value.__cause__, Refused)
 
 
+@pytest.mark.prove
 def test_rows_of_an_engine_that_dies_are_never_taken_for_all_and_the_next_one_is_asked(
     world: World, tmp_path: Path
 ) -> None:
@@ -522,6 +523,7 @@ def test_what_is_replicated_to_a_cluster_changes_by_a_statement_while_run_runs(w
         assert said in world.sql(f"ALTER TABLE {statement}", code=65)
 
 
+@pytest.mark.prove
 def test_partitions_that_somebody_copied_by_hand_are_taken_where_they_are_equal(shared: Shared, tmp_path: Path) -> None:
     """As with the document's distcp: one partition as it is at the primary, and one with another file."""
     servers = shared("source-3", "target-3")

@@ -203,6 +203,7 @@ def test_versions_are_found_by_the_events_that_they_show(rig: Rig) -> None:
         calque.version_at(name, events[1], rig.deployment.config)
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_tables_move_over_to_another_format_without_a_copy(rig: Rig) -> None:
     text = rig.deployment.config.read_text()
@@ -237,6 +238,7 @@ def test_a_table_that_stops_fitting_goes_on_plain_and_says_why(rig: Rig) -> None
     assert rig.verify() == []
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_sweep_takes_contents_of_old_versions_and_leaves_the_log(rig: Rig) -> None:
     text = rig.deployment.config.read_text()

@@ -150,8 +150,7 @@ def test_inserts_overwrites_appends_and_drops_reach_an_object_store_and_are_swep
         return Partition((value,), database, "parts", storage=replace(form, location=f"{root}/{at}"))
 
     def equal() -> set[str]:
-        done = deployment.calque("run", "--until", "head")
-        assert done.returncode == 0, done.stderr
+        deployment.settle()
         deployment.check_equal()
         return {path for path, _ in objects(deployment)}
 
@@ -165,6 +164,7 @@ def test_inserts_overwrites_appends_and_drops_reach_an_object_store_and_are_swep
     for table in (plain, parts):
         source.create_table(replace(table, parameters={"EXTERNAL": "TRUE"}, partition_keys=table.partition_keys or ()))
     source.add_partitions(TableName(database, "parts"), [part(value, f"parts/p={value}") for value in "123"])
+    deployment.start()
     first = equal()
     assert {path.removeprefix(f"{database}.db/") for path in first} == {"plain/f1", "parts/p=1/f", "parts/p=2/f"}
     source.insert(TableName(database, "plain"), wrote("plain/f2"))
@@ -177,9 +177,12 @@ def test_inserts_overwrites_appends_and_drops_reach_an_object_store_and_are_swep
     source.insert(TableName(database, "plain"), wrote("plain/g"), replace=True)
     source.drop_table(TableName(database, "parts"), delete_data=False)
     third = equal()
+    assert deployment.end(signal.SIGTERM) == 0, deployment.tail()
     verified = deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     before = objects(deployment)
+    done = deployment.calque("run", "--until", "head")
+    assert done.returncode == 0, done.stderr
     assert equal() == third
     assert objects(deployment) == before
     # The first sweep may only take notes, and replaced directories stay for a second.
