@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -29,14 +30,19 @@ from calque.wiring.spark_windows import SparkSpread, WorkerOpening
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore
 from support.memory.storage import MemoryStorage
+from support.places import TESTS
 from support.sources.writers import Writer
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    return session("tests", spark_jars(), tmp_path_factory.mktemp("spark"))
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Its workers find what tests share."""
+    found = session("tests", spark_jars(), tmp_path_factory.mktemp("spark"))
+    found.sparkContext.environment["PYTHONPATH"] = str(TESTS)
+    yield found
+    del found.sparkContext.environment["PYTHONPATH"]
 
 
 def sides(folder: str) -> tuple[SourceSide, TargetSide]:

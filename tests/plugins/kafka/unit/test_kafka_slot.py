@@ -25,10 +25,10 @@ MOST_SECONDS = 20.0
 PROGRAM = """
 import sys
 from confluent_kafka import Producer
-from calque.adapters.kafka import partition
-from calque.adapters.kafka.partition import Fetcher
-from calque.adapters.kafka.slot import ClientSlot, answered
-from calque.adapters.kafka.topic import Topic
+from calque.plugins.kafka.adapters.client import partition
+from calque.plugins.kafka.adapters.client.partition import Fetcher
+from calque.plugins.kafka.adapters.client.lazy_client import ClientSlot, answered
+from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.errors import Unavailable
 slot = ClientSlot()
 slot.client(lambda: Producer({"bootstrap.servers": sys.argv[1]})).produce("topic", b"never told")
