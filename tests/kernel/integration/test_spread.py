@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -37,12 +37,11 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-u
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     """Its workers find what tests share."""
-    found = session("tests", spark_jars(), tmp_path_factory.mktemp("spark"))
-    found.sparkContext.environment["PYTHONPATH"] = str(TESTS)
-    yield found
-    del found.sparkContext.environment["PYTHONPATH"]
+    found, folder = session("tests", spark_jars(), tmp_path_factory.mktemp("spark")), tmp_path_factory.mktemp("shared")
+    found.sparkContext.addPyFile(shutil.make_archive(str(folder / "support"), "zip", TESTS, "support"))
+    return found
 
 
 def sides(folder: str) -> tuple[SourceSide, TargetSide]:
