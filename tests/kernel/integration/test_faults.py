@@ -282,10 +282,8 @@ def test_metastores_that_are_restarted_are_found_again(
     faulty.recovers()
 
 
-@pytest.mark.parametrize(
-    ("line", "record"),
-    [("warehouse", DR), pytest.param("state", SourcePlaces().status_record, marks=pytest.mark.prove)],
-)
+@pytest.mark.prove
+@pytest.mark.parametrize(("line", "record"), [("warehouse", DR), ("state", SourcePlaces().status_record)])
 def test_a_store_that_says_nothing_any_more_is_told_of_and_waited_for(faulty: Faulty, line: str, record: str) -> None:
     faulty.lines[line].answering.clear()
     faulty.change()

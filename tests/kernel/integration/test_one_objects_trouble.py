@@ -148,6 +148,7 @@ def goes_on(world: Troubled, name: str) -> None:
     assert world.process.poll() is None
 
 
+@pytest.mark.prove
 def test_statistics_that_say_anything_end_no_target(world: Troubled) -> None:
     for name, said in SAID.items():
         world.table(name)
@@ -188,6 +189,7 @@ def test_a_message_that_unpacks_to_all_memory_has_its_table_read(world: Troubled
     assert "max_message" in world.aside()[str(world.name("changed"))]
 
 
+@pytest.mark.prove
 def test_all_that_is_set_aside_is_told_by_verify_and_outlives_a_death(world: Troubled) -> None:
     before = world.aside()
     verified = world.calque("verify", "--json")

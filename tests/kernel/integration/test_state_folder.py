@@ -123,6 +123,7 @@ def until_shown(deployment: Deployment, state: Path) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.prove
 def test_a_full_disk_is_refused_at_the_start_and_later_told_of_and_waited_for_and_a_removed_folder_ends_it(
     deployment: Deployment,
 ) -> None:

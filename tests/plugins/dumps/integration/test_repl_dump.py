@@ -25,11 +25,15 @@ from calque.model.names import TableName
 from calque.plugins.dumps.core.layout import DumpLayout
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
+from support.runs.proofs import one_a_day
+from support.runs.seeds import seed
 from support.services.servers import Shared
 from support.sources.dumped import DatabaseState, DumpedDirectory, KnownSource, loaded
 
 NUMBERS = count()
 EAGER = {"hive.repl.run.data.copy.tasks.on.target": "false"}
+DEATHS = ("storage.write.before", "storage.write.after@2", "storage.copy.after", "storage.write.before@5")
+"""Failpoints of a dump."""
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +103,7 @@ def new_source(server: Metastore, **parameters: str) -> KnownSource:
     return KnownSource.make(server, f"dumped{number}", number, **parameters)
 
 
-@pytest.mark.parametrize("layout", list(DumpLayout))
+@pytest.mark.parametrize("layout", one_a_day(list(DumpLayout), seed()))
 def test_a_bootstrap_under_a_writer_is_the_source_at_one_event(
     server: Metastore, sql: Callable[..., Any], layout: DumpLayout
 ) -> None:
@@ -135,7 +139,7 @@ def test_a_lazy_bootstrap_names_the_files_and_says_that_they_are_not_stable(
     assert listed.read_text() == f"file:{source.location('a', 'p=1')}/f0###\n"
 
 
-@pytest.mark.parametrize("layout", list(DumpLayout))
+@pytest.mark.parametrize("layout", one_a_day(list(DumpLayout), seed()))
 def test_increments_under_a_writer_lead_from_one_state_to_another(
     server: Metastore, sql: Callable[..., Any], layout: DumpLayout
 ) -> None:
@@ -241,6 +245,7 @@ def test_an_increment_with_data_has_the_files_of_each_event(server: Metastore, s
     assert loaded({}, dump, source.database) == source.state
 
 
+@pytest.mark.prove
 def test_a_source_of_4_is_dumped_alike(shared: Shared, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server = shared("source-4")["source-4"]
     sql, source = statements_on(server, tmp_path, capsys), new_source(server)
@@ -346,9 +351,7 @@ def test_dumps_that_are_made_at_once_do_not_meet(server: Metastore, tmp_path: Pa
         assert dump.state(source.database) == source.state_at(event_id)
 
 
-@pytest.mark.parametrize(
-    "failpoint", ["storage.write.before", "storage.write.after@2", "storage.copy.after", "storage.write.before@5"]
-)
+@pytest.mark.parametrize("failpoint", one_a_day(DEATHS, seed()))
 def test_a_dump_that_is_killed_leaves_nothing_that_the_next_one_does_not_remove(
     server: Metastore, sql: Callable[..., Any], tmp_path: Path, failpoint: str
 ) -> None:
