@@ -42,6 +42,8 @@ MEMORY: dict[str, tuple[ServerHabits, TargetCapabilities | None]] = {
     "memory-delta": (HIVE_4, DELTA_LIKE),
 }
 REAL = {"hive-3.1.3": HIVE_3, "hive-4.2.0": HIVE_4, "hive-4.2.0-stock": HIVE_4}
+PROVED = {"hive-4.2.0-stock": pytest.mark.prove}
+"""What differs from another of `REAL` in a few tests only; `integration/test_flow.py` replicates from one."""
 NUMBERS = count(1)
 TEXT = Storage(
     columns=(Column("a", "int", "Größe ☃ 'q' \"d\" \\"), Column("b", "array<string>")),
@@ -203,7 +205,7 @@ def tables(request: pytest.FixtureRequest, object_store: ObjectStore) -> tuple[s
     return folder, delta_options(folder, object_store.options)
 
 
-@pytest.fixture(params=[*MEMORY, *REAL])
+@pytest.fixture(params=[*MEMORY, *(pytest.param(name, marks=PROVED.get(name, ())) for name in REAL)])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     name = request.param
     number = next(NUMBERS)
