@@ -27,6 +27,7 @@ from support.services.thriftproxy import asked
 from support.worlds.metastore_worlds import (
     MEMORY,
     NUMBERS,
+    PROVED,
     REAL,
     RecordedDirectories,
     World,
@@ -112,7 +113,7 @@ def tables(request: pytest.FixtureRequest, object_store: ObjectStore) -> tuple[s
     return folder, delta_options(folder, object_store.options)
 
 
-@pytest.fixture(params=[*MEMORY, *REAL])
+@pytest.fixture(params=[*MEMORY, *(pytest.param(name, marks=PROVED.get(name, ())) for name in REAL)])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     name = request.param
     number = next(NUMBERS)

@@ -281,6 +281,7 @@ def test_a_run_replicates_between_realms_and_is_verified(
     assert FileStorage(FileSystemSet(storage)).read(f"{table.storage.location}/rows") == b"1\n"
 
 
+@pytest.mark.prove
 def test_a_link_is_followed_by_the_tickets_of_its_credentials(realms: Realms, servers: Servers, tmp_path: Path) -> None:
     """The local metastore is in one realm, the remote one in the other."""
     login, remote = realms.login("replica", DR), realms.login("calque")

@@ -197,7 +197,6 @@ def test_a_run_says_how_many_marked_tests_it_left_to_make_prove_which_tries_all(
     (tmp_path / "test_marked.py").write_text(MARKED)
     for processes in ("0", "1"):
         assert tried(tmp_path, "-n", processes) == (TODAY, ["5 tests"])
-    assert tried(tmp_path, "--hypothesis-profile=prove") == (sorted([*MARKED_ONES, "test_of_cases[1]"]), [])
     assert tried(tmp_path, "--hypothesis-profile=prove", "-m", "prove") == (MARKED_ONES, [])
 
 

@@ -164,7 +164,7 @@ class ClusterWorld:
     # What readers see
 
     def read_on(self) -> None:
-        while not self.ending.wait(0.01):
+        while not self.ending.wait(0.05):
             shown = shown_files(self.target)
             if shown is not None and (not self.shown or self.shown[-1] != shown):
                 self.shown.append(shown)

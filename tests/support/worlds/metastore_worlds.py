@@ -8,6 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
@@ -24,6 +26,9 @@ from support.memory.metastore import (
     MemoryMetastore,
     ServerHabits,
 )
+
+PROVED = {"hive-4.2.0-stock": pytest.mark.prove}
+"""What differs from another of `REAL` in a few tests only; `test_flow.py` replicates from one."""
 
 
 class RealServer(NamedTuple):

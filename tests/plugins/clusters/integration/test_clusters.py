@@ -336,9 +336,9 @@ class Warehouses(Deployment):
         )
 
     def make(self, folder: Path) -> None:
-        """Draw 30, in proofs 200, and make them at the source."""
+        """Draw 20, in proofs 200, and make them at the source."""
         database, chance = self.databases[0], random.Random(seed())
-        self.drawn = [drawn(chance, number) for number in range(len(history_seeds(30, most=200)))]
+        self.drawn = [drawn(chance, number) for number in range(len(history_seeds(20, most=200)))]
         source = Source(self.source.client, folder, seed())
         source.create_database(database)
         columns = (*ID, Column("x", "string"))

@@ -34,6 +34,8 @@ from calque.model.state_places import TargetPlaces
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.wiring.wiring import Wiring
+from support.runs.proofs import one_a_day
+from support.runs.seeds import seed
 from support.services.servers import Shared
 from support.sources.dumped import KnownSource, TableState
 from support.sources.loads import unpack_recorded
@@ -305,13 +307,14 @@ def test_what_does_not_fit_is_refused_with_a_reason(loading: Loading) -> None:
     assert loading.database not in loading.reader.databases()
 
 
-@pytest.mark.parametrize(
-    "failpoint",
-    [
-        *("catalog.create_table.after@4", "storage.copy.after@3", "ledger.publish.before"),
-        "catalog.alter_database.before",
-    ],
+DEATHS = (
+    *("catalog.create_table.after@4", "storage.copy.after@3", "ledger.publish.before"),
+    "catalog.alter_database.before",
 )
+"""Failpoints of a load."""
+
+
+@pytest.mark.parametrize("failpoint", one_a_day(DEATHS, seed()))
 def test_a_load_that_is_killed_goes_on(shared: Shared, tmp_path: Path, failpoint: str) -> None:
     loading = Loading(tmp_path, shared("target-3")["target-3"], next(NUMBERS))
     dump = f"REPL LOAD {loading.database} FROM '{loading.dumps}/{BOOTSTRAP}'"
@@ -505,8 +508,9 @@ def test_external_tables_need_a_base_directory_and_are_where_it_says(
     assert FileStorage().read(f"{location_of(table)}/000000_0") == b"far"
 
 
-@pytest.mark.parametrize(("source", "target"), [("source-3", "target-4"), ("source-4", "target-3")])
-def test_a_table_is_exported_and_imported(shared: Shared, tmp_path: Path, source: str, target: str) -> None:
+@pytest.mark.parametrize("sides", one_a_day(["source-3 target-4", "source-4 target-3"], seed()))
+def test_a_table_is_exported_and_imported(shared: Shared, tmp_path: Path, sides: str) -> None:
+    source, target = sides.split()
     servers = shared(source, target)
     site = Followed(tmp_path, servers[source], servers[target], f"exported_{next(NUMBERS)}")
     site.add_day("2")

@@ -16,7 +16,7 @@ from calque.plugins.dumps.run.load import LoadBounds
 from support.runs.seeds import history_seeds
 from support.worlds.dumpworlds import EVERYTHING, DumpWorld
 
-NUMBER = {"check": 8}.get(settings.get_current_profile_name(), 45)
+NUMBER = {"check": 8}.get(settings.get_current_profile_name(), 40)
 SEEDS = history_seeds(2 * NUMBER)
 AT_FIRST = ("create_database", *["create_table"] * 6, *["add_partitions"] * 6)
 TOLD = (

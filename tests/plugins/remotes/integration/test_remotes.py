@@ -258,6 +258,7 @@ def test_links_of_engines_need_leave_and_hostile_ones_are_not_connected_to(
             curious.close()
 
 
+@pytest.mark.prove
 def test_engines_read_links_while_the_remote_catalog_is_down(shared: Shared, tmp_path: Path) -> None:
     """`run` begins without any link; the last one that goes ends what was for its catalog."""
     servers = shared("target-3", "source-4")
@@ -374,7 +375,7 @@ def test_links_into_catalogs_without_a_log_follow_what_looks_find(
     """Glue and Iceberg's catalogs are among them: one process for all."""
     local = shared("target-4")["target-4"].uri
     linked = Linked(tmp_path, local, local)
-    linked.config.write_text(linked.config.read_text().replace("[window]", 'interval = "500ms"\n[window]'))
+    linked.config.write_text(linked.config.read_text().replace("[window]", 'interval = "1s"\n[window]'))
     here = linked.here
     here.database("rm4_local")
 
