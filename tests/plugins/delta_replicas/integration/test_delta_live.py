@@ -33,13 +33,10 @@ from support.sources.rowers import Rows, RowWriter
 from support.worlds.worlds import ABSENT
 
 PROVING = HISTORIES in os.environ
-OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "3000" if PROVING else "150"))
+OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "3000" if PROVING else "200"))
 CHANGES = 15 if PROVING else 5
 """Of what each reader saw, at least."""
 BEFORE = 30
-REST, PAUSE = (0.05, 0.1) if PROVING else (0.5, 0.4)
-"""Seconds between two looks of a reader, and at most between two changes. Spark takes longer to read one table: what is
-written and read more often than it looks is work for others alone."""
 LOG = "delta-rs's log"
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet"
 
@@ -157,7 +154,7 @@ def test_readers_of_delta_replicas_see_only_what_the_source_had(shared: Shared, 
         )
 
     def watch(kind: str, read: Callable[[str, str], Rows]) -> None:
-        while not deployment.watching.wait(REST):
+        while not deployment.watching.wait(0.05):
             deployment.look(kind, read)
 
     try:
@@ -175,7 +172,7 @@ def test_readers_of_delta_replicas_see_only_what_the_source_had(shared: Shared, 
         while (progress := deployment.progress()) < 1 or deployment.fewest_changes() < CHANGES:
             assert all(reader.is_alive() for reader in readers)
             deployment.row_writer.step()
-            time.sleep(deployment.row_writer.rng.random() * PAUSE)
+            time.sleep(deployment.row_writer.rng.random() * 0.1)
             if deaths < 2 and progress > (deaths + 1) / 3:
                 deaths += 1
                 deployment.end(signal.SIGKILL)
