@@ -311,6 +311,6 @@ def places(world: World) -> Sequence[tuple[str, str]]:
     base = Path(world.root).parent
     return tuple(
         (f"file:{folder}", "WAREHOUSE")
-        for server in base.glob("hive-*")
+        for server in base.glob("target-*")
         for folder in (server / "warehouse", server / "external")
     )
