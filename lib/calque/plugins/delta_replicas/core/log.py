@@ -342,10 +342,11 @@ def partition_actions(before: LoggedTable, change: Change) -> list[dict[str, Any
 
 
 def file_actions(before: LoggedTable, change: Change, now_ms: int) -> list[dict[str, Any]]:
-    """Files that come and go. One that another partition had is only added: it is the same file of the log."""
+    """Files that come and go. One that another partition had is only added: it is the same file of the log. A table
+    with partition keys has no files of its own: those of the one without keys, whose name it took, go."""
     adds: dict[str, dict[str, Any]] = {}
     gone: dict[str, LoggedFile] = {}
-    for name in (*change.drop, *change.contents):
+    for name in (*change.drop, *change.contents, *([""] if change.partition_columns else [])):
         gone |= before.files.get(name, {})
     for name, content in change.contents.items():
         prefix, old_files = below(before.root, content.listing.location), before.files.get(name, {})
