@@ -128,6 +128,19 @@ def days(catalog: DeltaReplicaCatalog, name: TableName = ORDERS) -> list[str]:
     return [one.removeprefix("day=") for one in catalog.partition_names(name)]
 
 
+def test_a_partitioned_table_has_no_file_of_the_one_without_keys_whose_name_it_took() -> None:
+    rig = Rig()
+    catalog = rig.process()
+    _, listing = rig.partition("old", 7)
+    plain = replace(rig.table(7), partition_keys=())
+    catalog.commit_table(TableCommit(None, plain, contents={"": listing}))
+    assert len(ReplicaLogs(rig.storage, 3600.0).read(rig.root).files[""]) == 1
+    rig.commit(catalog, 8)
+    assert ReplicaLogs(rig.storage, 3600.0).read(rig.root).files == {}
+    rig.commit(catalog, 9, "1")
+    assert ReplicaLogs(rig.storage, 3600.0).read(rig.root).files.keys() == {"day=1"}
+
+
 def test_of_two_writers_of_one_version_the_second_conflicts_and_nothing_is_lost() -> None:
     rig = Rig()
     rig.commit(rig.process(), 1, "1")
