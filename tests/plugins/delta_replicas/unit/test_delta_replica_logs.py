@@ -141,6 +141,22 @@ def test_a_partitioned_table_has_no_file_of_the_one_without_keys_whose_name_it_t
     assert ReplicaLogs(rig.storage, 3600.0).read(rig.root).files.keys() == {"day=1"}
 
 
+def test_a_file_without_values_of_the_keys_is_shown_as_readers_see_it() -> None:
+    """A calque before this one left such files, so that `verify` has to see them."""
+    rig = Rig()
+    catalog = rig.process()
+    rig.commit(catalog, 8, "1")
+    logged = ReplicaLogs(rig.storage, 3600.0).read(rig.root)
+    stray = {"path": "stray", "partitionValues": {}, "size": 3, "modificationTime": 1}
+    shown = logged.after([{"add": stray}])
+    nulls = "day=__HIVE_DEFAULT_PARTITION__"
+    assert shown.partition_names() == {"day=1", nulls}
+    assert [file.path for file in shown.contents(nulls).files] == ["stray"]
+    assert (shown.partition(nulls) or Partition()).values == ("__HIVE_DEFAULT_PARTITION__",)
+    assert logged.partition_names() == {"day=1"}
+    assert logged.contents(nulls).files == ()
+
+
 def test_of_two_writers_of_one_version_the_second_conflicts_and_nothing_is_lost() -> None:
     rig = Rig()
     rig.commit(rig.process(), 1, "1")

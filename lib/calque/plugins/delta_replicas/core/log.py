@@ -174,14 +174,24 @@ class LoggedTable:
 
     def partition_names(self) -> set[str]:
         """In Hive's form; those too of which there are only files, which another writer added."""
-        return {*self.partitions, *self.files} - {""}
+        nulls = {self.partition_of_nulls()} if self.strays() else set()
+        return {*self.partitions, *self.files, *nulls} - {""}
+
+    def strays(self) -> Mapping[str, LoggedFile]:
+        """Files of a table with partition keys that have no values of them. Readers see their rows with NULLs."""
+        strays = self.files.get("", {})
+        return strays if strays and self.definition and self.table.partition_keys else {}
+
+    def partition_of_nulls(self) -> str:
+        """The partition whose rows have NULL for each key."""
+        return self.partition_of({key.name: None for key in self.table.partition_keys or ()})
 
     def partition(self, name: str) -> Partition | None:
         """The definition of a partition, by its name in Hive's form."""
         text = self.partitions.get(name)
         if text is not None:
             return partition_of(text, self.table, self.root)
-        if name not in self.files:
+        if name not in self.files and not (self.strays() and name == self.partition_of_nulls()):
             return None
         return Partition(
             partition_values(name),
@@ -201,9 +211,12 @@ class LoggedTable:
         thing = self.partition(name) if name else self.table
         location = (location_of(thing) if thing is not None else None) or self.root
         prefix = below(self.root, location)
+        strays = self.strays()
+        if strays and name != self.partition_of_nulls():
+            strays = {}
         files = (
             File(file.path.removeprefix(prefix), file.size, file.modified_ns)
-            for file in self.files.get(name, {}).values()
+            for file in (*self.files.get(name, {}).values(), *strays.values())
         )
         return Listing(location, tuple(sorted(files)))
 
