@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -30,7 +31,6 @@ from pyspark.sql.types import StructType
 from calque.errors import Refused
 from calque.model.names import EventId
 from calque.plugins.epoch_reader.api.change_stream import EpochChangesReader, EpochStreamReader
-from calque.plugins.epoch_reader.api.open_epoch import HOLD, OpenEpoch, open_epoch
 from calque.plugins.epoch_reader.api.source_options import (
     CONFIG,
     TARGET,
@@ -42,6 +42,9 @@ from calque.plugins.epoch_reader.api.source_options import (
     table_in,
 )
 from calque.plugins.epoch_reader.core.changes import SCHEMA
+
+if TYPE_CHECKING:
+    from calque.plugins.epoch_reader.api.open_epoch import OpenEpoch
 
 MOST_TASKS = 32
 
@@ -65,7 +68,7 @@ class EpochSource(DataSource):
 
     def schema(self) -> StructType:
         if table_in(self.options):
-            with opened(self.options, None, 0) as epoch:
+            with opened(self.options, None, holds=False) as epoch:
                 return from_arrow_schema(epoch.arrow(table_in(self.options)).schema)
         change_options(self.options, Use.EPOCH, Use.STREAM)
         return from_arrow_schema(SCHEMA)
@@ -90,23 +93,26 @@ class EpochReader(DataSourceReader):
         self.options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        epoch = opened(self.options, None, HOLD)
+        epoch = opened(self.options, None, holds=True)
         fragments = sum(1 for _ in epoch.arrow(table_in(self.options)).get_fragments())
         tasks = max(1, min(MOST_TASKS, fragments))
         return [EpochShare(epoch.event_id, number, tasks) for number in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, EpochShare)
-        with opened(self.options, partition.event_id, 0) as epoch:
+        with opened(self.options, partition.event_id, holds=False) as epoch:
             dataset = epoch.arrow(table_in(self.options))
             for number, fragment in enumerate(dataset.get_fragments()):
                 if number % partition.of == partition.number:
                     yield from fragment.to_batches(schema=dataset.schema)
 
 
-def opened(options: Mapping[str, str], event_id: EventId | None, hold: float) -> OpenEpoch:
+def opened(options: Mapping[str, str], event_id: EventId | None, *, holds: bool) -> OpenEpoch:
     """At the event, else at the one that the options name. Raises `Refused` for options that are none."""
+    # Not above: a stream of changes needs no configuration, nor what reads one (`wiring`).
+    from calque.plugins.epoch_reader.api.open_epoch import HOLD, open_epoch
+
     require_known(options, Use.TABLE)
     at = event_id if event_id is not None else event_of(options)
     config, target = options.get(CONFIG, "calque.toml"), options.get(TARGET)
-    return open_epoch(config, target, tables=[table_in(options)], at=at, hold=hold)
+    return open_epoch(config, target, tables=[table_in(options)], at=at, hold=HOLD if holds else 0)
