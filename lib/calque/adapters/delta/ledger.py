@@ -43,7 +43,7 @@ from calque.adapters.delta.columns import (
 from calque.adapters.delta.keyed import KeyedTable, Layout
 from calque.adapters.delta.latest import LatestEpochs, ObjectKey, RecentRows, key_of
 from calque.adapters.delta.record_codec import key_of_record_row, record_of_row, record_row, removed_record_row
-from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
+from calque.adapters.delta.snapshot import NOT_THERE, Change, DataFile, Snapshot
 from calque.adapters.delta.table import RangedTable
 from calque.core.records.contents import ENDINGS, Line, needed
 from calque.core.records.continuity import carries_files, next_epoch
@@ -63,6 +63,10 @@ KEY_COLUMNS = (EPOCH, "database", "table", "partition", "carries_files")
 LINE_COLUMNS = (
     *(EPOCH, "database", "table", "partition", "incarnation", "event_id", "change", "carries_files", "definition"),
     "step",
+)
+CHANGE_COLUMNS = (
+    *(EPOCH, "step", "database", "table", "partition", "incarnation", "event_id", "change", "location"),
+    "delta_version",
 )
 
 
@@ -152,6 +156,24 @@ class DeltaLedger:
         if not marks.get(FORGOTTEN, 0) <= epoch <= marks.get(EPOCH, -1):
             return ()
         return in_order([object_of(row) for row in self._objects.read(range(epoch, epoch + 1)).to_pylist()])
+
+    def is_there(self) -> bool:
+        """Whether the folder has a ledger, perhaps one without an epoch."""
+        tables = (self._epochs, self._states, self._records)
+        return any(table.snapshot().version > NOT_THERE.version for table in tables)
+
+    def numbers(self) -> range:
+        """The numbers of the epochs that are not forgotten. Two look-ups of a name when nothing changed."""
+        marks = self._epochs.snapshot().marks
+        return range(max(marks.get(FORGOTTEN, 0), 1), marks.get(EPOCH, 0) + 1)
+
+    def changes(self, numbers: range) -> tuple[Sequence[Epoch], pa.Table]:
+        """The epochs of these numbers that are not forgotten, and the rows of `objects` that have these numbers, as
+        `CHANGE_COLUMNS`, in the order of epoch and step."""
+        shown = self.numbers()
+        epochs = self._read_epochs(range(max(numbers.start, shown.start), min(numbers.stop, shown.stop)))
+        rows = self._objects.read(numbers, CHANGE_COLUMNS)
+        return epochs, rows.sort_by([(EPOCH, "ascending"), ("step", "ascending")])
 
     def view(self) -> LedgerView:
         """What the ledger tells of now, for an engine to read."""

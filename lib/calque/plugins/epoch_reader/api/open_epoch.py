@@ -28,6 +28,7 @@ from calque.model.hive import VIEW_TYPES
 from calque.model.ledger import Epoch, ObjectRow
 from calque.model.names import DEFAULT_PARTITION, EventId, TableName, partition_values, table_name
 from calque.plugins.epoch_reader.api.files import Directory, TableFiles
+from calque.plugins.epoch_reader.wiring import one_target
 from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -54,13 +55,8 @@ def open_epoch(
     """
     loaded = load(config)
     loaded.require_source()
-    wiring = Wiring(loaded)
-    if target is None and len(loaded.targets) != 1:
-        raise Refused(
-            "No target is named", f"There are {len(loaded.targets)}", f"Name one: {', '.join(loaded.targets)}"
-        )
-    name = loaded.select([target] if target is not None else [])[0]
-    return OpenEpoch.of(wiring, name, {table.lower() for table in tables}, at, hold)
+    name = one_target(loaded, target)
+    return OpenEpoch.of(Wiring(loaded), name, {table.lower() for table in tables}, at, hold)
 
 
 @dataclass(slots=True)

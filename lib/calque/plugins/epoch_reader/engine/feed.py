@@ -1,0 +1,141 @@
+"""The changes that a target published, epoch by epoch: where a reader begins, how far it goes at once, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from calque.errors import Refused, Unavailable
+from calque.model.names import EventId, TableName
+from calque.plugins.epoch_reader.core.changes import changes_of
+from calque.plugins.epoch_reader.ports import EpochLog
+
+BATCH = 10_000
+"""Rows of an Arrow batch, at most."""
+
+
+class Starting(Enum):
+    """Where a reader begins that names no number."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochFeed:
+    """`name` is what errors call the ledger, `takes` says whose rows are wanted. A position is the number of the last
+    epoch that was read; 0 before the first.
+
+    Every method raises `Refused` where there is no ledger, and `Unavailable` where it does not answer now."""
+
+    log: EpochLog
+    name: str
+    takes: Callable[[TableName], bool]
+
+    def position_before(self, starting: Starting | int) -> int:
+        """The position from which that epoch is the next one. Raises `Refused` for one that is forgotten, and for one
+        that is not the next to come."""
+        self._require_ledger()
+        numbers = self.log.numbers()
+        match starting:
+            case Starting.EARLIEST:
+                return numbers.start - 1
+            case Starting.LATEST:
+                return max(numbers.start, numbers.stop - 1) - 1
+            case number:
+                if number > numbers.stop:
+                    raise Refused(
+                        f"Epoch {number} of {self.name} is in the future",
+                        f"Its newest epoch is {numbers.stop - 1}" if numbers else "It has no epoch yet",
+                        f"Begin at {numbers.stop}, the next one, or before it",
+                    )
+                self._require_kept(number, number, numbers)
+                return number - 1
+
+    def newest(self) -> int:
+        """The number of the newest epoch; 0 before the first."""
+        self._require_ledger()
+        return self.log.numbers().stop - 1
+
+    def position_after(self, position: int, most: int) -> int:
+        """The position `most` epochs later, or as far as epochs were published. Raises `Refused` where what comes next
+        is forgotten, and where the ledger ends before the position."""
+        numbers = self.log.numbers()
+        newest = numbers.stop - 1
+        if newest < position:
+            self._require_ledger()
+            raise Refused(
+                f"The ledger {self.name} ends at epoch {newest}, but epoch {position} was read of it already",
+                "Another ledger lies there now, or an older one was put back",
+                "Read its tables whole, and begin with another checkpoint",
+            )
+        reached = min(position + most, newest)
+        self._require_kept(position + 1, reached, numbers)
+        return reached
+
+    def rows(self, after: int, upto: int) -> list[pa.RecordBatch]:
+        """The rows of the epochs after one position up to another, as `core.changes.SCHEMA`, in the order of epochs and
+        within each in the order in which things were done. The same ones each time. Raises `Refused` where some of the
+        epochs are forgotten."""
+        if upto <= after:
+            return []
+        epochs, rows = self.log.changes(range(after + 1, upto + 1))
+        # Afterwards, since the epochs may be forgotten while they are read.
+        self._require_kept(after + 1, upto, self.log.numbers())
+        batches: list[pa.RecordBatch] = changes_of(epochs, rows, self.takes).combine_chunks().to_batches(BATCH)
+        return batches
+
+    def number_of(self, number: int | None, event_id: EventId | None) -> int:
+        """The epoch of that number; the newest one at or below the event; without both the newest one. Raises `Refused`
+        where it is forgotten, and `Unavailable` where there is no such epoch yet."""
+        self._require_ledger()
+        numbers = self.log.numbers()
+        newest = numbers.stop - 1
+        if not numbers:
+            raise Unavailable(f"The ledger {self.name} has no epoch yet", "The bootstrap is not through", "Wait for it")
+        if number is not None:
+            if number > newest:
+                what, todo = f"There is no epoch {number} of {self.name} yet", "Wait for it, or read an earlier one"
+                raise Unavailable(what, f"Its newest epoch is {newest}", todo)
+            self._require_kept(number, number, numbers)
+            return number
+        if event_id is None:
+            return newest
+        epochs = self.log.epochs()
+        if event_id > epochs[-1].event_id:
+            raise Unavailable(
+                f"The target of {self.name} has not reached event {event_id}",
+                f"Its newest epoch is of event {epochs[-1].event_id}",
+                "Say calque wait --event-id, or read an earlier event",
+            )
+        early_numbers = [epoch.epoch for epoch in epochs if epoch.event_id <= event_id]
+        if not early_numbers:
+            raise Refused(
+                f"The ledger {self.name} has no epoch at or below event {event_id} any more",
+                "Epochs are forgotten after the target's `grace`",
+                f"Read event {epochs[0].event_id} or a later one, or give the target a longer grace",
+            )
+        return early_numbers[-1]
+
+    def _require_ledger(self) -> None:
+        if not self.log.is_there():
+            raise Refused(
+                f"There is no ledger at {self.name}",
+                "The folder has none of the tables of one",
+                "Name the folder of a target's ledger, as [state] path or tables has it: ledgers/TARGET below it",
+            )
+
+    def _require_kept(self, first: int, last: int, numbers: range) -> None:
+        """Raises `Refused` unless none of these epochs is forgotten."""
+        lost = min(last, numbers.start - 1)
+        if first <= lost:
+            which = f"Epoch {first}" if first == lost else f"Epochs {first} to {lost}"
+            raise Refused(
+                f"{which} of {self.name} can't be read any more",
+                f"Epochs are forgotten after the target's `grace`, and the oldest one that is left is {numbers.start}",
+                f"Read the tables whole, then begin at epoch {numbers.start} or later with another checkpoint; a longer"
+                " `grace` gives readers more time",
+            )

@@ -1,0 +1,83 @@
+"""Where the ledger of a target lies, and the ledger there.
+
+Spark loads this module in each Python process of a query. So what reads configurations, and all that they can name, is
+imported by the functions that need it (measured: 0.7 s of processor and 57 MB for each process).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calque.adapters.delta.ledger import DeltaLedger
+from calque.adapters.files.options import delta_options
+from calque.errors import Refused
+from calque.model.secrets import Options, Secret
+
+if TYPE_CHECKING:
+    from calque.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerAddress:
+    """An absolute path or a URI, and delta-rs's options. It needs no configuration, and has references to secrets in
+    place of secrets."""
+
+    folder: str
+    storage: Options
+
+    def open(self) -> DeltaLedger:
+        return DeltaLedger(self.folder, self.storage)
+
+
+def ledger_at(place: str, storage: Mapping[str, str]) -> LedgerAddress:
+    """The ledger at a path or URI; `storage` has options as `[state] storage` does. Raises `Refused`."""
+    from calque.config.places import folder
+
+    try:
+        place = folder(place, Path.cwd())
+    except Refused as refused:
+        raise Refused(f"Option ledger: {refused.what}", refused.why, refused.todo) from None
+    return LedgerAddress(place, delta_options(place, {name_of(key): value_of(key, storage[key]) for key in storage}))
+
+
+def name_of(key: str) -> str:
+    return re.sub("_(env|file)$", "", key)
+
+
+def value_of(key: str, text: str) -> str | Secret:
+    """Secrets come from where `key` says. Raises `Refused` for one that stands in the option itself."""
+    from calque.config.secret_keys import SECRET, file_secret, variable_secret
+
+    name = name_of(key)
+    secret = variable_secret(text) if key.endswith("_env") else file_secret(text, Path.cwd()) if key != name else None
+    if secret is None and (key != name or SECRET.search(name.replace("_", "."))):
+        raise Refused(
+            f"The value of the option storage.{key} is {'empty' if key != name else 'a secret'}",
+            "Plans and logs show the options of a query, so secrets come from elsewhere",
+            f"Set storage.{name}_env to the name of an environment variable, or storage.{name}_file to a file's path",
+        )
+    return text if secret is None else secret
+
+
+def ledger_of(config: str, target: str | None) -> LedgerAddress:
+    """The ledger of a target, which may be left out where the configuration has one. Raises `Refused`."""
+    from calque.config import load
+    from calque.wiring.wiring import Wiring
+
+    loaded = load(config)
+    loaded.require_source()
+    wiring = Wiring(loaded).target(one_target(loaded, target))
+    return LedgerAddress(wiring.folder.table(wiring.places.ledger), wiring.folder.table_options)
+
+
+def one_target(config: Config, target: str | None) -> str:
+    """The target of that name, or the only one. Raises `Refused`."""
+    if target is None and len(config.targets) != 1:
+        raise Refused(
+            "No target is named", f"There are {len(config.targets)}", f"Name one: {', '.join(config.targets)}"
+        )
+    return config.select([target] if target is not None else [])[0]
