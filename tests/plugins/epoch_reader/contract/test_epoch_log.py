@@ -7,8 +7,10 @@ import pickle
 import pytest
 
 from calque.adapters.delta.ledger import DeltaLedger
+from calque.plugins.epoch_reader.api.source_options import address_of
 from calque.plugins.epoch_reader.ports import EpochLog
 from plugins.epoch_reader.ledgers import publish
+from support.services.objects import ObjectStore
 
 COLUMNS = {"epoch", "database", "table", "partition", "incarnation", "event_id", "change", "location", "delta_version"}
 
@@ -38,3 +40,15 @@ def test_a_reader_sees_what_another_handle_publishes_and_forgets(ledger: DeltaLe
     assert log.numbers() == range(3, 5)
     assert [each.epoch for each in log.epochs()] == [3, 4]
     assert [each.epoch for each in log.changes(range(1, 9))[0]] == [3, 4]
+
+
+def test_options_of_the_source_reach_a_ledger_in_a_store(
+    tables: tuple[str, dict[str, str]], object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, delta_options = tables
+    publish(DeltaLedger(f"{folder}/ledger", delta_options), 1)
+    options = {f"storage.{name}": value for name, value in object_store.options.items() if name != "secret"}
+    monkeypatch.setenv("SECRET_OF_THE_STORE", object_store.options["secret"])
+    address = address_of({"ledger": f"{folder}/ledger", "storage.secret_env": "SECRET_OF_THE_STORE", **options})
+    assert object_store.options["secret"] not in str(address)
+    assert pickle.loads(pickle.dumps(address)).open().numbers() == range(1, 2)

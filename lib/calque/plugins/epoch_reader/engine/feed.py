@@ -61,10 +61,9 @@ class EpochFeed:
         return self.log.numbers().stop - 1
 
     def position_after(self, position: int, most: int) -> int:
-        """The position `most` epochs later, or as far as epochs were published. Raises `Refused` where what comes next
-        is forgotten, and where the ledger ends before the position."""
-        numbers = self.log.numbers()
-        newest = numbers.stop - 1
+        """The position `most` epochs later, or as far as epochs were published; some of them may be forgotten, which
+        `rows` tells. Raises `Refused` where the ledger ends before the position."""
+        newest = self.log.numbers().stop - 1
         if newest < position:
             self._require_ledger()
             raise Refused(
@@ -72,9 +71,7 @@ class EpochFeed:
                 "Another ledger lies there now, or an older one was put back",
                 "Read its tables whole, and begin with another checkpoint",
             )
-        reached = min(position + most, newest)
-        self._require_kept(position + 1, reached, numbers)
-        return reached
+        return min(position + most, newest)
 
     def rows(self, after: int, upto: int) -> list[pa.RecordBatch]:
         """The rows of the epochs after one position up to another, as `core.changes.SCHEMA`, in the order of epochs and
