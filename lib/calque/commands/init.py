@@ -19,6 +19,7 @@ TEMPLATE = """\
 name = "hq"                                 # the metastore's own name, the same in all files that name it
 metastore = "thrift://127.0.0.1:9083"       # its address; a comma-separated list fails over
 poll = "250ms"                              # how often capture asks the log for news
+early = true                                # take events before Spark's next batch; false changes no result
 connections = 4                             # calls to the source at a time; so many tables are read at once
 user = ""                                   # who calls the metastore; "" for the operating system's user
 auth = "none"                               # none | plain | kerberos: by a name, a password, or a ticket

@@ -131,6 +131,7 @@ class MetastoreSection(Section):
 class Source(MetastoreSection):
     name: Name
     poll: PositiveDuration = 0.25
+    early: bool = True
     connections: Annotated[int, Field(ge=1, le=256)] = 4
     pin: Literal["auto", "none", "hardlink", "copy"] = "auto"
     pins: OptionalLocation = ""

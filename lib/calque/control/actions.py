@@ -79,4 +79,3 @@ def resume(wiring: Wiring, target: str, tables: Sequence[str]) -> None:
         change(wiring, target, PauseAction.RESUME, tables)
     else:
         wiring.control.remove(TargetPlaces(target).pause_record)
-        wiring.folder.wake(TargetPlaces(target).query)

@@ -66,7 +66,7 @@ def with_rules(rules: Rules, rule: PauseAction, patterns: Sequence[str]) -> Rule
 
 
 def change(wiring: Wiring, target: str, rule: PauseAction, patterns: Sequence[str]) -> Rules:
-    """Record the rules and wake the target; all that hold now."""
+    """Record the rules, which the target finds within a second; all that hold now."""
     control, places = wiring.control, TargetPlaces(target)
     record = places.pause_rules_record
     with wiring.folder.lock(places.pause_lock, record):
@@ -75,5 +75,4 @@ def change(wiring: Wiring, target: str, rule: PauseAction, patterns: Sequence[st
             control.put(record, {"rules": [[one.value, pattern] for one, pattern in rules]})
         else:
             control.remove(record)
-    wiring.folder.wake(places.query)
     return rules

@@ -13,11 +13,10 @@ from calque.wiring.wiring import Wiring
 
 
 def leave_request(wiring: Wiring, target: str, action: Action, tables: Sequence[str], after: EventId = 0) -> None:
-    """Leave a request for the target and wake it."""
+    """Leave a request, which the target finds within a second."""
     places = TargetPlaces(target)
     name = f"{places.requests}{time.time_ns()}-{uuid.uuid4().hex[:8]}"
     wiring.control.put(name, {"action": action.value, "tables": list(tables), "after": after})
-    wiring.folder.wake(places.query)
 
 
 def open_requests(wiring: Wiring, target: str) -> list[Request]:

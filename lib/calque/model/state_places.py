@@ -99,16 +99,6 @@ class SourcePlaces:
         """The name of the query that captures, and of its checkpoint."""
         return self._below("capture")
 
-    @property
-    def news(self) -> str:
-        """The file that is touched by whoever writes the journal."""
-        return "wake/" + self._below("news")
-
-    @property
-    def coming(self) -> str:
-        """The file in which events are announced that are about to be in the journal."""
-        return "wake/" + self._below("coming")
-
     def _below(self, place: str) -> str:
         return f"sources/{self.name}/{place}" if self.name else place
 
@@ -208,8 +198,8 @@ class TargetPlaces:
         return f"target {self.name}"
 
     @property
-    def query(self) -> str:
-        """The name of the query that replicates, of its checkpoint and of its wake file."""
+    def pool(self) -> str:
+        """The pool of Spark's fair scheduler in which jobs for the target run."""
         return f"target.{self.name}"
 
 
@@ -233,8 +223,3 @@ class ChannelPlaces:
     def status_record(self) -> str:
         """What the process that sends says of itself."""
         return f"sending/{self.name}"
-
-
-def wake_file(query: str) -> str:
-    """The counter that wakes the query."""
-    return f"wake/{query}"

@@ -7,19 +7,19 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from calque.adapters.spark.contiguous import EventRepeated
 from calque.adapters.spark.contiguous import HoleInLog as LogGap
-from calque.adapters.spark.log_source import LogStream
-from calque.adapters.spark.query import rows_of
-from calque.adapters.spark.watch import announce, brisk
+from calque.adapters.spark.log_stream import log_stream
+from calque.adapters.spark.news import brisk
 from calque.control.believed_time import with_believed_clock
 from calque.control.identity import settle_source
 from calque.control.requests import leave_request
 from calque.control.status_records import UNREAD, tell
 from calque.core.policy.admit import Admission
+from calque.core.records.continuity import first_and_last
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
@@ -30,19 +30,20 @@ from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.engine.source.unscanned_reloads import UnscannedReloads
 from calque.engine.sweep.retention import Limits, keep, retain_keys
 from calque.errors import CalqueError, Refused, Unavailable
-from calque.model.names import EventId, Span, TableName
+from calque.model.names import EventId, TableName
 from calque.model.requests import Action
 from calque.plugins.remotes.engine.looker import Looker
 from calque.ports.records import Json
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
 from calque.streams.background import BackgroundThread
-from calque.streams.batch_stay import BatchStay
+from calque.streams.batch_extension import BatchExtension
 from calque.streams.part import Part
-from calque.streams.shared import SOURCE_BELL, RunForParts, SourceStream
+from calque.streams.shared import RunForParts, SourceStream
+from calque.streams.source_query import SourceQuery
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
 
     from calque.config import Config
     from calque.engine.sides.sides import SourceSide
@@ -60,7 +61,8 @@ class CapturePart(Part):
 
     def __init__(self, run: RunForParts, stream: SourceStream) -> None:
         places = run.wiring.sources[stream.name].places
-        super().__init__(run, stream, places.role, places.query, places.role)
+        super().__init__(run, stream, places.role, places.role)
+        self.query = SourceQuery(run, places.query, self.halted)
         self.gatherer: EvidenceGatherer | None = None
         self.beside: list[BackgroundThread] = []
         self.seam: Continuity | None = None
@@ -69,6 +71,8 @@ class CapturePart(Part):
         """What nobody expected of the work beside capture: it ends capture."""
         self.log = self.source.impatient_log(PATIENCE_SECONDS)
         self.last: EventId | None = None
+        self.committed: EventId = 0
+        """The event up to which Spark has committed batches: it asks for none of these again."""
         self.links: list[Admission] = []
         self.config_of_links: Config | None = None
         """What `links` are of."""
@@ -128,6 +132,7 @@ class CapturePart(Part):
             suspected = suspected or self.noticed
             if not suspected:
                 return
+            self.query.begins_anew = True
 
     def new_seam(self) -> Continuity:
         keys = self.source.plug.keys
@@ -136,16 +141,15 @@ class CapturePart(Part):
 
     def notice(self, problem: str) -> None:
         self.noticed = problem
-        if self.query is not None:
-            self.query.stop()
+        self.query.stop()
 
     def end_with(self, defect: BaseException) -> None:
         """Have capture raise it."""
         self.defect = defect
-        if self.query is not None:
-            self.query.stop()
+        self.query.stop()
 
     def halted(self) -> bool:
+        """Whether the query that runs is to end."""
         return bool(self.noticed) or self.defect is not None or self.stopped()
 
     def capture(self, seam: Continuity) -> None:
@@ -156,13 +160,10 @@ class CapturePart(Part):
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions) or self.copies_link(name)
 
-        def tell_targets() -> None:
-            self.wiring.folder.touch(self.source.places.news)
-
-        gatherer = self.gatherer = EvidenceGatherer(source, takes, tell_targets)
+        gatherer = self.gatherer = EvidenceGatherer(source, takes, self.stream.ring)
         reloads = UnscannedReloads(takes, self.source.plug.keys.intervals(), self.compare, source.clock)
         capture = Capture(source, after, gatherer, seam, reloads.hear)
-        tell_targets()
+        self.stream.ring()
         gatherer.resume(after, capture.last())
         self.go_on("evidence", lambda _: gatherer.run())
         self.go_on("pins", lambda _: self.see_what_is_kept(admissions))
@@ -170,43 +171,41 @@ class CapturePart(Part):
         self.go_on("reloads", reloads.run)
         self.keep(source)
         self.go_on("vigil", lambda stopping: watch(seam, self.notice, stopping))
-        places = self.wake_file, self.source.coming_file
-        stream = LogStream(self.source.open_log(), capture.last(), *places, poll=self.source.plug.keys.poll)
-
-        def apply(span: Span, frame: DataFrame | None, _: int) -> None:
-            stay, taken = BatchStay(self.wake_file, self.halted), 0
-            self.state = "running"
-            if frame is not None:
-                capture.look()
-                taken = capture.append(rows_of(frame, span))
-            if len(span):
-                taken += capture.take(span.upto)
-            self.come_to(span.upto)
-            if taken:
-                self.take_more(capture, stay, stream.small)
-
-        self.stream.gaps = newest(source.gaps)
+        self.stream.gaps = gap = newest(source.gaps)
         self.last = capture.last()
-        self.follow(stream, apply, newest(source.gaps))
+        stream = log_stream(self.source.open_log(), self.last, self.source.plug.keys.poll)
+        checkpoint = self.wiring.folder.checkpoint(self.query.name, gap, self.run.roles.takeovers(self.role))
+        self.state = "running"
+        self.query.follow(stream, self.logged(partial(self.take_batch, capture)), checkpoint)
         if self.defect is not None:
             raise self.defect
+
+    def take_batch(self, capture: Capture, rows: pa.Table) -> None:
+        """Append the rows of a batch, then what comes soon after them."""
+        self.state = "running"
+        if not rows.num_rows:
+            return
+        first, last = first_and_last(rows)
+        self.committed = first - 1
+        capture.look()
+        capture.append(rows)
+        self.come_to(last)
+        if self.source.plug.keys.early:
+            self.take_early(capture, BatchExtension(self.halted))
 
     def come_to(self, event_id: EventId) -> None:
         """The journal has events up to that one."""
         self.last, self.last_error = max(self.last or 0, event_id), None
         self.stream.heads.note_event(self.last, time.time())
-        self.run.bell(SOURCE_BELL).ring()
+        self.stream.ring()
 
-    def take_more(self, capture: Capture, stay: BatchStay, small: int) -> None:
-        """Take what comes next in the batch in hand, unless it is more than `small` events. A log that does not answer
-        is the query's to wait for."""
-        pause, last = brisk(self.source.plug.keys.poll), capture.last()
+    def take_early(self, capture: Capture, extension: BatchExtension) -> None:
+        """Take what comes next in the batch in hand. A log that does not answer is the query's to wait for."""
+        pause = brisk(self.source.plug.keys.poll)
         with suppress(Unavailable):
-            while (newest := stay.next(last, self.log.current, pause)) is not None and newest <= last + small:
-                announce(self.source.coming_file, newest)
+            while (newest := extension.next(capture.last(), self.log.current, pause)) is not None:
                 capture.take(newest)
                 self.come_to(newest)
-                last = newest
 
     def copies_link(self, name: TableName) -> bool:
         """Whether the table's files are copied for a link now: links come and go while a remote catalog is captured,
@@ -273,14 +272,10 @@ class CapturePart(Part):
         def databases(name: str) -> bool:
             return any(admission.touches_database(name) for admission in admissions)
 
-        def wake_targets() -> None:
-            for target in self.followers():
-                self.wiring.folder.wake(target.places.query)
-
         pending = self.gatherer.locations
         begun_ns = self.stream.begin.begun_ns()
         scanner = Scanner(
-            source, source.scans, ScanSelection(cache(chosen), databases), pending, after, begun_ns, wake_targets
+            source, source.scans, ScanSelection(cache(chosen), databases), pending, after, begun_ns, self.stream.ring
         )
         self.go_on("scan", scanner.run)
 
@@ -368,7 +363,7 @@ class RemoteCapturePart(CapturePart):
         while not stopping.wait(catalog.interval):
             try:
                 self.looker.look(stopping.is_set)
-                looks.forget(self.last or 0)
+                looks.forget(self.committed)
             except (Refused, Unavailable) as error:
                 if self.look_problem != str(error):
                     LOG.warning("%s can't be looked at: %s", self.name, error)

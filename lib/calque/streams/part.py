@@ -1,4 +1,4 @@
-"""What capture and targets have in common: a query that is kept up, and told about, until it is to end."""
+"""What capture and targets have in common: work that is kept up, and told about, until it is to end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from tenacity import (
@@ -18,7 +17,6 @@ from tenacity import (
 )
 from tenacity.wait import wait_base
 
-from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, Stream, discard, start
 from calque.engine.lease.keeper import LeaseHeldByOther
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.logs.fields import with_fields
@@ -31,21 +29,16 @@ R = TypeVar("R")
 LOG = logging.getLogger(__name__)
 BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
 TICK_SECONDS, SILENT_SECONDS = 0.5, 30.0
-BEGIN_SECONDS = 20.0
 
 
 class Part:
-    """A query over a source that is started again whenever something does not answer."""
+    """Work on a thread of its own, begun again whenever something does not answer."""
 
-    def __init__(
-        self, run: RunForParts, stream: SourceStream, name: str, query: str, role: str, **log_fields: str
-    ) -> None:
-        self.run, self.stream, self.name, self.query_name, self.role = run, stream, name, query, role
+    def __init__(self, run: RunForParts, stream: SourceStream, name: str, role: str, **log_fields: str) -> None:
+        self.run, self.stream, self.name, self.role = run, stream, name, role
         self.wiring = run.wiring
         self.source = run.wiring.sources[stream.name]
         self.ending = threading.Event()
-        self.query: Query | None = None
-        self.has_failed_to_begin = False
         self.state = "starting"
         self.last_error: str | None = None
         self.untold: str | None = None
@@ -59,14 +52,6 @@ class Part:
     def logged(self, work: Callable[P, R]) -> Callable[P, R]:
         """`work`, whose lines in the log say of which part they are."""
         return with_fields(work, **self.log_fields)
-
-    @property
-    def wake_file(self) -> Path:
-        return self.wiring.folder.wake_file(self.query_name)
-
-    def wake(self) -> None:
-        """Let the query run a batch, an empty one if there are no events."""
-        self.wiring.folder.wake(self.query_name)
 
     def start(self) -> None:
         self.thread.start()
@@ -89,14 +74,6 @@ class Part:
 
     def stopped(self) -> bool:
         return self.ending.is_set() or self.run.stopping.is_set()
-
-    def halted(self) -> bool:
-        """Whether the query that runs is to end."""
-        return self.stopped()
-
-    def is_stuck(self) -> bool:
-        """Whether the query that runs begins no batch though it could."""
-        return False
 
     def ask(self) -> EventId:
         """Something of the part's metastore: of a source its newest event id. Raises `Unavailable`."""
@@ -178,42 +155,8 @@ class Part:
         self.ending.wait(seconds)
 
     def once(self) -> None:
-        """Open what is needed, run the query until it ends."""
+        """Open what is needed, and work until the part is to end."""
         raise NotImplementedError
 
     def close(self) -> None:
         """Give back what `once` opened."""
-
-    def follow(self, stream: Stream, apply: Apply, gap: int) -> None:
-        """Run a query, behind that gap, until it ends by itself or the process stops. Its checkpoint is made anew: the
-        journal and the ledger say where it begins, and may be older than a checkpoint that was there, or damaged where
-        that says nothing of it."""
-        checkpoint = self.wiring.folder.checkpoint(self.query_name, gap, self.run.roles.takeovers(self.role))
-        discard(self.run.spark(), checkpoint)
-        try:
-            self.run_query(stream, apply, checkpoint)
-        except CheckpointUnusable as unbegun:
-            if self.has_failed_to_begin or self.stopped():
-                raise
-            self.has_failed_to_begin = True
-            what = f"The query {self.query_name} did not begin"
-            raise Unavailable(what, str(unbegun), "It is tried again, once") from unbegun
-
-    def run_query(self, stream: Stream, apply: Apply, checkpoint: str) -> None:
-        """Queries begin one after the other: each starts several processes, which must answer within Spark's ten
-        seconds. A query that is taken up again runs no batch without news, hence the wake."""
-        with self.run.starting:
-            self.wake()
-            deadline = time.monotonic() + BEGIN_SECONDS
-            query = start(self.run.spark(), stream, self.logged(apply), name=self.query_name, checkpoint=checkpoint)
-            self.query = query
-            while query.active and not query.begun.wait(0.05):
-                if self.halted() or time.monotonic() > deadline:
-                    break
-        while not query.join(0.5):
-            if self.halted():
-                query.stop()
-            elif self.is_stuck():
-                query.stop()
-                what = f"The query {self.query_name} begins no batch"
-                raise Unavailable(what, "Its source gives it no news", "It begins anew; see Spark's log")

@@ -29,6 +29,7 @@ from calque.plugins.remotes.wiring.remotes import target_of, with_links
 from calque.serve.metrics import Meters, ProcessView, SourceLook
 from calque.streams.beginning import beginning_of
 from calque.streams.capture import CapturePart, RemoteCapturePart
+from calque.streams.journal import JournalPart
 from calque.streams.part import Part
 from calque.streams.reload import ConfigurationReader, difference, require_reloadable
 from calque.streams.shared import Bell, SourceStream
@@ -82,8 +83,8 @@ class Run:
         new = {name: SourceStream(name, beginning_of(self.wiring, name)) for name in self.wiring.sources}
         self.streams = {**new, **{name: stream for name, stream in self.streams.items() if name in new}}
 
-    def bell(self, place: str) -> Bell:
-        return self.bells[place]
+    def bell(self, target: str) -> Bell:
+        return self.bells[target]
 
     def spark(self) -> SparkSession:
         return own_session(self.wiring.state)
@@ -92,9 +93,6 @@ class Run:
         """Start every part on a thread of its own; whoever needs Spark first waits for it, while the others open what
         they need. Returns at once."""
         self.presence.begin(self.targets)
-        if not self.capture:
-            for stream in self.streams.values():
-                stream.looked.set()
         self.begin_parts(self.wiring.sources if self.capture else (), self.targets)
         for name in self.channels():
             self.begin_channel(name)
@@ -118,7 +116,10 @@ class Run:
             kind = CapturePart if self.wiring.config.sources[name].endpoint is None else RemoteCapturePart
             self.begin_part(kind(self, self.streams[name]))
         for name in targets:
-            self.begin_part(TargetPart(self, self.streams[self.wiring.config.source_of(name).name], name))
+            stream = self.streams[self.wiring.config.source_of(name).name]
+            if not self.capture and not any(part.stream is stream for part in self.parts):
+                self.begin_part(JournalPart(self, stream))
+            self.begin_part(TargetPart(self, stream, name))
 
     def begin_part(self, part: Part) -> None:
         self.parts.append(part)

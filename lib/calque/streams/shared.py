@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-SOURCE_BELL = "source"
-"""Rung when the journal has more; a target's is rung by an epoch of it."""
-
-
 class Bell:
     """Wakes whoever waits for news, and forgets no ring: `wait` says how often it has rung by then."""
 
@@ -51,6 +47,14 @@ class SourceStream:
     """Capture has looked whether the log goes on where the journal ends, or could not, or is in another process."""
     gaps: int = 0
     """Found so far, as far as a part knows."""
+    bells: list[Bell] = field(default_factory=list)
+    """Of those who follow the journal in this process."""
+
+    def ring(self) -> None:
+        """The journal has more, or evidence or a scan came. That is all that is handed over, so that nobody is waited
+        for: whoever was busy meanwhile reads of the journal what there is."""
+        for bell in tuple(self.bells):
+            bell.ring()
 
 
 class RunForParts(Protocol):
@@ -77,8 +81,8 @@ class RunForParts(Protocol):
     def starting(self) -> threading.Lock:
         """Held by the part whose query begins."""
 
-    def bell(self, place: str) -> Bell:
-        """That of the source, or of the target of that name: the same at each call."""
+    def bell(self, target: str) -> Bell:
+        """Rung by an epoch of the target of that name: the same at each call."""
 
     def spark(self) -> SparkSession: ...
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from calque.adapters.spark.journal_source import JournalStream
 from calque.control.identity import RunIdentity
 from calque.control.pause_rules import chosen_by, is_paused, rules_of, stamp_of
 from calque.control.requests import open_requests, remove_request
@@ -18,17 +17,16 @@ from calque.core.records.gap_states import dealt_with
 from calque.core.records.lifecycle import UNREAD, State
 from calque.core.records.standing import Standing, standing
 from calque.engine.apply import database_looks
-from calque.engine.capture.continuity import Interrupted
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.lease.keeper import Lease
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.sides import ending_source
-from calque.errors import Broken, CalqueError, Refused, StateUnusable, Unavailable
+from calque.errors import Broken, CalqueError, Refused, StateUnusable
 from calque.logs.fields import about, log_fields, window_id
 from calque.model.lease import Writer
 from calque.model.ledger import DatabaseRow, FunctionRow, TableRow, TableState
-from calque.model.names import EventId, Span, TableName
+from calque.model.names import EventId, TableName
 from calque.model.state_places import TargetPlaces
 from calque.plugins.grants.engine import follow
 from calque.plugins.grants.engine.follow import GrantsFollower
@@ -38,23 +36,18 @@ from calque.ports.records import MISSING, Json, Stamp
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import TargetLook
 from calque.serve.table_lag import TableLag, lagging_of, table_lags
-from calque.streams.arrivals import Arrivals
 from calque.streams.background import BackgroundThread, again_and_again
-from calque.streams.batch_stay import BatchStay
 from calque.streams.part import Part
-from calque.streams.shared import RunForParts, SourceStream
+from calque.streams.shared import Bell, RunForParts, SourceStream
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from calque.wiring.target import TargetWiring
 
 LOG = logging.getLogger(__name__)
 LANDING_SECONDS = 0.5
-"""Tables that land are recorded, and let join the windows, together: single ones would cost a commit and a batch of
-Spark's each."""
-STUCK_SECONDS = 60.0
-"""In which a batch begins when the journal has more, also on a busy machine."""
+"""Tables that land are recorded, and let join the windows, together: single ones would cost a commit each."""
+LOOK_SECONDS = 0.5
+"""Between two looks for what rings no bell: operators' requests, gaps, files that were waited for."""
 AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
 """After which a target that was refused is tried again, while others go on: first, and in the end."""
 
@@ -74,7 +67,7 @@ class TargetPart(Part):
 
     def __init__(self, run: RunForParts, stream: SourceStream, name: str) -> None:
         self.places = TargetPlaces(name)
-        super().__init__(run, stream, name, self.places.query, self.places.role, target=name)
+        super().__init__(run, stream, name, self.places.role, target=name)
         self.target = self.wiring.target(name)
         self.replica: Replica | None = None
         self.lease = self.target.lease()
@@ -85,17 +78,11 @@ class TargetPart(Part):
         self.telling: BackgroundThread | None = None
         self.granting: BackgroundThread | None = None
         self.looking: BackgroundThread | None = None
-        self.arrivals = Arrivals(self.source.coming_file)
+        self.bell = Bell()
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended_gap = 0
         self.window_size = WindowSize.of(self.wiring, name)
-        self.batches, self.is_applying = 0, False
-        self.upto: EventId = 0
-        """Where the batch in hand is to come to, as far as that is known."""
-        self.next_check = 0.0
-        self.idle_at: tuple[int, EventId] | None = None
-        """How many batches and which event it had come to when the last check saw no batch, and more in the journal."""
         self.failure: CalqueError | None = None
         """Why it gets nowhere, until it does again."""
         self.over = False
@@ -103,7 +90,8 @@ class TargetPart(Part):
         self.again = AGAIN_SECONDS
         self.refused: str | None = None
         """Why what was asked for last is not done."""
-        self.is_held = False
+        self.is_held = self.was_paused = False
+        """As the status has it, and as the windows met it last."""
         self.window_id: str | None = None
         """Of the newest window."""
         record = self.wiring.control.read(self.places.status_record) or {}
@@ -123,7 +111,7 @@ class TargetPart(Part):
         target.share_lease(self.target)
         self.between = between
         self.next_target = target
-        self.wake()
+        self.bell.ring()
 
     def ask(self) -> EventId:
         self.metastore.ping()
@@ -133,6 +121,7 @@ class TargetPart(Part):
         super().stop()
         if self.replica is not None:
             self.replica.player.stopping.set()
+        self.bell.ring()
 
     def cut(self) -> None:
         super().cut()
@@ -162,6 +151,7 @@ class TargetPart(Part):
         """Nobody else writes to the target until all calls have ended. What was refused is tried again: somebody may
         have mended it. What is damaged in the state folder is not: it is put right while nothing runs."""
         delay = self.again
+        self.stream.bells.append(self.bell)
         try:
             while True:
                 super().keep_up()
@@ -172,6 +162,7 @@ class TargetPart(Part):
                     return
                 delay, self.over = min(2 * delay, LONGEST_SECONDS), False
         finally:
+            self.stream.bells.remove(self.bell)
             self.lease.release()
 
     def stopped(self) -> bool:
@@ -219,22 +210,18 @@ class TargetPart(Part):
         return newest(self.source.gaps()) != self.gap
 
     def replicate(self, after: EventId) -> None:
-        """Run the query over the journal, which begins after that event, until it ends."""
+        """Follow the journal, which begins after that event, until the part is to end or a gap is found."""
         self.after = after
-        replica = self.open_replica()
-        if replica.epoch is None:
-            self.wake()
+        self.open_replica()
         self.tell_of_marks()
         self.follow_grants()
         self.look_at_databases()
-        stream = JournalStream(
-            self.source.journal_opener(),
-            after if self.gap else replica.cursor,
-            self.wake_file,
-            self.source.news_file,
-            self.source.coming_file,
-        )
-        self.follow(stream, self.apply, self.gap)
+        heard, is_due = self.bell.rings, True
+        while not self.stopped() and not self.is_behind():
+            if is_due:
+                self.patiently(self.reach)
+            rings = self.bell.wait(heard, LOOK_SECONDS)
+            heard, is_due = rings, self.is_due() or rings > heard
 
     def open_replica(self) -> Replica:
         side, after = self.target.side(), self.after
@@ -242,7 +229,7 @@ class TargetPart(Part):
             ending_source(fenced(self.target.followed()), side.stopping),
             side,
             lambda: after,
-            self.wake,
+            self.bell.ring,
             spread=self.target.spread(),
             readers=self.source.plug.keys.connections,
             pace=LANDING_SECONDS,
@@ -304,26 +291,11 @@ class TargetPart(Part):
     def looks_failed(self, defect: BaseException) -> None:
         LOG.error("%s looks at no databases any more", self.name, exc_info=defect)
 
-    def apply(self, span: Span, _frame: DataFrame | None, _batch: int) -> None:
-        """Windows to the span's end, and to what comes soon after it; while the target does not answer they are tried
-        again here, so that the query lives on."""
-        self.batches, self.is_applying = self.batches + 1, True
-        stay, self.upto = BatchStay(self.wake_file, self.halted), span.upto
-        try:
-            while self.replica is not None and not self.is_behind():
-                shown = self.replica.cursor
-                self.patiently(self.reach)
-                if self.replica.cursor <= shown or not self.arrivals.go_on(self.replica.cursor, stay):
-                    break
-        finally:
-            self.is_applying = False
-        if self.is_behind():
-            raise Interrupted("A gap was found")
-
     def reach(self) -> None:
+        """Windows as far as the journal goes; one at least, which may have no events. While the target does not answer
+        they are tried again."""
         replica = self.taken_up()
-        self.upto = self.arrivals.wait(replica.source.journal, self.upto, self.stopped)
-        self.windows(replica, self.upto)
+        self.windows(replica, max(replica.cursor, replica.source.journal.last() or 0))
 
     def taken_up(self) -> Replica:
         """The replica, opened anew where the target has another policy now."""
@@ -339,24 +311,13 @@ class TargetPart(Part):
         assert self.replica is not None
         return self.replica
 
-    def is_stuck(self) -> bool:
-        """No batch began between two checks, though the journal had more at both. What a source's process waits for is
-        bounded, but a client in it may be lost for good."""
-        replica, now = self.replica, time.monotonic()
-        if replica is None or now < self.next_check:
+    def is_due(self) -> bool:
+        """Whether a window has something to do that rang no bell."""
+        was_paused, self.was_paused = self.was_paused, self.paused()
+        replica = self.replica
+        if replica is None or self.was_paused:
             return False
-        self.next_check = now + STUCK_SECONDS
-        before, self.idle_at = self.idle_at, None
-        if not self.is_applying and not self.paused() and self.has_news(replica):
-            self.idle_at = self.batches, replica.cursor
-        return self.idle_at is not None and self.idle_at == before
-
-    def has_news(self, replica: Replica) -> bool:
-        try:
-            last = replica.source.journal.last()
-        except Unavailable:
-            return False
-        return last is not None and last > replica.cursor
+        return was_paused or has_more(replica) or self.is_told() or self.next_target is not None
 
     def windows(self, replica: Replica, upto: EventId) -> None:
         """Everything to `upto`, which may be far beyond the replica's position: in windows of the size that is due. A
@@ -453,7 +414,6 @@ class TargetPart(Part):
         return self.last_reported
 
     def tell_state(self) -> None:
-        """And wake the query while something waits."""
         replica = self.replica
         states: dict[str, Json] = {}
         if replica is not None:
@@ -474,14 +434,10 @@ class TargetPart(Part):
             copying=copying_of(copying),
             reading=reading_of(replica.reading.reads.look() if replica is not None else None, copying),
         )
-        was_held, self.is_held = self.is_held, self.paused()
-        if replica is None or self.is_held:
-            return
-        if was_held or has_more(replica) or self.is_behind() or self.is_told() or self.next_target is not None:
-            self.wake()
+        self.is_held = self.paused()
 
     def is_told(self) -> bool:
-        """Whether operators want something that no window has taken up: who died before it woke the query, too."""
+        """Whether operators want something that no window has taken up."""
         control = self.wiring.control
         return bool(open_requests(self.wiring, self.name)) or stamp_of(control, self.name) != self.rules
 
@@ -579,6 +535,6 @@ def nothing() -> None:
 def has_more(replica: Replica) -> bool:
     """Whether a window without events has something to do, now or in a moment."""
     reading = not replica.reading.finished.empty() or replica.comparing.has_news()
-    owes = replica.scanned.owes() or replica.positions.is_due() or bool(replica.looks.found)
+    owes = replica.scanned.news() or replica.positions.is_due() or bool(replica.looks.found)
     waits = bool(replica.tables.waiting_for_files or replica.retries.later) or not replica.opened
     return waits or reading or owes

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calque.adapters.delta.journal import DeltaJournal
@@ -128,16 +127,6 @@ class SourceWiring:
 
     def gaps(self) -> Gaps:
         return self.folder.gaps(self.places.gaps_record)
-
-    @property
-    def news_file(self) -> Path:
-        """Touched by whoever writes the journal."""
-        return self.folder.path / self.places.news
-
-    @property
-    def coming_file(self) -> Path:
-        """Where events are announced that are about to be in the journal."""
-        return self.folder.path / self.places.coming
 
     def marks(self) -> MarkStore:
         """Sets that were marked done."""

@@ -1,4 +1,4 @@
-"""The state folder: records, locks, wake files and checkpoints, at the places that sources and targets have in it."""
+"""The state folder: records, locks and checkpoints, at the places that sources and targets have in it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from calque.adapters.delta.data_files import local_path
 from calque.adapters.files.options import delta_options
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
-from calque.adapters.spark.watch import bump, touch
 from calque.config.keys import State
 from calque.core.records.state_formats import FIRST_FORMAT, require_known_format
 from calque.engine.failpoints import FailpointGuard
 from calque.model.secrets import Options
-from calque.model.state_places import PLACES_OF_PINS, STATE_FORMAT, wake_file
+from calque.model.state_places import PLACES_OF_PINS, STATE_FORMAT
 from calque.ports import Gaps
 from calque.state_files import make_folder, reaching, require_own, require_room, restrict_below
 
@@ -101,19 +100,6 @@ class StateFolder:
         if record is not None:
             number = int(record.get("format", FIRST_FORMAT))
             require_known_format(f"The state folder {self.path}", number, STATE_FORMAT)
-
-    def wake_file(self, query: str) -> Path:
-        return self.path / wake_file(query)
-
-    def wake(self, query: str) -> None:
-        """Let the query run a window, an empty one if there are no events."""
-        with reaching(f"The query {query} can't be woken", self.path):
-            bump(self.wake_file(query))
-
-    def touch(self, place: str) -> None:
-        """Tell whoever watches the file that there is news."""
-        with reaching(f"Nobody can be told that {place} has news", self.path):
-            touch(self.path / place)
 
     def checkpoint(self, query: str, gap: int = 0, takeovers: int = 0) -> str:
         """Of a query behind that gap: with each the offsets begin anew, and they may go back. The JVM of a process that

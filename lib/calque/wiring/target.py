@@ -91,7 +91,7 @@ class TargetWiring:
         """Written to as the fence permits; under the target's own policy and with its own ledger, where no other is
         given."""
         stopping, guard = threading.Event(), self.runtime.guard
-        storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.query, self.leaves)
+        storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.pool, self.leaves)
         catalog: Catalog = guard.catalog(HiveCatalog(self._client(permit=fence.permit), TargetCapabilities()))
         if self.plug.links is not None:
             admission = self.admission()

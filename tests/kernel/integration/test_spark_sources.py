@@ -1,4 +1,4 @@
-"""The two streaming sources and the queries over them, on a real Spark.
+"""The streaming source of events and the queries over it, on a real Spark.
 
 The log and the journal are files of JSON lines, so that the processes that Spark starts read what the test writes.
 """
@@ -13,28 +13,31 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
 import pyspark
 import pytest
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from calque.adapters.spark import journal_source, query, watch
+from calque.adapters.spark import query
 from calque.adapters.spark.archive import make_archive
-from calque.adapters.spark.contiguous import EventRepeated, HoleInLog
-from calque.adapters.spark.journal_source import JournalStream
-from calque.adapters.spark.log_source import LogStream
-from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, Until, discard, rows_of
+from calque.adapters.spark.contiguous import HoleInLog
+from calque.adapters.spark.event_source import EventStream
+from calque.adapters.spark.journal_stream import SCHEMA, journal_stream
+from calque.adapters.spark.log_stream import log_stream
+from calque.adapters.spark.query import NO_OPTIONS, Apply, CheckpointUnusable, Query, discard
 from calque.adapters.spark.session import session
 from calque.core.events import rows
 from calque.core.events.keys import entry_of, keys_of
-from calque.errors import Broken, Refused, Unavailable
-from calque.model.files import Evidence, Listing
+from calque.errors import Refused, Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
+from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.resources import cache_folder
 from calque.sandbox.spark import spark_jars
 
@@ -56,10 +59,9 @@ def running(spark: SparkSession, world: World) -> Iterator[Callable[..., Query]]
     """Starts queries over the world, and stops them in the end."""
     queries: list[Query] = []
 
-    def start(stream: query.Stream, apply: Apply, until: Until = Until.STOPPED) -> Query:
-        started = query.start(
-            spark, stream, apply, name=f"q{id(apply)}", checkpoint=world.folder / "checkpoint", until=until
-        )
+    def start(stream: EventStream, apply: Apply, options: Mapping[str, str] = NO_OPTIONS) -> Query:
+        checkpoint = str(world.folder / "checkpoint")
+        started = query.start(spark, stream, apply, name=f"q{id(apply)}", checkpoint=checkpoint, options=options)
         queries.append(started)
         return started
 
@@ -89,33 +91,22 @@ def test_a_session_starts_without_code_in_a_forked_child(tmp_path: Path) -> None
 
 
 class World:
-    """A log, a journal and a wake counter in one folder."""
+    """A log, and a journal of the same events, in one folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.wake, self.news = folder / "wake", folder / "news"
-        self.log_file = folder / "log"
-        self.considered_file = folder / "considered"
+        self.folder, self.log_file = folder, folder / "log"
 
     def write(self, ids: Iterable[EventId], size: int = 0) -> None:
         lines = "".join(json.dumps([event_id, size]) + "\n" for event_id in ids)
         with self.log_file.open("a") as file:
             file.write(lines)
 
-    def consider(self, event_id: EventId) -> None:
-        self.considered_file.write_text(str(event_id))
+    def log(self, starting: EventId = 0, **settings: object) -> EventStream:
+        stream = log_stream(partial(FileLog, self.log_file), starting, 0.01)
+        return replace(stream, **settings)  # type: ignore[arg-type]
 
-    def log(self, starting: EventId = 0, **settings: object) -> LogStream:
-        return LogStream(
-            partial(FileLog, self.log_file),
-            starting,
-            self.wake,
-            **({"poll": 0.01} | settings),  # type: ignore[arg-type]
-        )
-
-    def journal(self, starting: EventId = 0, **settings: object) -> JournalStream:
-        opened = partial(journal_of, self.log_file, self.considered_file)
-        return JournalStream(opened, starting, self.wake, self.news, **({"poll": 0.01} | settings))  # type: ignore[arg-type]
+    def journal(self, starting: EventId = 0) -> EventStream:
+        return journal_stream(partial(journal_of, self.log_file), starting, 0.01)
 
 
 class FileLog:
@@ -171,103 +162,85 @@ class FileJournal:
         raise NotImplementedError
 
 
-class FileEvidence:
-    """An `EvidenceStore` that knows nothing but how far it looked."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def considered(self) -> EventId:
-        return int(self._path.read_text()) if self._path.exists() else 0
-
-    def append(self, evidence: Sequence[Evidence], considered: EventId) -> None:
-        raise NotImplementedError
-
-    def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
-        raise NotImplementedError
-
-    def forget(self, upto: EventId) -> int:
-        raise NotImplementedError
-
-
-def journal_of(log: Path, considered: Path) -> tuple[FileJournal, FileEvidence]:
-    return FileJournal(log), FileEvidence(considered)
+def journal_of(log: Path) -> tuple[FileJournal, MemoryEvidence]:
+    return FileJournal(log), MemoryEvidence()
 
 
 class Seen:
-    """What a query's function was called with, and when."""
+    """The rows that a query's function was called with, and when."""
 
     def __init__(self) -> None:
-        self.spans: list[Span] = []
-        self.batches: list[int] = []
+        self.tables: list[pa.Table] = []
         self.times: list[float] = []
-        self.tables: list[pa.Table | None] = []
         self._changed = threading.Condition()
 
-    def __call__(self, span: Span, frame: DataFrame | None, batch_id: int) -> None:
-        now = time.monotonic()
-        table = None if frame is None else rows_of(frame, span)
+    def __call__(self, rows_of_batch: pa.Table) -> None:
         with self._changed:
-            self.spans.append(span)
-            self.batches.append(batch_id)
-            self.times.append(now)
-            self.tables.append(table)
+            self.tables.append(rows_of_batch)
+            self.times.append(time.monotonic())
             self._changed.notify_all()
+
+    @property
+    def batches(self) -> list[list[EventId]]:
+        """The events of each batch that had some."""
+        return [ids for table in self.tables if (ids := table["event_id"].to_pylist())]
 
     def until(self, condition: Callable[[Seen], bool], seconds: float = 60) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: condition(self), seconds), self.spans
+            assert self._changed.wait_for(lambda: condition(self), seconds), self.batches
 
     def until_event(self, event_id: EventId) -> None:
-        self.until(lambda seen: bool(seen.spans) and seen.spans[-1].upto >= event_id)
+        self.until(lambda seen: bool(seen.batches) and seen.batches[-1][-1] >= event_id)
 
 
-def ids(table: pa.Table | None) -> list[EventId]:
-    return [] if table is None else table.column("event_id").to_pylist()
+def span(first: EventId, last: EventId) -> list[EventId]:
+    return list(range(first, last + 1))
 
 
-def test_a_run_until_caught_up_reads_everything_that_was_there(world: World, running: Callable[..., Query]) -> None:
-    world.write(range(1, 101))
+def committed(world: World) -> None:
+    """Wait until Spark has committed each batch whose offset it has written."""
+    folders = [world.folder / "checkpoint" / name for name in ("offsets", "commits")]
+    deadline = time.monotonic() + 60
+    while len({frozenset(file.name for file in folder.glob("[0-9]*")) for folder in folders}) > 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def read(world: World, start: Callable[..., Query], upto: EventId, stream: EventStream) -> Seen:
+    """What a query over the stream saw until it was stopped at that event, with its batch committed."""
     seen = Seen()
-    assert running(world.log(max_events=40, small=10), seen, Until.CAUGHT_UP).join(60)
-    assert seen.spans == [Span(0, 40), Span(40, 80), Span(80, 100)]
-    assert [event_id for table in seen.tables for event_id in ids(table)] == list(range(1, 101))
+    ran = start(stream, seen)
+    seen.until_event(upto)
+    committed(world)
+    ran.stop()
+    return seen
 
 
-def test_small_spans_carry_no_frame_and_run_no_task(
+def test_each_batch_has_the_rows_of_its_offsets_and_spark_counts_them(
     spark: SparkSession, world: World, running: Callable[..., Query]
 ) -> None:
-    world.write(range(1, 11))
+    world.write(range(1, 101), size=50)
     seen = Seen()
-    ran = running(world.log(small=10), seen, Until.CAUGHT_UP)
-    assert ran.join(60)
-    assert (seen.spans, seen.tables) == ([Span(0, 10)], [None])
-    assert list(spark.sparkContext.statusTracker().getJobIdsForGroup(ran.run_id)) == []
-
-
-def test_large_spans_arrive_whole_and_in_order(world: World, running: Callable[..., Query]) -> None:
-    world.write(range(1, 1001), size=50)
-    seen = Seen()
-    assert running(world.log(small=10, partition=130, page=50), seen, Until.CAUGHT_UP).join(60)
-    expected = rows.table_of((event(number, 50), keys_of(event(number, 50))) for number in range(1, 1001))
-    assert seen.spans == [Span(0, 1000)]
-    assert seen.tables[0] is not None
-    assert seen.tables[0].cast(rows.SCHEMA).equals(expected)
-
-
-def test_tasks_of_a_heavy_span_bring_their_shares_alone(world: World, running: Callable[..., Query]) -> None:
-    world.write(range(1, 41), size=1 << 20)
-    seen = Seen()
-    stream = world.log(small=10, partition=20, page=2, share=5 << 20)
-    assert running(stream, seen, Until.CAUGHT_UP).join(60)
-    assert seen.spans == [Span(0, 40)]
-    assert ids(seen.tables[0]) == [*range(1, 7), *range(21, 27)]
+    running(world.log(max_events=40), seen)
+    seen.until_event(100)
+    committed(world)
+    [active] = spark.streams.active
+    told = [
+        (json.loads(of.startOffset) or {"event_id": 0}, json.loads(of.endOffset), of.numInputRows)
+        for progress in active.recentProgress
+        for of in progress.sources
+        if of.numInputRows
+    ]
+    assert seen.batches == [span(1, 40), span(41, 80), span(81, 100)]
+    ends = [0, 40, 80, 100]
+    assert told == [({"event_id": a}, {"event_id": b}, b - a) for a, b in pairwise(ends)][: len(told)]
+    expected = rows.table_of((event(number, 50), keys_of(event(number, 50))) for number in range(1, 101))
+    assert pa.concat_tables([table for table in seen.tables if table.num_rows]).cast(rows.SCHEMA).equals(expected)
 
 
 def test_news_arrives_within_the_long_poll(world: World, running: Callable[..., Query]) -> None:
     seen = Seen()
     running(world.log(), seen)
-    seen.until(lambda seen: len(seen.spans) > 0)
     delays = []
     for event_id in range(1, 16):
         time.sleep(0.1)
@@ -276,62 +249,45 @@ def test_news_arrives_within_the_long_poll(world: World, running: Callable[..., 
         seen.until_event(event_id)
         delays.append(seen.times[-1] - written)
     assert sorted(delays)[7] < 1.0, delays
-    assert seen.spans == [Span(0, 0), *(Span(number - 1, number) for number in range(1, 16))]
+    assert seen.batches == [[number] for number in range(1, 16)]
 
 
 def test_a_restarted_query_goes_on_where_it_was(world: World, running: Callable[..., Query]) -> None:
     world.write(range(1, 11))
-    first, second = Seen(), Seen()
-    assert running(world.log(), first, Until.CAUGHT_UP).join(60)
+    assert read(world, running, 10, world.log()).batches == [span(1, 10)]
     world.write(range(11, 16))
-    assert running(world.log(starting=3), second, Until.CAUGHT_UP).join(60)
-    assert (first.spans, second.spans) == ([Span(0, 10)], [Span(10, 15)])
-    assert second.batches == [1]
+    assert read(world, running, 15, world.log(starting=12)).batches == [span(11, 15)]
 
 
 @pytest.mark.parametrize("before", [0, 10], ids=["the first batch", "a later batch"])
-def test_a_span_that_failed_is_applied_again(world: World, running: Callable[..., Query], before: int) -> None:
+def test_a_batch_that_failed_comes_again_with_the_same_rows(
+    world: World, running: Callable[..., Query], before: int
+) -> None:
     if before:
         world.write(range(1, before + 1))
-        assert running(world.log(), Seen(), Until.CAUGHT_UP).join(60)
+        read(world, running, before, world.log())
     world.write(range(before + 1, before + 6))
-    failing, again = Seen(), Seen()
+    failing = Seen()
 
-    def fail(span: Span, frame: DataFrame | None, batch_id: int) -> None:
-        failing(span, frame, batch_id)
+    def fail(rows_of_batch: pa.Table) -> None:
+        failing(rows_of_batch)
         raise Refused("No", "Not today", "Come back")
 
     with pytest.raises(Refused):
-        running(world.log(), fail, Until.CAUGHT_UP).join(60)
+        running(world.log(), fail).join(60)
     world.write(range(before + 6, before + 9))
-    assert running(world.log(), again, Until.CAUGHT_UP).join(60)
-    assert failing.spans == [Span(before, before + 5)]
-    assert again.spans == [Span(before, before + 5), Span(before + 5, before + 8)]
-    assert again.batches[0] == failing.batches[0]
-
-
-def test_a_first_span_that_failed_starts_where_the_caller_says_now(world: World, running: Callable[..., Query]) -> None:
-    world.write(range(1, 11))
-    seen = Seen()
-
-    def fail(*_: object) -> None:
-        raise Refused("No")
-
-    with pytest.raises(Refused):
-        running(world.log(), fail, Until.CAUGHT_UP).join(60)
-    assert running(world.log(starting=7), seen, Until.CAUGHT_UP).join(60)
-    assert seen.spans == [Span(7, 10)]
+    again = read(world, running, before + 8, world.log())
+    assert failing.batches == [span(before + 1, before + 5)]
+    assert again.batches == [span(before + 1, before + 5), span(before + 6, before + 8)]
 
 
 def test_without_its_checkpoint_a_query_starts_where_the_caller_says(
     world: World, running: Callable[..., Query]
 ) -> None:
     world.write(range(1, 11))
-    assert running(world.log(), Seen(), Until.CAUGHT_UP).join(60)
+    read(world, running, 10, world.log())
     (world.folder / "checkpoint").rename(world.folder / "gone")
-    seen = Seen()
-    assert running(world.log(starting=8), seen, Until.CAUGHT_UP).join(60)
-    assert seen.spans == [Span(8, 10)]
+    assert read(world, running, 10, world.log(starting=8)).batches == [[9, 10]]
 
 
 @pytest.mark.parametrize("file", ["metadata", "offsets/0", "commits/0"])
@@ -339,14 +295,13 @@ def test_a_checkpoint_that_can_not_be_used_is_told_before_any_batch_and_made_ane
     spark: SparkSession, world: World, running: Callable[..., Query], file: str
 ) -> None:
     world.write(range(1, 11))
-    assert running(world.log(), Seen(), Until.CAUGHT_UP).join(60)
-    checkpoint, seen = world.folder / "checkpoint", Seen()
+    read(world, running, 10, world.log())
+    checkpoint = world.folder / "checkpoint"
     (checkpoint / file).write_bytes(b"")
     with pytest.raises(CheckpointUnusable):
-        running(world.log(starting=8), seen, Until.CAUGHT_UP).join(60)
+        running(world.log(starting=8), Seen()).join(60)
     discard(spark, str(checkpoint))
-    assert running(world.log(starting=8), seen, Until.CAUGHT_UP).join(60)
-    assert seen.spans == [Span(8, 10)]
+    assert read(world, running, 10, world.log(starting=8)).batches == [[9, 10]]
 
 
 def test_a_query_that_died_while_it_wrote_its_first_offset_starts_again(
@@ -356,65 +311,15 @@ def test_a_query_that_died_while_it_wrote_its_first_offset_starts_again(
     offsets = world.folder / "checkpoint" / "offsets"
     offsets.mkdir(parents=True)
     (offsets / ".0.2f1c7c5e.tmp").write_text("v1\n{")
-    seen = Seen()
-    assert running(world.log(starting=8), seen, Until.CAUGHT_UP).join(60)
-    assert seen.spans == [Span(8, 10)]
+    assert read(world, running, 10, world.log(starting=8)).batches == [[9, 10]]
 
 
-@pytest.mark.parametrize(
-    ("written", "kind", "text"),
-    [
-        ([*range(1, 21), *range(25, 40)], HoleInLog, "The log has a gap: events 21 to 24 are missing"),
-        (range(10, 40), HoleInLog, "The log has a gap: events 1 to 9 are missing"),
-        ([*range(1, 20), 19, *range(20, 40)], EventRepeated, "The log gave event 19 after event 19."),
-    ],
-    ids=["a gap", "a purged log", "a duplicate"],
-)
-def test_a_log_that_does_not_go_on_one_by_one_ends_the_query(
-    world: World, running: Callable[..., Query], written: Iterable[EventId], kind: type[Broken], text: str
-) -> None:
-    world.write(written)
-    with pytest.raises(Broken) as raised:
-        running(world.log(small=5), Seen(), Until.CAUGHT_UP).join(60)
-    assert type(raised.value) is kind
-    assert str(raised.value).startswith(text)
+def test_what_the_source_raises_ends_the_query_as_it_was_raised(world: World, running: Callable[..., Query]) -> None:
+    world.write([*range(1, 21), *range(25, 40)])
+    with pytest.raises(HoleInLog) as raised:
+        running(world.log(), Seen()).join(60)
+    assert str(raised.value).startswith("The log has a gap: events 21 to 24 are missing")
     assert str(raised.value).count(". ") >= 2
-
-
-@pytest.mark.parametrize("until", Until)
-def test_a_log_that_went_back_ends_the_query(world: World, running: Callable[..., Query], until: Until) -> None:
-    world.write(range(1, 11))
-    with pytest.raises(
-        HoleInLog, match=r"The log went back: it ends at event 10, but event 50 was read already\. .+\. .+\."
-    ):
-        running(world.log(starting=50), Seen(), until).join(60)
-
-
-def test_a_bumped_counter_brings_an_empty_span(world: World, running: Callable[..., Query]) -> None:
-    world.write([1, 2])
-    seen = Seen()
-    running(world.log(), seen)
-    seen.until_event(2)
-    watch.bump(world.wake)
-    seen.until(lambda seen: len(seen.spans) == 2)
-    watch.bump(world.wake)
-    world.write([3])
-    seen.until_event(3)
-    assert seen.spans[1] == Span(2, 2)
-    assert [span for span in seen.spans if len(range(span.after, span.upto))] == [Span(0, 2), Span(2, 3)]
-
-
-def test_a_log_that_does_not_answer_is_waited_for(world: World, running: Callable[..., Query]) -> None:
-    world.write([1])
-    seen = Seen()
-    running(world.log(), seen)
-    seen.until_event(1)
-    world.log_file.write_text("down")
-    time.sleep(0.3)
-    world.log_file.write_text("")
-    world.write([1, 2])
-    seen.until_event(2)
-    assert seen.spans == [Span(0, 1), Span(1, 2)]
 
 
 def test_what_the_function_raises_is_what_join_raises(world: World, running: Callable[..., Query]) -> None:
@@ -429,19 +334,21 @@ def test_what_the_function_raises_is_what_join_raises(world: World, running: Cal
     assert caught.value is raised
 
 
-def test_stopping_lets_the_span_in_hand_finish_and_begins_no_other(world: World, running: Callable[..., Query]) -> None:
+def test_stopping_lets_the_batch_in_hand_finish_and_begins_no_other(
+    world: World, running: Callable[..., Query]
+) -> None:
     world.write(range(1, 11))
     entered, finished = threading.Event(), Seen()
 
-    def slow(span: Span, frame: DataFrame | None, batch_id: int) -> None:
+    def slow(rows_of_batch: pa.Table) -> None:
         entered.set()
         time.sleep(1)
-        finished(span, frame, batch_id)
+        finished(rows_of_batch)
 
     ran = running(world.log(max_events=5), slow)
     assert entered.wait(60)
     ran.stop()
-    assert finished.spans == [Span(0, 5)]
+    assert finished.batches == [span(1, 5)]
     assert ran.join(1)
     assert not ran.active
 
@@ -468,8 +375,9 @@ def test_a_source_that_was_killed_or_hangs_ends_the_query_which_is_tried_again(
 
 def test_an_idle_query_stops_at_once_and_leaves_no_process(world: World, running: Callable[..., Query]) -> None:
     seen = Seen()
+    world.write([1])
     ran = running(world.log(wait=30.0), seen)
-    seen.until(lambda seen: len(seen.spans) > 0)
+    seen.until_event(1)
     time.sleep(0.5)
     waiting = sources_in(world)
     began = time.monotonic()
@@ -485,8 +393,9 @@ def test_an_idle_query_stops_at_once_and_leaves_no_process(world: World, running
 
 def test_an_idle_query_costs_little(world: World, running: Callable[..., Query]) -> None:
     seen = Seen()
+    world.write([1])
     running(world.log(poll=0.25), seen)
-    seen.until(lambda seen: len(seen.spans) > 0)
+    seen.until_event(1)
     time.sleep(2)
     began, spent = time.monotonic(), processor_seconds()
     time.sleep(4)
@@ -495,60 +404,24 @@ def test_an_idle_query_costs_little(world: World, running: Callable[..., Query])
     assert share < 0.5
 
 
-def test_new_evidence_wakes_the_query_over_the_journal(world: World, running: Callable[..., Query]) -> None:
-    world.write([1, 2])
-    seen = Seen()
-    running(world.journal(), seen)
-    seen.until_event(2)
-    world.consider(2)
-    seen.until(lambda seen: len(seen.spans) == 2)
-    watch.bump(world.wake)
-    seen.until(lambda seen: len(seen.spans) == 3)
-    assert seen.spans == [Span(0, 2), Span(2, 2), Span(2, 2)]
+def test_a_query_begins_though_nothing_is_new(world: World, running: Callable[..., Query]) -> None:
+    world.write([1])
+    read(world, running, 1, world.log())
+    ran, deadline = running(world.log(), Seen()), time.monotonic() + 60
+    while not ran.has_begun():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
-def test_large_spans_of_the_journal_arrive_as_entries(world: World, running: Callable[..., Query]) -> None:
+def test_rows_of_the_journal_are_its_entries(world: World, running: Callable[..., Query]) -> None:
     world.write(range(1, 101), size=50)
-    seen = Seen()
-    assert running(world.journal(starting=10, small=10, partition=30), seen, Until.CAUGHT_UP).join(60)
-    table = seen.tables[0]
-    assert seen.spans == [Span(10, 100)]
-    assert table is not None
-    assert table.schema.names == journal_source.SCHEMA.names
-    assert list(rows.entries_of(table)) == [
+    seen = read(world, running, 100, world.journal(starting=10))
+    assert seen.batches == [span(11, 100)]
+    assert seen.tables[-1].schema.names == SCHEMA.names
+    assert list(rows.entries_of(seen.tables[-1])) == [
         Entry(number, event(number).event_time, event(number).event_type, keys_of(event(number)))
         for number in range(11, 101)
     ]
-
-
-def test_a_target_that_starts_ahead_of_the_journal_waits_for_it(world: World, running: Callable[..., Query]) -> None:
-    seen = Seen()
-    running(world.journal(starting=5), seen)
-    seen.until(lambda seen: len(seen.spans) == 1)
-    world.write(range(1, 4))
-    time.sleep(0.5)
-    world.write(range(4, 8))
-    seen.until_event(7)
-    assert seen.spans == [Span(5, 5), Span(5, 7)]
-
-
-def test_a_journal_older_than_the_checkpoint_ends_the_query_which_is_tried_again(
-    world: World, running: Callable[..., Query]
-) -> None:
-    world.write(range(1, 11))
-    assert running(world.journal(), Seen(), Until.CAUGHT_UP).join(60)
-    world.log_file.unlink()
-    world.write(range(1, 4))
-    with pytest.raises(
-        Unavailable, match=r"The journal ends at event 3, but this target read event 10 of it already\."
-    ):
-        running(world.journal(), Seen(), Until.CAUGHT_UP).join(60)
-
-
-def test_a_journal_with_a_hole_ends_the_query(world: World, running: Callable[..., Query]) -> None:
-    world.write([*range(1, 21), *range(25, 40)])
-    with pytest.raises(HoleInLog, match=r"events 21 to 24 are missing"):
-        running(world.journal(small=5), Seen(), Until.CAUGHT_UP).join(60)
 
 
 def test_a_session_maps_the_archive_that_was_made_for_it(tmp_path: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
 import pytest
 
 from calque.adapters.spark.contiguous import HoleInLog
-from calque.adapters.spark.log_source import pages
+from calque.adapters.spark.log_stream import LogEvents
 from calque.core.events.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
@@ -17,7 +18,7 @@ from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.errors import Unavailable
 from calque.model.journal import Event
-from calque.model.names import EventId, Span
+from calque.model.names import Span
 from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.gaps import MemoryGaps
 from support.memory.metastore import MemoryCatalog, MemoryMetastore
@@ -42,10 +43,6 @@ class Site:
 
 def rows(events: Sequence[Event]) -> pa.Table:
     return rows_of_events(events)
-
-
-def ids(batches: Iterator[pa.RecordBatch]) -> list[EventId]:
-    return [event_id for batch in batches for event_id in batch.column(0).to_pylist()]
 
 
 def test_a_span_is_appended_in_pieces_of_bounded_weight() -> None:
@@ -92,31 +89,46 @@ def test_a_hole_in_the_log_stops_capture_behind_a_prefix() -> None:
     assert site.journal.last() == 12
 
 
-def test_a_task_ends_when_it_brought_its_share_and_the_rest_is_read_on_the_driver() -> None:
-    events = heavy_events(40, MEGABYTE)
-    site = Site(HeavyLog(events, 2 * MEGABYTE))
-    first, second = (pages(site.log, span, 1000, 10 * MEGABYTE) for span in (Span(0, 20), Span(20, 40)))
-    brought = pa.Table.from_batches([*first, *second])
-    assert brought["event_id"].to_pylist() == [*range(1, 11), *range(21, 31)]
-    site.capture.append(brought)
-    assert site.journal.appended == [(1, 10), (11, 20), (21, 30)]
-    assert site.capture.take(40) == 10
-    assert [entry.event_id for entry in site.journal.entries(Span(0, 40))] == list(range(1, 41))
-
-
-def test_tasks_that_bring_all_leave_nothing_to_read() -> None:
-    site = Site(HeavyLog(heavy_events(2000, 100), 2 * MEGABYTE))
-    brought = pa.Table.from_batches(list(pages(site.log, Span(0, 2000), 1000, 10 * MEGABYTE)))
+def test_a_batch_ends_once_its_rows_weigh_enough() -> None:
+    site = Site(HeavyLog(heavy_events(40, MEGABYTE), 2 * MEGABYTE))
+    brought = pa.Table.from_batches(list(LogEvents(site.log).pages(Span(0, 40), 10 * MEGABYTE)))
+    assert brought["event_id"].to_pylist() == list(range(1, 11))
     site.log.answers.clear()
-    assert site.capture.append(brought) == 2000
-    assert (site.log.answers, site.journal.appended) == ([], [(1, 2000)])
+    assert site.capture.append(brought) == 10
+    assert (site.log.answers, site.journal.appended) == ([], [(1, 10)])
 
 
-def test_a_task_finds_a_hole_behind_a_short_answer() -> None:
+def test_what_the_journal_lacks_before_a_batch_is_read_from_the_log() -> None:
+    site = Site(HeavyLog(heavy_events(40, 100), 2 * MEGABYTE))
+    brought = pa.Table.from_batches(list(LogEvents(site.log).pages(Span(20, 40), 10 * MEGABYTE)))
+    assert site.capture.append(brought) == 20
+    assert site.journal.appended == [(1, 20), (21, 40)]
+
+
+def test_rows_that_come_again_are_compared_with_the_journal_and_passed_over() -> None:
+    events = heavy_events(10, 100)
+    site = Site(HeavyLog(events, MEGABYTE))
+    site.capture.take(6)
+    assert site.capture.append(rows(events)) == 4
+    assert site.journal.appended == [(1, 6), (7, 10)]
+    others = [replace(event, event_time=event.event_time + 1) if event.event_id == 5 else event for event in events]
+    with pytest.raises(Interrupted, match="Event 5 is not the one that was read before"):
+        site.capture.append(rows(others))
+
+
+def test_rows_that_come_again_and_that_retention_has_taken_are_passed_over() -> None:
+    events = heavy_events(10, 100)
+    site = Site(HeavyLog(events, MEGABYTE))
+    site.capture.take(10)
+    site.journal.forget(4)
+    assert site.capture.append(rows(events)) == 0
+
+
+def test_a_reader_finds_a_hole_behind_a_short_answer() -> None:
     events = heavy_events(20, MEGABYTE)
     log = HeavyLog([*events[:7], *events[8:]], 2 * MEGABYTE)
     with pytest.raises(HoleInLog, match="event 9"):
-        ids(pages(log, Span(0, 20), 1000, 100 * MEGABYTE))
+        list(LogEvents(log).pages(Span(0, 20), 100 * MEGABYTE))
 
 
 def test_rows_that_do_not_ascend_are_not_taken() -> None:

@@ -140,6 +140,7 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "tls": {"ca": "", "certificate": "", "key": "", "verify": True},
             "name": "hq",
             "poll": 0.25,
+            "early": True,
             "connections": 4,
             "pin": "auto",
             "pins": "",

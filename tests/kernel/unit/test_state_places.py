@@ -35,8 +35,6 @@ def test_the_places_of_a_folders_own_source_have_no_name_in_them() -> None:
         "journal_lock": "locks/journal.lock",
         "role": "capture",
         "query": "capture",
-        "news": "wake/news",
-        "coming": "wake/coming",
         "looks": "looks.sqlite",
     }
 
@@ -58,7 +56,7 @@ def test_the_places_of_a_target_have_its_name_in_them() -> None:
         "holds": "hold/dr/",
         "pause_lock": "locks/paused.dr.lock",
         "role": "target dr",
-        "query": "target.dr",
+        "pool": "target.dr",
     }
 
 
@@ -90,7 +88,6 @@ def test_a_configuration_has_one_source_and_its_targets_follow_it(tmp_path: Path
     assert config.targets_of("other") == ()
     assert config.source_of("dr") is source.plug
     assert [target.source for target in wiring.targets.values()] == [source, source]
-    assert source.news_file == tmp_path / "state" / "wake" / "news"
     checkpoints = [wiring.folder.checkpoint(source.places.query, *counts) for counts in ((), (2,), (0, 1), (2, 1))]
     names = ["capture", "capture.2", "capture.takeover-1", "capture.2.takeover-1"]
     assert checkpoints == [str(tmp_path / "checkpoints" / name) for name in names]

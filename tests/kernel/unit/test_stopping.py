@@ -8,10 +8,10 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tenacity import wait_none
 
 from calque.commands import wait
 from calque.commands.options import CommandSettings
@@ -38,7 +38,7 @@ class Calling(Part):
     """One whose only call is answered when `answered` is set."""
 
     def __init__(self, run: Run, name: str, answered: threading.Event) -> None:
-        super().__init__(run, run.streams["hq"], name, name, name)
+        super().__init__(run, run.streams["hq"], name, name)
         self.answered = answered
         self.calls = 0
 
@@ -86,10 +86,26 @@ class Ending(Failing):
         return
 
 
+@dataclass
+class Waiting:
+    """In place of capture's query."""
+
+    part: CapturePart
+    name: str = "capture"
+
+    def follow(self, *_: object) -> None:
+        while not self.part.halted():
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        pass
+
+
 class Scanning(CapturePart):
     """Capture of a log without events, beside which a scan meets what nobody expects."""
 
     def once(self) -> None:
+        self.query = Waiting(self)  # type: ignore[assignment]
         self.capture(Continuity(self.wiring.only_source().side(), 0))
 
     def ask(self) -> EventId:
@@ -100,10 +116,6 @@ class Scanning(CapturePart):
             raise KeyError("d1.t")
 
         self.go_on("scan", fall)
-
-    def follow(self, *_: object) -> None:
-        while not self.halted():
-            time.sleep(0.01)
 
 
 @pytest.fixture
@@ -172,48 +184,6 @@ def test_a_part_that_failed_says_so_when_its_process_is_gone(
     found = snapshot(run.wiring)["targets"]["dr"]
     assert (found["state"], "The ledger was changed" in str(found["last_error"])) == told
     assert isinstance(begun.failure, Broken) is told[1]
-
-
-class SilentQuery:
-    """One that neither begins a batch nor ends by itself."""
-
-    def __init__(self) -> None:
-        self.begun, self.ended = threading.Event(), threading.Event()
-        self.active = True
-
-    def join(self, timeout: float) -> bool:
-        return self.ended.wait(timeout / 50)
-
-    def stop(self) -> None:
-        self.ended.set()
-
-
-def test_a_query_that_is_stuck_is_ended_and_begun_anew(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    queries: list[SilentQuery] = []
-
-    def start(*_: object, **__: object) -> SilentQuery:
-        queries.append(SilentQuery())
-        queries[-1].begun.set()
-        return queries[-1]
-
-    class Stuck(Ending):
-        def once(self) -> None:
-            self.run_query(None, None, "")
-
-        def is_stuck(self) -> bool:
-            return len(queries) < 3
-
-    monkeypatch.setattr("calque.streams.part.start", start)
-    monkeypatch.setattr("calque.streams.part.BACK_OFF", wait_none())
-    monkeypatch.setattr(Run, "spark", lambda _: None)
-    part = Stuck(run, run.streams["hq"], "dr")
-    run.begin_part(part)
-    while len(queries) < 3:
-        time.sleep(0.01)
-    assert "begins no batch" in str(part.last_error)
-    assert run.stop(30, 30)
-    assert all(query.ended.is_set() for query in queries)
-    assert len(queries) == 3
 
 
 def test_what_nobody_expects_of_a_target_is_a_defect_that_is_logged_once(

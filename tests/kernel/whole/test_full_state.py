@@ -163,8 +163,6 @@ def test_folders_and_files_are_this_user_s_alone_whatever_the_umask(wiring: Wiri
     try:
         wiring.folder.open()
         wiring.control.bump("paused/dr")
-        wiring.folder.wake("capture")
-        wiring.folder.touch("wake/news")
         with Roles(wiring.state) as roles:
             assert roles.take({ROLE: LEASE})
     finally:

@@ -11,7 +11,6 @@ import pytest
 from calque.control.window_size import EVENT_BYTES, MOST_EVENTS, WindowSize
 from calque.model.hive import Column, Database, Function, Partition, SerDe, Storage, Table
 from calque.model.names import Span, TableName
-from calque.streams import target
 from support.worlds.parts import create_tables, open_world, part_of, wiring_of
 from support.worlds.worlds import World
 
@@ -91,29 +90,6 @@ def test_who_goes_on_behind_a_window_that_may_have_died_takes_one_of_that_size(t
 def test_windows_grow_where_the_configuration_leaves_their_size_to_calque(tmp_path: Path, more: str, most: int) -> None:
     assert WindowSize.of(wiring_of(tmp_path, more), "dr").most == most
     assert MOST_EVENTS * EVENT_BYTES == 512 * 2**20
-
-
-def test_a_query_that_begins_no_batch_though_the_journal_has_more_is_stuck(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(target, "STUCK_SECONDS", 0.0)
-    part, paused = part_of(world, tmp_path, 100), False
-    monkeypatch.setattr(part, "paused", lambda: paused)
-    assert not any(part.is_stuck() for _ in range(3))
-    create_tables(world, 3)
-    assert not part.is_stuck()
-    assert part.is_stuck()
-    paused = True
-    assert not any(part.is_stuck() for _ in range(3))
-    paused = False
-    assert not part.is_stuck()
-    part.batches += 1
-    assert not part.is_stuck()
-    part.is_applying = True
-    assert not any(part.is_stuck() for _ in range(3))
-    part.is_applying = False
-    part.apply(Span(0, world.source.current()), None, 0)
-    assert not any(part.is_stuck() for _ in range(3))
 
 
 def test_a_window_ends_with_the_call_that_it_begins_however_many_events_that_wrote(

@@ -22,9 +22,9 @@ def open_world() -> World:
     return world
 
 
-def wiring_of(folder: Path, more: str) -> Wiring:
-    """Of a target "dr" with `more` in its section, and in sections behind it."""
-    text = '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
+def wiring_of(folder: Path, more: str, of_source: str = "") -> Wiring:
+    """Of a target "dr" with `more` in its section, and in sections behind it, and `of_source` in that of the source."""
+    text = f'[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n{of_source}\n'
     text += f'[state]\npath = "{folder / "state"}"\n'
     text += f'[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n{more}\n'
     (folder / "calque.toml").write_text(text)

@@ -1,6 +1,7 @@
-"""Spark: the session, two streaming sources whose offset is the event id, and the queries over them.
+"""Spark: the session, and a streaming source whose offset is the event id and whose rows are the events.
 
-`session` starts a quiet local Spark; `log_source` reads the metastore's notification log and `journal_source` our copy
-of it; `query` runs a function of ours for each span. `watch` decides which offset comes next, `contiguous` what a span
-must look like; `packed` carries a source's description into the processes that Spark starts.
+`session` starts a quiet local Spark; `event_source` reads the metastore's notification log (`log_stream`) or our copy
+of it (`journal_stream`); `query` gives the rows of each batch to a function of ours. `news` waits for events,
+`contiguous` says how they must follow one another; `packed` carries a source's description into the processes that
+Spark starts.
 """

@@ -13,20 +13,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pyspark
 from pyspark import SparkContext
-from pyspark.sql import DataFrame
 
-from calque.adapters.spark.log_source import LogStream
-from calque.adapters.spark.query import Until, rows_of, start
+from calque.adapters.spark.log_stream import log_stream
+from calque.adapters.spark.query import start
 from calque.adapters.spark.session import java_options, session, speaks_delta
 from calque.errors import Unavailable
 from calque.model.journal import Event
-from calque.model.names import EventId, Span
+from calque.model.names import EventId
 
 
 def archive_path(cache: Path, jars: Sequence[Path]) -> Path:
@@ -70,9 +70,12 @@ def rehearse(folder: Path, archive: Path, jars: Sequence[Path]) -> None:
     """Do once what every run does, and let Java write `archive` at its end, which must be an orderly one."""
     options = (*java_options(folder), f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable", "-Xlog:all=error:stderr")
     spark = session("rehearsal", jars, folder, {"spark.driver.extraJavaOptions": shlex.join(options)})
-    stream = LogStream(partial(RehearsalLog, 30), 0, folder / "wake", max_events=20, small=10, partition=10, page=10)
-    query = start(spark, stream, play, name="rehearsal", checkpoint=folder / "checkpoint", until=Until.CAUGHT_UP)
-    query.join()
+    played = threading.Event()
+    stream = log_stream(partial(RehearsalLog, 30), 0, 0.25)
+    query = start(spark, stream, lambda _: played.set(), name="rehearsal", checkpoint=str(folder / "checkpoint"))
+    while not played.is_set() and not query.join(0.1):
+        pass
+    query.stop()
     if speaks_delta(jars):
         table = str(folder / "table")
         spark.range(10).write.format("delta").save(table)
@@ -82,11 +85,6 @@ def rehearse(folder: Path, archive: Path, jars: Sequence[Path]) -> None:
     assert gateway is not None
     gateway.proc.stdin.close()
     gateway.proc.wait()
-
-
-def play(span: Span, frame: DataFrame | None, _: int) -> None:
-    if frame is not None:
-        rows_of(frame, span)
 
 
 class RehearsalLog:

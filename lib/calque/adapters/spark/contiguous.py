@@ -31,21 +31,6 @@ def checked(ids: Iterable[EventId], after: EventId) -> EventId:
     return last
 
 
-def ascending(ids: Iterable[EventId], span: Span) -> None:
-    """Raise `EventRepeated` unless `ids` rise, and `Broken` where one is none of the span's."""
-    last = span.after
-    for event_id in ids:
-        if event_id <= last:
-            raise repeated(event_id, last)
-        last = event_id
-    if last > span.upto:
-        raise Broken(
-            f"A frame of the log up to event {span.upto} has event {last}",
-            "Its tasks read another span than they were told",
-            "Report this as a defect; nothing of it was applied",
-        )
-
-
 def repeated(event_id: EventId, last: EventId) -> EventRepeated:
     return EventRepeated(
         f"The log gave event {event_id} after event {last}",

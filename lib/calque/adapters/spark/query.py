@@ -1,70 +1,49 @@
-"""A streaming query that runs a function of ours on the driver for each span, with a frame for large spans only."""
+"""A streaming query that gives a function of ours the events of each batch, on the driver."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import re
 import threading
-from collections.abc import Callable
-from enum import Enum
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from calque.adapters.spark.contiguous import ascending
+from calque.adapters.spark.event_source import EventStream
 from calque.errors import Broken, CalqueError, Unavailable
-from calque.model.names import Span
 from calque.state_files import FULL_TEXTS
 
-Apply = Callable[[Span, DataFrame | None, int], None]
-"""`(span, frame, batch id)`. The frame is there for spans larger than the stream's `small`. An empty span means that
-something other than an event woke the query, or that it has just started. A batch that was cut off is run again with
-the same end after a restart; its start may have moved when it was the first of its checkpoint."""
-
-
-class Stream(Protocol):
-    """`log_source.LogStream` or `journal_source.JournalStream`."""
-
-    @property
-    def small(self) -> int: ...
-
-    def frame(self, session: SparkSession) -> DataFrame: ...
-
-
-class Until(Enum):
-    """When a query ends by itself."""
-
-    STOPPED = "stopped"
-    CAUGHT_UP = "caught up"
-    """With all that was there when it started."""
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+Apply = Callable[[pa.Table], None]
+"""Given the rows of one batch, ascending. A batch without rows comes first where nothing is new when a query begins. A
+batch that was cut off is run again after a restart, with the same rows."""
+BEFORE_BATCHES = ("Initializing", "Terminated")
+"""How Spark's account of a query begins that has not read its checkpoint yet, or has ended."""
 
 
 def start(
     session: SparkSession,
-    stream: Stream,
+    stream: EventStream,
     apply: Apply,
     *,
     name: str,
-    checkpoint: Path | str,
-    until: Until = Until.STOPPED,
-    pool: str = "",
+    checkpoint: str | None,
+    options: Mapping[str, str] = NO_OPTIONS,
 ) -> Query:
-    """Start `apply` over `stream`; it runs on a thread of its own, one span after the other.
+    """Start `apply` over `stream`; it runs on a thread of its own, one batch after the other.
 
-    `checkpoint` wins over the stream's `starting` once it exists. Spark jobs of `apply` run in the fair pool `pool`.
-    Raises what `Query.join` does where the first batch never came.
+    `checkpoint` wins over the stream's `starting` once it exists; with None Spark makes one for this run alone.
+    `options` are those of the query's writer. Raises what `Query.join` does where the query could not begin.
     """
-    query = Query(stream.small, apply)
-    writer = stream.frame(session).writeStream.queryName(name).option("checkpointLocation", str(checkpoint))
-    writer = writer.foreachBatch(query.run)
-    if until is Until.CAUGHT_UP:
-        writer = writer.trigger(availableNow=True)
-    session.sparkContext.setLocalProperty("spark.scheduler.pool", pool or name)
+    query = Query(apply)
+    writer = stream.frame(session).writeStream.queryName(name).options(**options).foreachBatch(query.run)
+    if checkpoint is not None:
+        writer = writer.option("checkpointLocation", checkpoint)
+    session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
     try:
         query.started(writer.start())
     except Exception as problem:
@@ -75,7 +54,7 @@ def start(
 
 
 class CheckpointUnusable(Broken):
-    """A query ended before its first batch: with a checkpoint that it can't use, as a rule."""
+    """A query ended before it began: with a checkpoint that it can't use, as a rule."""
 
 
 def discard(session: SparkSession, checkpoint: str) -> None:
@@ -86,60 +65,53 @@ def discard(session: SparkSession, checkpoint: str) -> None:
 
 
 class QueryStopping(Exception):
-    """Ends a query that is being stopped, so that a span that nobody applied is not committed."""
+    """Ends a query that is being stopped, so that a batch that nobody applied is not committed."""
 
 
 class Query:
     """A running query."""
 
-    def __init__(self, small: int, apply: Apply) -> None:
-        self._small, self._apply = small, apply
-        self._ready = threading.Event()
-        self.begun = threading.Event()
-        """Its first batch has come."""
+    def __init__(self, apply: Apply) -> None:
+        self._apply = apply
         self._state = threading.Condition()
+        self._has_begun = False
         self._busy = False
         self._stopping = False
         self._failure: BaseException | None = None
         self._query: StreamingQuery
-        self._execution: Any
 
     def started(self, query: StreamingQuery) -> None:
-        self._query, self._execution = query, query._jsq.streamingQuery()
-        self._ready.set()
+        self._query = query
 
-    def run(self, frame: DataFrame, batch_id: int) -> None:
+    def run(self, frame: DataFrame, _batch_id: int) -> None:
         """Spark's call for one batch."""
-        self._ready.wait()
-        self.begun.set()
         with self._state:
             if self._stopping:
                 raise QueryStopping
-            self._busy = True
+            self._busy = self._has_begun = True
         try:
-            span = span_of(self._execution)
-            self._apply(span, frame if span.upto - span.after > self._small else None, batch_id)
+            self._apply(rows_of(frame))
         except BaseException as failure:
-            self._failure = (isinstance(failure, PySparkException) and rebuilt(str(failure))) or failure
+            self._failure = failure
             raise
         finally:
             with self._state:
                 self._busy = False
                 self._state.notify_all()
 
+    def has_begun(self) -> bool:
+        """Whether it has read its checkpoint, and waits for events or takes some."""
+        self._has_begun = self._has_begun or not self._query.status["message"].startswith(BEFORE_BATCHES)
+        return self._has_begun
+
     @property
     def active(self) -> bool:
         return bool(self._query.isActive)
 
-    @property
-    def run_id(self) -> str:
-        """Spark's job group of this run."""
-        return str(self._query.runId)
-
     def stop(self) -> None:
-        """Let the span in hand be finished, begin no other, and end the query. Raises nothing of what ended it.
+        """Let the batch in hand be finished, begin no other, and end the query. Raises nothing of what ended it.
 
-        Spark's own stop would cancel the jobs of the span in hand.
+        Spark's own stop would cancel the jobs of the batch in hand.
         """
         with self._state:
             self._stopping = True
@@ -157,27 +129,16 @@ class Query:
                 raise self._failure from None
             if self._stopping:
                 return True
-            raise explained(problem, Broken if self.begun.is_set() else CheckpointUnusable) from problem
+            raise explained(problem, Broken if self._has_begun else CheckpointUnusable) from problem
         return ended is not False
 
 
-def span_of(execution: Any) -> Span:
-    """The span of the batch that `execution` (Spark's StreamExecution) runs now, from the offsets in its own plan:
-    right for batch 0, whose start is in no log yet, and for a batch that is run again."""
-    scan = execution.lastExecution().analyzed().collectLeaves().head()
-    after, upto = (json.loads(end.get().json())["event_id"] for end in (scan.startOffset(), scan.endOffset()))
-    return Span(min(after, upto), upto)
-
-
-def rows_of(frame: DataFrame, span: Span) -> pa.Table:
-    """The rows of a span's frame on the driver, in order; where they weigh too much the last ones of each task are left
-    out. Raises `Broken` when they are not the span's, and what the tasks raised."""
+def rows_of(frame: DataFrame) -> pa.Table:
+    """The rows of a batch on the driver. Raises what the task raised that read them again."""
     try:
-        table = frame.toArrow()
+        return frame.toArrow()
     except PySparkException as problem:
         raise rebuilt(str(problem)) or problem from problem
-    ascending(table.column("event_id").to_pylist(), span)
-    return table
 
 
 def rebuilt(text: str) -> CalqueError | None:

@@ -1,28 +1,27 @@
 """Copy the log into the journal, and find out which files belong to its events. Never waits for a target.
 
-`Capture` takes batches in pieces of bounded weight: contiguity is checked on the unfiltered log, then the rows are
-durable. `EvidenceGatherer` runs beside it: it lists the directories that events touched, and what a listing proves
-becomes evidence (docs/files.md).
+`Capture` takes batches of bounded weight: contiguity is checked on the unfiltered log, then the rows are durable.
+`EvidenceGatherer` runs beside it: it lists the directories that events touched, and what a listing proves becomes
+evidence (docs/files.md).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from calque.core.events.rows import entries_of
-from calque.engine.capture.continuity import Continuity, Interrupted
+from calque.core.events.rows import entries_of, events_of
+from calque.engine.capture.continuity import Continuity, Interrupted, sign_of
+from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.evidence import EvidenceGatherer
+from calque.errors import EventsForgotten
 from calque.model.journal import Entry
 from calque.model.names import EventId
 
 LOG = logging.getLogger(__name__)
-PIECE_BYTES = 64 << 20
-"""Of messages that tasks brought and that are appended at once."""
 LOOK_SECONDS = 1.0
 """So long a log that was looked at is trusted: no metastore is restored, started and written to in less."""
 
@@ -71,24 +70,22 @@ class Capture:
             self.looked_ns = self.source.clock.elapsed_ns()
 
     def append(self, rows: pa.Table) -> int:
-        """Append rows of the log; those that are there already are passed over, and those that lack before or among
-        them (the journal lost its end, or they were too many to be brought) are read from the log. How many of `rows`
-        were new.
+        """Append rows of the log that follow one another; those that the journal lacks before them are read from the
+        log. How many of `rows` were new.
 
-        Raises `Interrupted` for a gap or a duplicate among them.
+        Raises `Interrupted` for a gap or a duplicate, and where rows that are there already are others in the journal.
         """
-        count = 0
-        for piece in pieces(rows):
-            if self.seam is not None:
-                self.read_on(piece["event_id"][0].as_py() - 1)
-            count += self.add(piece)
-        return count
+        if rows.num_rows and self.seam is not None:
+            self.read_on(rows["event_id"][0].as_py() - 1)
+        return self.add(rows)
 
     def add(self, rows: pa.Table) -> int:
         """Append rows that follow one another, at once."""
         last = self.reached()
         ids = rows.column("event_id").to_pylist()
         known_count = sum(event_id <= last for event_id in ids)
+        if known_count:
+            self.compare(rows.slice(0, known_count))
         rows, ids = rows.slice(known_count), ids[known_count:]
         if not ids:
             return 0
@@ -100,21 +97,18 @@ class Capture:
         self.hear(entries)
         return len(ids)
 
-
-def pieces(rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows cut where ids lack, and so that the messages of a piece weigh at most `PIECE_BYTES`, or it is one row.
-    Raises `Interrupted` where ids do not ascend."""
-    ids, weights = rows["event_id"].to_pylist(), pc.binary_length(rows["message"]).to_pylist()
-    start = weight = 0
-    for index, event_id in enumerate(ids):
-        if index and event_id <= ids[index - 1]:
-            raise Interrupted(f"After event {ids[index - 1]} it goes on with event {event_id}")
-        weight += weights[index]
-        if index > start and (event_id > ids[index - 1] + 1 or weight > PIECE_BYTES):
-            yield rows.slice(start, index - start)
-            start, weight = index, weights[index]
-    if ids:
-        yield rows.slice(start)
+    def compare(self, rows: pa.Table) -> None:
+        """Raise `Interrupted` where the journal has other events under the ids of these rows. What it has forgotten is
+        not compared."""
+        oldest = self.source.journal.oldest()
+        log_signs = {event.event_id: sign_of(event) for event in events_of(rows)}
+        ids = [event_id for event_id in log_signs if oldest is not None and event_id >= oldest]
+        try:
+            for event in messages(self.source.journal, ids):
+                if sign_of(event) != log_signs[event.event_id]:
+                    raise Interrupted(f"Event {event.event_id} is not the one that was read before")
+        except EventsForgotten:
+            LOG.debug("retention has taken events that come again from the log")
 
 
 def check_contiguous(last: EventId, ids: Sequence[EventId]) -> None:

@@ -14,7 +14,7 @@ from calque.plugins.notices.ports import NoticeBroker
 from calque.plugins.notices.wiring import ChannelWiring, Feed
 from calque.serve.metrics import ChannelLook
 from calque.streams.part import Part
-from calque.streams.shared import SOURCE_BELL, RunForParts, SourceStream
+from calque.streams.shared import Bell, RunForParts, SourceStream
 
 LOG = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25
@@ -36,15 +36,17 @@ class NoticePart(Part):
         self.channel = channel
         name, places = channel.plug.name, channel.places
         role = channel.source.places.role if channel.target is None else channel.target.places.role
-        super().__init__(run, stream, part_name(name), places.position_record, role)
+        super().__init__(run, stream, part_name(name), role)
         self.places = places
-        self.bell = run.bell(SOURCE_BELL if channel.target is None else channel.plug.at)
+        self.bell = Bell() if channel.target is None else run.bell(channel.plug.at)
         self.broker: NoticeBroker | None = None
         self.feed: Feed | None = None
         self.lag: int | None = None
 
     def start(self) -> None:
         """The broker is asked by what is sent alone."""
+        if self.channel.target is None:
+            self.stream.bells.append(self.bell)
         self.thread.start()
         self.reported.start()
 
@@ -145,6 +147,8 @@ class NoticePart(Part):
         self.wiring.control.remove(self.places.status_record)
 
     def close(self) -> None:
+        if self.bell in self.stream.bells:
+            self.stream.bells.remove(self.bell)
         if self.broker is not None:
             self.broker.close()
             self.broker = None
