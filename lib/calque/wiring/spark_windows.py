@@ -1,8 +1,12 @@
-"""Large windows spread over Spark: each task reads the rows of its share of the groups, and prepares these."""
+"""Large windows as frames: the journal's rows are shuffled by the group that they belong to, and tasks prepare groups.
+
+The root of a row is the table that its group goes by: its own, or the one to which renames link it. Rows of one root
+come to one task, which folds, observes and plans as the driver does for small windows.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +16,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from calque.adapters.files.spark import packed
 from calque.core.events.effects import MAY_BE_OF_DATABASE_OR_FUNCTION
 from calque.core.events.rows import entries_of
 from calque.core.states.fold import links_of
@@ -23,14 +26,17 @@ from calque.model.journal import Entry, EventKind
 from calque.model.names import Span, TableName
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 READERS = 4
 """Threads of a task: most of what it waits for is the target's answers."""
-PIECE = 200_000
-"""Rows that are read at a time."""
+SHARES_OF_CORE = 2
+"""Shares for each core, so that one that has less to do takes another. Each opens its own connections."""
+GROUPS_OF_ROW = 1_000
+"""Prepared groups that come back in one value."""
 DESCRIPTION = "spark.job.description"
 ON_DRIVER = sorted(kind.value for kind in {*MAY_BE_OF_DATABASE_OR_FUNCTION, EventKind.RENAME_TABLE})
+ROOT, GROUPS = "root", "groups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,97 +60,74 @@ class SparkSpread:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
+        from calque.adapters.spark.journal_frame import journal_frame
         from calque.adapters.spark.query import rebuilt
 
-        context = self.session().sparkContext
-        driver_entries, shares = of_all_shares(pieces(self.opening, cut.span), context.defaultParallelism)
-        opening = self.opening
+        session = self.session()
+        context = session.sparkContext
         outer = context.getLocalProperty(DESCRIPTION)
-        context.setJobDescription(
-            f"calque: prepare events {cut.span.after + 1} to {cut.span.upto} in {shares.count} shares"
-        )
-        tasks = context.parallelize(range(shares.count), max(1, shares.count))
+        context.setJobDescription(f"calque: prepare events {cut.span.after + 1} to {cut.span.upto}")
         try:
-            groups_of_shares = tasks.map(lambda number: prepared_share(opening, cut, shares, number)).collect()
+            frame = journal_frame(session, self.opening.rows, cut.span)
+            entries = list(entries_of(frame.where(frame["kind"].isin(ON_DRIVER)).sort("event_id").toArrow()))
+            links = links_of(entry for entry in entries if entry.keys.kind is EventKind.RENAME_TABLE)
+            shares = SHARES_OF_CORE * context.defaultParallelism
+            rooted = with_roots(frame, links).repartition(shares, ROOT)
+            prepared = rooted.mapInArrow(TaskOfShare(self.opening, cut), f"{GROUPS} binary").toArrow()
         except (Py4JError, PySparkException) as error:
             raise rebuilt(str(error)) or Unavailable(
                 "Spark could not prepare a window", str(error)[:500], "Look at Spark's log; it is tried again"
             ) from error
         finally:
             context.setLocalProperty(DESCRIPTION, outer)  # type: ignore[arg-type]
-        return driver_entries, in_order(groups_of_shares)
+        driver_entries = [entry for entry in entries if entry.keys.kind in MAY_BE_OF_DATABASE_OR_FUNCTION]
+        return driver_entries, in_order(pickle.loads(value) for value in prepared[GROUPS].to_pylist())
 
 
-def pieces(opening: WorkerOpening, span: Span) -> Iterator[pa.Table]:
-    """The span's rows, some at a time."""
-    for after in range(span.after, span.upto, PIECE):
-        yield opening.rows(Span(after, min(after + PIECE, span.upto)))
+def with_roots(frame: DataFrame, links: Mapping[TableName, TableName]) -> DataFrame:
+    """The rows of tables, with the root of each."""
+    from pyspark.sql import functions
+
+    name = functions.concat_ws("\n", "key_database", "key_table")
+    rows = frame.where(frame["key_table"].isNotNull())
+    if not links:
+        return rows.withColumn(ROOT, name)
+    pairs = pa.table({"linked": ["\n".join(table) for table in links], ROOT: ["\n".join(to) for to in links.values()]})
+    linked = functions.broadcast(frame.sparkSession.createDataFrame(pairs))
+    joined = rows.withColumn("own", name).join(linked, functions.col("own") == functions.col("linked"), "left")
+    return joined.withColumn(ROOT, functions.coalesce(ROOT, "own")).drop("own", "linked")
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """`count` shares of about as many rows each: every task reads all of a window's rows, so that there is one for each
-    core. `links` has of each renamed table the name that decides its share, `numbers` which that is."""
+class TaskOfShare:
+    """What one task does with the rows of its roots: they stay columns; those of a few roots at a time become
+    entries."""
 
-    count: int
-    links: Mapping[TableName, TableName]
-    numbers: Mapping[TableName, int]
+    opening: WorkerOpening
+    cut: WindowBounds
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not (received := list(batches)):
+            return
+        source, side = self.opening.sides()
+        with ThreadPoolExecutor(READERS) as pool:
+            groups = prepare_share(source, side, self.cut, by_root(pa.Table.from_batches(received)), pool)
+        for start in range(0, len(groups), GROUPS_OF_ROW):
+            value = pickle.dumps(groups[start : start + GROUPS_OF_ROW])
+            yield pa.record_batch({GROUPS: pa.array([value], pa.binary())})
 
 
-def of_all_shares(rows: Iterable[pa.Table], count: int) -> tuple[Sequence[Entry], Shares]:
-    """A window's entries of databases and functions, and its tables' shares."""
-    kinds = pa.array(ON_DRIVER)
-    entries: list[Entry] = []
-    rows_of_tables: Counter[TableName] = Counter()
-    for rows_of_piece in rows:
-        entries += entries_of(rows_of_piece.filter(pc.is_in(rows_of_piece["kind"], kinds)))
-        tables, indices = places_of(rows_of_piece, {})
-        for counted in pc.value_counts(indices.drop_null()).to_pylist():
-            rows_of_tables[tables[counted["values"]]] += counted["counts"]
-    links = links_of(entry for entry in entries if entry.keys.kind is EventKind.RENAME_TABLE)
-    weights: Counter[TableName] = Counter()
-    for table, weight in rows_of_tables.items():
-        weights[links.get(table, table)] += weight
-    shares = packed(list(weights), weights.__getitem__, count)
-    numbers = {table: number for number, share in enumerate(shares) for table in share}
-    driver_entries = [entry for entry in entries if entry.keys.kind in MAY_BE_OF_DATABASE_OR_FUNCTION]
-    return driver_entries, Shares(len(shares), links, numbers)
+def by_root(rows: pa.Table) -> Sequence[pa.Table]:
+    """The rows of each root, in the order of their events."""
+    if not rows.num_rows:
+        return ()
+    numbers = rows[ROOT].combine_chunks().dictionary_encode().indices
+    keys = pa.table({"number": numbers, "event_id": rows["event_id"]})
+    order = pc.sort_indices(keys, sort_keys=[("number", "ascending"), ("event_id", "ascending")])
+    ends = pc.run_end_encode(numbers.take(order)).run_ends.to_pylist()
+    ordered = rows.drop_columns(ROOT).take(order)
+    return [ordered.slice(start, end - start) for start, end in pairwise([0, *ends])]
 
 
 def in_order(groups_of_shares: Iterable[Sequence[Group]]) -> Sequence[Group]:
     return sorted((group for share in groups_of_shares for group in share), key=lambda group: group.entries[0].event_id)
-
-
-def prepared_share(opening: WorkerOpening, cut: WindowBounds, shares: Shares, number: int) -> list[Group]:
-    """What one task does. The share's rows stay columns; those of a few tables at a time become entries."""
-    source, side = opening.sides()
-    rows = pa.concat_tables(share_of(piece, shares, number) for piece in pieces(opening, cut.span))
-    with ThreadPoolExecutor(READERS) as pool:
-        return prepare_share(source, side, cut, tables_of(rows, shares.links), pool)
-
-
-def share_of(rows: pa.Table, shares: Shares, number: int) -> pa.Table:
-    """The rows of tables that fall to this share; linked ones fall to one."""
-    places, indices = places_of(rows, shares.links)
-    is_in_share = [shares.numbers[place] == number for place in places]
-    return rows.filter(pa.array(is_in_share, pa.bool_()).take(indices))
-
-
-def tables_of(rows: pa.Table, links: Mapping[TableName, TableName]) -> Sequence[pa.Table]:
-    """The rows of each table, or of those that are linked, in the order of their events."""
-    places, indices = places_of(rows, links)
-    numbers = {place: number for number, place in enumerate(dict.fromkeys(places))}
-    numbered = pa.array([numbers[place] for place in places], pa.int32()).take(indices)
-    keys = pa.table({"table": numbered, "event_id": rows["event_id"]})
-    order = pc.sort_indices(keys, sort_keys=[("table", "ascending"), ("event_id", "ascending")])
-    ends = pc.run_end_encode(numbered.take(order)).run_ends.to_pylist()
-    ordered = rows.take(order)
-    return [ordered.slice(start, end - start) for start, end in pairwise([0, *ends])]
-
-
-def places_of(rows: pa.Table, links: Mapping[TableName, TableName]) -> tuple[Sequence[TableName], pa.Array]:
-    """The names that decide the shares of the rows' tables; for each row which of them is its table's."""
-    names = pc.binary_join_element_wise(rows["key_database"], rows["key_table"], "\n").combine_chunks()
-    encoded = names.dictionary_encode()
-    tables = [TableName(*name.split("\n")) for name in encoded.dictionary.to_pylist()]
-    return [links.get(table, table) for table in tables], encoded.indices

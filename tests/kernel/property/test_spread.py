@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from zlib import crc32
 
+import pyarrow as pa
 import pytest
 
+from calque.core.events.effects import MAY_BE_OF_DATABASE_OR_FUNCTION
 from calque.core.events.rows import table_of
+from calque.core.states.fold import links_of
 from calque.engine.replica.replica import Replica
 from calque.engine.window.groups import Group, WindowBounds, prepare_share
-from calque.model.journal import Entry, Event, EventKind, Keys
+from calque.model.journal import Entry, Event, EventKind
 from calque.model.names import TableName
-from calque.wiring.spark_windows import in_order, of_all_shares, share_of, tables_of
+from calque.wiring.spark_windows import ROOT, by_root, in_order
 from support.runs.seeds import history_seeds
 from support.worlds.worlds import InlineExecutor, World
 
@@ -31,14 +36,23 @@ class SpreadWorld(World):
 
     def spread(self, cut: WindowBounds) -> tuple[Sequence[Entry], Sequence[Group]]:
         entries = self.journal.entries(cut.span)
+        links = links_of(entry for entry in entries if entry.keys.kind is EventKind.RENAME_TABLE)
+        shares: dict[int, list[tuple[Entry, TableName]]] = {}
+        for entry in entries:
+            if (table := entry.keys.table) is not None and table.table:
+                root = links.get(table, table)
+                shares.setdefault(crc32("\n".join(root).encode()) % SHARES, []).append((entry, root))
+        beside = [entry for entry in entries if entry.keys.kind in MAY_BE_OF_DATABASE_OR_FUNCTION]
+        return beside, in_order(self.share(cut, share) for share in shares.values())
+
+    def share(self, cut: WindowBounds, share: Sequence[tuple[Entry, TableName]]) -> Sequence[Group]:
+        """What a task makes of these entries, which come in any order."""
+        order = random.Random(0).sample(share, len(share))
         rows = table_of(
-            (Event(entry.event_id, 0, entry.event_type, "", "", "", "", ""), entry.keys) for entry in entries
+            (Event(entry.event_id, 0, entry.event_type, "", "", "", "", ""), entry.keys) for entry, _ in order
         )
-        half = rows.num_rows // 2
-        beside, shares = of_all_shares([rows.slice(0, half), rows.slice(half)], SHARES)
-        parts = [tables_of(share_of(rows, shares, number), shares.links) for number in range(shares.count)]
-        inline = InlineExecutor()
-        return beside, in_order(prepare_share(self.source_side, self.side, cut, part, inline) for part in parts)
+        rooted = rows.append_column(ROOT, pa.array(["\n".join(root) for _, root in order]))
+        return prepare_share(self.source_side, self.side, cut, by_root(rooted), InlineExecutor())
 
 
 def play(seed: int, deadliness: float = 0.0) -> SpreadWorld:
@@ -67,16 +81,3 @@ def test_windows_prepared_in_shares_show_only_states_of_the_source_and_reach_its
     assert not world.problems, "\n".join([*world.problems[:3], *world.writer.done])
     shown = {name: state for name, state in world.target_states().items() if state is not None}
     assert shown == world.source_states(), "\n".join(world.writer.done)
-
-
-def test_shares_are_of_about_as_many_rows_each_and_hold_each_row_once() -> None:
-    counts = {"hot": 40, "warm": 25, "cool": 10, "cold": 5}
-    rows = table_of(
-        (Event(number, 0, "INSERT", "", "", "", "", ""), Keys(EventKind.INSERT, TableName("d", name)))
-        for number, name in enumerate(name for name, count in counts.items() for _ in range(count))
-    )
-    _, shares = of_all_shares([rows.slice(0, 30), rows.slice(30)], 2)
-    parts = [share_of(rows, shares, number) for number in range(shares.count)]
-    assert [part.num_rows for part in parts] == [40, 40]
-    assert sorted(number for part in parts for number in part["event_id"].to_pylist()) == [*range(80)]
-    assert of_all_shares([rows.slice(0, 0)], 2)[1].count == 0

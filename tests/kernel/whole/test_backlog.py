@@ -7,6 +7,8 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pyarrow.compute as pc
+
 from calque.core.events.rows import ENTRY_COLUMNS, rows_of_events, table_of
 from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -16,7 +18,7 @@ from calque.model.journal import Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
-from calque.wiring.spark_windows import tables_of
+from calque.wiring.spark_windows import ROOT, by_root
 from support.memory.journal import MemoryJournal
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader
@@ -111,10 +113,13 @@ def planned(tables: int, events: int) -> int:
         keys = Keys(kind, name, None, TableShape.PARTITIONED, parts, (), ("file:/source",) * len(parts))
         rows.append((Event(number + 1, 0, kind.value.upper(), "", *name, "", ""), keys))
     columns = table_of(rows).select(ENTRY_COLUMNS)
+    rooted = columns.append_column(
+        ROOT, pc.binary_join_element_wise(columns["key_database"], columns["key_table"], "\n")
+    )
     source, side = Late().sides()
     tracemalloc.start()
     try:
-        found = prepare_share(source, side, WindowBounds(0, 0, len(rows), {}), tables_of(columns, {}), InlineExecutor())
+        found = prepare_share(source, side, WindowBounds(0, 0, len(rows), {}), by_root(rooted), InlineExecutor())
         assert [group.ready is not None for group in found] == [True] * tables
         return tracemalloc.get_traced_memory()[1]
     finally:
