@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -79,6 +80,8 @@ class TargetPart(Part):
         self.granting: BackgroundThread | None = None
         self.looking: BackgroundThread | None = None
         self.bell = Bell()
+        self.is_woken = threading.Event()
+        """Something beside the windows wants one."""
         self.gap = 0
         """The newest gap that the replica knows."""
         self.mended_gap = 0
@@ -219,9 +222,10 @@ class TargetPart(Part):
         heard, is_due = self.bell.rings, True
         while not self.stopped() and not self.is_behind():
             if is_due:
+                self.is_woken.clear()
                 self.patiently(self.reach)
-            rings = self.bell.wait(heard, LOOK_SECONDS)
-            heard, is_due = rings, self.is_due() or rings > heard
+            heard = self.bell.wait(heard, LOOK_SECONDS)
+            is_due = self.is_due()
 
     def open_replica(self) -> Replica:
         side, after = self.target.side(), self.after
@@ -229,7 +233,7 @@ class TargetPart(Part):
             ending_source(fenced(self.target.followed()), side.stopping),
             side,
             lambda: after,
-            self.bell.ring,
+            self.wake,
             spread=self.target.spread(),
             readers=self.source.plug.keys.connections,
             pace=LANDING_SECONDS,
@@ -311,13 +315,27 @@ class TargetPart(Part):
         assert self.replica is not None
         return self.replica
 
+    def wake(self) -> None:
+        """Have a window begin, one without events if there are none."""
+        self.is_woken.set()
+        self.bell.ring()
+
     def is_due(self) -> bool:
-        """Whether a window has something to do that rang no bell."""
+        """Whether a window has something to do. The source's bell rings for each listing, too, which few windows wait
+        for."""
         was_paused, self.was_paused = self.was_paused, self.paused()
         replica = self.replica
         if replica is None or self.was_paused:
             return False
-        return was_paused or has_more(replica) or self.is_told() or self.next_target is not None
+        is_asked = was_paused or self.is_woken.is_set() or self.next_target is not None or self.is_told()
+        return is_asked or has_more(replica) or self.has_events(replica)
+
+    def has_events(self, replica: Replica) -> bool:
+        """Whether the journal has more; also where it does not answer, which a window says."""
+        try:
+            return (replica.source.journal.last() or 0) > replica.cursor
+        except CalqueError:
+            return True
 
     def windows(self, replica: Replica, upto: EventId) -> None:
         """Everything to `upto`, which may be far beyond the replica's position: in windows of the size that is due. A
