@@ -215,6 +215,7 @@ def test_a_delta_journal_has_no_topics_to_make(broker: Broker, say: Say) -> None
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.prove
 def test_a_journal_goes_to_kafka_and_back_with_all_that_came_meanwhile(broker: Broker, say: Say, name: str) -> None:
     wiring = configure(broker, "delta", topic=name)
     begun()

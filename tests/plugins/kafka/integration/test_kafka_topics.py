@@ -201,6 +201,7 @@ def test_while_brokers_are_away_calls_say_so_and_the_same_journal_works_when_the
         assert evidence.considered() == 2
 
 
+@pytest.mark.prove
 def test_brokers_that_die_and_come_back_under_a_writer_lose_and_double_nothing(tmp_path: Path) -> None:
     with Broker.start(tmp_path) as broker:
         topic = Topic(broker.address, "hq.events")
