@@ -101,7 +101,7 @@ RECORDS = {
     "sending": ("put", "remove"),
 }
 """The records of the state folder, by the first word of their names, and what is done to them. Those of gaps are a
-port's. Wake counters and locks decide nothing: a start wakes whoever it starts, and locks end with their process."""
+port's. Locks decide nothing: they end with their process."""
 CHANGES = ("put", "remove")
 
 AFTER, LOST = "after", "lost"

@@ -49,6 +49,7 @@ class JournalPart(Part):
         while not self.stopped():
             self.gap = newest(self.source.gaps())
             starting = self.source.side().journal.last() or 0
+            self.stream.ring()
             stream = journal_stream(self.source.journal_opener(), starting)
             self.query.follow(stream, lambda _: self.stream.ring(), checkpoint=None)
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from calque.adapters.spark.event_source import EventStream
-from calque.adapters.spark.query import NO_OPTIONS, Apply, CheckpointUnusable, Query, discard, start
+from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, discard, start
 from calque.errors import Unavailable
 from calque.streams.shared import RunForParts
 
@@ -27,16 +27,14 @@ class SourceQuery:
     begins_anew: bool = False
     """The next run discards its checkpoint: its offsets are not those of the log any more."""
 
-    def follow(
-        self, stream: EventStream, apply: Apply, checkpoint: str | None, options: Mapping[str, str] = NO_OPTIONS
-    ) -> None:
+    def follow(self, stream: EventStream, apply: Apply, checkpoint: str | None) -> None:
         """Run a query until it ends. Raises what ended it. One that could not begin is `Unavailable` once; the next one
         makes its checkpoint anew."""
         if self.begins_anew and checkpoint is not None:
             discard(self.run.spark(), checkpoint)
         self.begins_anew = False
         try:
-            self._run(stream, apply, checkpoint, options)
+            self._run(stream, apply, checkpoint)
         except CheckpointUnusable as unbegun:
             if self.has_failed_to_begin or self.halted():
                 raise
@@ -44,11 +42,11 @@ class SourceQuery:
             what = f"The query {self.name} did not begin"
             raise Unavailable(what, str(unbegun), "It is tried again, once") from unbegun
 
-    def _run(self, stream: EventStream, apply: Apply, checkpoint: str | None, options: Mapping[str, str]) -> None:
+    def _run(self, stream: EventStream, apply: Apply, checkpoint: str | None) -> None:
         """Queries begin one after the other: each starts a process, which must answer within Spark's ten seconds."""
         with self.run.starting:
             deadline = time.monotonic() + BEGIN_SECONDS
-            query = start(self.run.spark(), stream, apply, name=self.name, checkpoint=checkpoint, options=options)
+            query = start(self.run.spark(), stream, apply, name=self.name, checkpoint=checkpoint)
             self.query = query
             while query.active and not query.has_begun() and not self.halted() and time.monotonic() < deadline:
                 time.sleep(0.05)

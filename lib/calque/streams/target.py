@@ -224,8 +224,8 @@ class TargetPart(Part):
             if is_due:
                 self.is_woken.clear()
                 self.patiently(self.reach)
-            heard = self.bell.wait(heard, LOOK_SECONDS)
-            is_due = self.is_due()
+            rings = self.bell.wait(heard, LOOK_SECONDS)
+            heard, is_due = rings, self.is_due(has_rung=rings > heard)
 
     def open_replica(self) -> Replica:
         side, after = self.target.side(), self.after
@@ -320,15 +320,15 @@ class TargetPart(Part):
         self.is_woken.set()
         self.bell.ring()
 
-    def is_due(self) -> bool:
+    def is_due(self, *, has_rung: bool) -> bool:
         """Whether a window has something to do. The source's bell rings for each listing, too, which few windows wait
-        for."""
+        for; the journal, which may lie in a store, is asked when it rang alone."""
         was_paused, self.was_paused = self.was_paused, self.paused()
         replica = self.replica
         if replica is None or self.was_paused:
             return False
         is_asked = was_paused or self.is_woken.is_set() or self.next_target is not None or self.is_told()
-        return is_asked or has_more(replica) or self.has_events(replica)
+        return is_asked or has_more(replica) or (has_rung and self.has_events(replica))
 
     def has_events(self, replica: Replica) -> bool:
         """Whether the journal has more; also where it does not answer, which a window says."""

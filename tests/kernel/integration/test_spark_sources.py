@@ -30,7 +30,7 @@ from calque.adapters.spark.contiguous import HoleInLog
 from calque.adapters.spark.event_source import EventStream
 from calque.adapters.spark.journal_stream import SCHEMA, journal_stream
 from calque.adapters.spark.log_stream import log_stream
-from calque.adapters.spark.query import NO_OPTIONS, Apply, CheckpointUnusable, Query, discard
+from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, discard
 from calque.adapters.spark.session import session
 from calque.core.events import rows
 from calque.core.events.keys import entry_of, keys_of
@@ -59,9 +59,9 @@ def running(spark: SparkSession, world: World) -> Iterator[Callable[..., Query]]
     """Starts queries over the world, and stops them in the end."""
     queries: list[Query] = []
 
-    def start(stream: EventStream, apply: Apply, options: Mapping[str, str] = NO_OPTIONS) -> Query:
+    def start(stream: EventStream, apply: Apply) -> Query:
         checkpoint = str(world.folder / "checkpoint")
-        started = query.start(spark, stream, apply, name=f"q{id(apply)}", checkpoint=checkpoint, options=options)
+        started = query.start(spark, stream, apply, name=f"q{id(apply)}", checkpoint=checkpoint)
         queries.append(started)
         return started
 

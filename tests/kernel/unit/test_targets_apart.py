@@ -14,6 +14,8 @@ from calque.control.status import snapshot
 from calque.core.records.standing import Standing
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.names import EventId
+from calque.streams.journal import JournalPart
+from calque.streams.part import Part
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
@@ -130,3 +132,14 @@ def test_a_call_that_is_not_answered_holds_up_no_change_of_targets(run: Run) -> 
     assert time.monotonic() - began < 10
     assert run.parts == []
     answered.set()
+
+
+def test_targets_whose_source_another_process_captures_have_one_query_over_its_journal(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Part] = []
+    monkeypatch.setattr(JournalPart, "start", lambda part: begun.append(part))
+    monkeypatch.setattr(TargetPart, "start", lambda part: begun.append(part))
+    run.begin_parts((), ("one", "other"))
+    assert [part.name for part in begun] == ["journal hq", "one", "other"]
+    run.parts.clear()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import threading
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -17,7 +16,6 @@ from calque.adapters.spark.event_source import EventStream
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.state_files import FULL_TEXTS
 
-NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 Apply = Callable[[pa.Table], None]
 """Given the rows of one batch, ascending. A batch without rows comes first where nothing is new when a query begins. A
 batch that was cut off is run again after a restart, with the same rows."""
@@ -32,15 +30,14 @@ def start(
     *,
     name: str,
     checkpoint: str | None,
-    options: Mapping[str, str] = NO_OPTIONS,
 ) -> Query:
     """Start `apply` over `stream`; it runs on a thread of its own, one batch after the other.
 
     `checkpoint` wins over the stream's `starting` once it exists; with None Spark makes one for this run alone.
-    `options` are those of the query's writer. Raises what `Query.join` does where the query could not begin.
+    Raises what `Query.join` does where the query could not begin.
     """
     query = Query(apply)
-    writer = stream.frame(session).writeStream.queryName(name).options(**options).foreachBatch(query.run)
+    writer = stream.frame(session).writeStream.queryName(name).foreachBatch(query.run)
     if checkpoint is not None:
         writer = writer.option("checkpointLocation", checkpoint)
     session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
