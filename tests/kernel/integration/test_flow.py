@@ -72,10 +72,8 @@ def test_readers_see_only_states_of_the_source_while_calque_is_killed_and_its_ch
     deployment.write(10, pause=0.03)
     deployment.settle()
     deployment.check_equal()
-    until = time.monotonic() + 60
-    while min(target.proof.observations for target in deployment.targets) <= 60:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    deployment.wait_for_readers()
+    assert min(target.proof.observations for target in deployment.targets) > 60
     assert not (problems := deployment.problems()), "\n".join([problems[0], *deployment.writer.done])
     verified = deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr

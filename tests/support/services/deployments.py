@@ -186,6 +186,7 @@ class Deployment:
         self.inside: Sequence[str] = ()
         """The words before its command."""
         self.watching = threading.Event()
+        self.readers: list[threading.Thread] = []
         self.rest = 0.2
         """Seconds between two looks of a reader: one that never rests takes a processor from all others."""
         self.log = root / "run.log"
@@ -314,10 +315,19 @@ class Deployment:
                 if (seen := reader.look()) is not None:
                     self.see(target, seen)
 
-        threads = [threading.Thread(target=look, args=(target,), daemon=True) for target in self.targets]
-        for thread in threads:
+        self.readers = [threading.Thread(target=look, args=(target,), daemon=True) for target in self.targets]
+        for thread in self.readers:
             thread.start()
-        return threads
+        return self.readers
+
+    def wait_for_readers(self, seconds: float = 60) -> None:
+        """Until every reader has seen what its target shows now; nothing may change meanwhile."""
+        before, deadline = [target.proof.looks for target in self.targets], time.monotonic() + seconds
+        # A look that has begun before may end once after.
+        while any(target.proof.looks < was + 2 for target, was in zip(self.targets, before, strict=True)):
+            assert all(reader.is_alive() for reader in self.readers), "a reader has ended"
+            assert time.monotonic() < deadline, f"no look of every reader in {seconds:g} s\n{self.tail()}"
+            time.sleep(0.05)
 
     def see(self, target: Target, look: Look) -> None:
         target.proof.see(look.event_id, time.time(), look.states(target.looker), look.vague)

@@ -125,6 +125,7 @@ def test_a_warehouse_on_hdfs_is_replicated_through_the_death_of_its_name_node_an
     deployment.watch()
     deployment.settle()
     deployment.check_equal()
+    deployment.wait_for_readers()
     [target] = deployment.targets
     assert target.proof.observations
     assert not (problems := deployment.problems()), "\n".join([problems[0], *deployment.writer.done])

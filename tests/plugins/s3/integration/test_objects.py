@@ -114,12 +114,15 @@ def test_a_target_in_an_object_store_shows_only_states_of_the_source_and_ends_eq
     change(deployment, 8)
     deployment.watch()
     deployment.start()
-    change(deployment, 8)
+    change(deployment, 4)
+    deployment.wait_for(lambda status: status["position"])
+    change(deployment, 4)
     assert deployment.end(signal.SIGKILL) == -signal.SIGKILL
     deployment.start()
     change(deployment, 6)
     deployment.settle()
     deployment.check_equal()
+    deployment.wait_for_readers()
     [target] = deployment.targets
     assert target.proof.observations
     assert not (problems := deployment.problems()), "\n".join([problems[0], *deployment.writer.done])
