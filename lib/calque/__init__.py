@@ -15,6 +15,7 @@ except PackageNotFoundError:
 
 if TYPE_CHECKING:
     from calque import clusters, done
+    from calque.adapters.spark.delta_jars import delta_jars
     from calque.plugins.delta_replicas.api import version_at
     from calque.plugins.epoch_reader.api.open_epoch import OpenEpoch, open_epoch
     from calque.plugins.epoch_reader.api.spark_source import EpochSource
@@ -56,17 +57,19 @@ __all__ = [
     "apilevel",
     "clusters",
     "connect",
+    "delta_jars",
     "done",
     "open_epoch",
     "paramstyle",
     "threadsafety",
     "version_at",
 ]
-OF_PLUGINS = {
-    "EpochSource": "epoch_reader.api.spark_source",
-    "OpenEpoch": "epoch_reader.api.open_epoch",
-    "open_epoch": "epoch_reader.api.open_epoch",
-    "version_at": "delta_replicas.api",
+FOUND_IN = {
+    "EpochSource": "plugins.epoch_reader.api.spark_source",
+    "OpenEpoch": "plugins.epoch_reader.api.open_epoch",
+    "delta_jars": "adapters.spark.delta_jars",
+    "open_epoch": "plugins.epoch_reader.api.open_epoch",
+    "version_at": "plugins.delta_replicas.api",
 }
 
 
@@ -76,8 +79,8 @@ def __getattr__(name: str) -> object:
 
     if name in ("clusters", "done"):
         return import_module(f"calque.{name}")
-    if name in OF_PLUGINS:
-        return getattr(import_module(f"calque.plugins.{OF_PLUGINS[name]}"), name)
+    if name in FOUND_IN:
+        return getattr(import_module(f"calque.{FOUND_IN[name]}"), name)
     if name in __all__:
         from calque.statements import dbapi
 

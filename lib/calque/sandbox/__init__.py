@@ -6,11 +6,11 @@ and change manager, `Broker.start(directory)` a Kafka broker. What they need is 
 process that started it, however that one ends.
 """
 
+from calque.adapters.spark.delta_jars import delta_jars as spark_jars
 from calque.resources import cache_folder
 from calque.sandbox.broker import Broker, Cluster
 from calque.sandbox.hive_settings import MetastoreSettings
 from calque.sandbox.metastore import Metastore
-from calque.sandbox.spark import spark_jars
 
 __all__ = [
     "Broker",

@@ -17,4 +17,4 @@ def write(file: Path, artifacts: Iterable[Artifact], cache: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(CHECKSUMS, (*manifest.OF_THE_DEMO, *manifest.OF_TESTS), cache_folder())
+    write(CHECKSUMS, (*manifest.DELTA_JARS, *manifest.OF_THE_DEMO, *manifest.OF_TESTS), cache_folder())

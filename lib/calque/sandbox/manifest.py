@@ -152,8 +152,8 @@ KAFKA_JARS = artifacts("""
 """)
 """The broker and what it depends on, and a logger that writes to standard error."""
 
-OF_THE_DEMO = (HIVE_3_DISTRIBUTION, *HIVE_3_JARS, *DELTA_JARS, *KAFKA_JARS)
-"""What `calque run` and `calque demo` need."""
+OF_THE_DEMO = (HIVE_3_DISTRIBUTION, *HIVE_3_JARS, *KAFKA_JARS)
+"""What `calque demo` needs beside Delta's jars."""
 
 OF_TESTS = (HIVE_4_SCHEMAS, *HIVE_4_JARS)
 """What tests need beside it: the 4.2.0 server."""

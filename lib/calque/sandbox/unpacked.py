@@ -6,6 +6,7 @@ import tarfile
 import tempfile
 from pathlib import Path, PurePosixPath
 
+from calque.adapters.spark.delta_jars import delta_folder
 from calque.sandbox import manifest
 from calque.sandbox.postgres import build_template
 
@@ -40,6 +41,17 @@ def hive_3_jars(cache: Path) -> Path:
 def template(version: str, cache: Path) -> Path:
     """The folder of a metastore version's database template; another one when what is added to its schema changes."""
     return cache / "templates" / f"{version}-{hashlib.blake2b(_ADDITIONS[version].encode(), digest_size=4).hexdigest()}"
+
+
+def unpack_delta(cache: Path) -> None:
+    """Makes the folder of Delta's jars anew, out of artifacts that are in the cache."""
+    with tempfile.TemporaryDirectory(prefix="unpack-", dir=cache) as scratch:
+        folder = Path(scratch) / "jars"
+        folder.mkdir()
+        for artifact in manifest.DELTA_JARS:
+            shutil.copy2(artifact.path(cache), folder)
+        shutil.rmtree(delta_folder(cache), ignore_errors=True)
+        folder.replace(delta_folder(cache))
 
 
 def unpack_demo(cache: Path) -> None:

@@ -23,7 +23,7 @@ from calque.core.formats.layout import join
 from calque.model.files import RowLayout
 from calque.model.permissions import Permissions
 from calque.ports import CombineTask, CopyTask, Storage
-from calque.sandbox.spark import spark_jars
+from calque.sandbox import spark_jars
 from support.memory.storage import MemoryStorage
 from support.services.hdfs import Hdfs
 

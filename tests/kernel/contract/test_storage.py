@@ -36,7 +36,7 @@ from calque.errors import Broken, Refused, Unavailable
 from calque.model.files import File, Listing, RowLayout
 from calque.model.policy import Policy, SmallFilesRule
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage
-from calque.sandbox.spark import spark_jars
+from calque.sandbox import spark_jars
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from support.memory.storage import MemoryStorage

@@ -9,20 +9,25 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.messages import ALTER_TABLE, Context
+from calque.config import load
+from calque.control.status import snapshot
 from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
 from calque.model.hive import Column, Function, Partition, SerDe, Storage, Table
 from calque.model.names import DEFAULT_PARTITION, TableName, table_name
 from calque.model.policy import TargetCapabilities
 from calque.ports.services import COLUMN_CHANGES
 from calque.sandbox import Metastore, MetastoreSettings
+from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment, Target
 from support.services.servers import Shared
+from support.services.thriftproxy import asked
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 STOCK_4 = MetastoreSettings(version="4.2.0", message_format="gzip", stock=True)
@@ -78,6 +83,37 @@ def test_readers_see_only_states_of_the_source_while_calque_is_killed_and_its_ch
     verified = deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert deployment.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seconds", [0, pytest.param(300, marks=pytest.mark.prove)])
+def test_a_target_whose_server_is_silent_delays_neither_capture_nor_another_target(
+    deploy: Deploy, servers: Mapping[str, Metastore], seconds: float
+) -> None:
+    deployment = deploy("source-3", {"three": "target-3", "four": "target-4"}, seed=4)
+    with asked(servers["target-4"].uri) as four:
+        configuration = deployment.config.read_text()
+        deployment.config.write_text(configuration.replace(servers["target-4"].uri, four.uri))
+        deployment.write(25)
+        deployment.start()
+        deployment.settle()
+        four.answering.clear()
+        before, until = position(deployment, "four"), time.monotonic() + seconds
+        for number in count(1):
+            deployment.write(1)
+            deployment.settle(30, ["three"])
+            if number >= 10 and time.monotonic() > until:
+                break
+        assert position(deployment, "four") == before < position(deployment, "three")
+        four.answering.set()
+        deployment.settle()
+        deployment.check_equal()
+        assert deployment.end(signal.SIGTERM) == 0
+
+
+def position(deployment: Deployment, name: str) -> int:
+    found: int = snapshot(Wiring(load(deployment.config)))["targets"][name]["position"]
+    return found
 
 
 def test_a_hive_4_with_its_stock_settings_is_replicated_to_another(deploy: Deploy) -> None:

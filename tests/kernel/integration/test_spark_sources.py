@@ -39,7 +39,7 @@ from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
 from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.resources import cache_folder
-from calque.sandbox.spark import spark_jars
+from calque.sandbox import spark_jars
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 

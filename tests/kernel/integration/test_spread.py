@@ -25,7 +25,7 @@ from calque.errors import Unavailable
 from calque.model.names import EventId
 from calque.model.policy import Policy
 from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
-from calque.sandbox.spark import spark_jars
+from calque.sandbox import spark_jars
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore

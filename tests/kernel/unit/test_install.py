@@ -20,7 +20,7 @@ from support.services.install import PARTS
 
 REST = "support.services.install tests"
 LISTS = {
-    CHECKSUMS: (*sandbox.OF_THE_DEMO, *sandbox.OF_TESTS),
+    CHECKSUMS: (*sandbox.DELTA_JARS, *sandbox.OF_THE_DEMO, *sandbox.OF_TESTS),
     OF_SERVICES: (*services.OF_SERVICES, *services.OF_INTEROP),
 }
 """Artifacts by the file that has their checksums."""
@@ -84,5 +84,5 @@ def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert install_as_asked(["everything"], {"": [], **PARTS}) == 65
     assert (
         capsys.readouterr().err
-        == "calque: everything can't be installed. Only tests and interop can. Say nothing, tests or interop.\n"
+        == "calque: everything can't be installed. Only tests and interop can. Name one of them.\n"
     )

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -275,12 +275,13 @@ class Deployment:
         if self.process is not None and self.process.poll() is None:
             self.end(signal.SIGKILL)
 
-    def settle(self, timeout: float = 120) -> None:
-        """Until every target shows the source's newest event: what `calque wait` does, without a process for it."""
+    def settle(self, timeout: float = 120, names: Collection[str] = ()) -> None:
+        """Until every target, or those of `names`, shows the source's newest event: what `calque wait` does, without a
+        process for it."""
         config, event_id = load(self.config), self.source.current()
-        for target in self.targets:
+        for name in names or [target.name for target in self.targets]:
             try:
-                wait.run(CommandSettings(), config, target.name, event_id, timeout)
+                wait.run(CommandSettings(), config, name, event_id, timeout)
             except Unavailable as error:
                 raise AssertionError(f"{error}\n{self.tail()}\n{self.threads()}") from error
 

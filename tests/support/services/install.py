@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from calque.sandbox.install import DEMO, TESTS, Bundle, Report, install_as_asked, make_reported
+from calque.sandbox.install import DELTA, DEMO, TESTS, Bundle, Report, install_as_asked, make_reported
 from support.services import hdfs, manifest
 from support.services.registry import registry_program
 
@@ -47,7 +47,7 @@ INTEROP = Bundle(
     unpack=lambda _: None,
     prepare=lambda _cache, _report: None,
 )
-PARTS = {"tests": [DEMO, TESTS, SERVICES], "interop": [DEMO, TESTS, SERVICES, INTEROP]}
+PARTS = {"tests": [DELTA, DEMO, TESTS, SERVICES], "interop": [DELTA, DEMO, TESTS, SERVICES, INTEROP]}
 
 if __name__ == "__main__":
     sys.exit(install_as_asked(sys.argv[1:], PARTS))

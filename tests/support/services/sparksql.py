@@ -52,7 +52,7 @@ class SparkSql:
 
 def serve(uri: str, root: Path) -> None:
     from calque.adapters.spark.session import session
-    from calque.sandbox.spark import spark_jars
+    from calque.sandbox import spark_jars
 
     settings = {
         "spark.sql.catalogImplementation": "hive",

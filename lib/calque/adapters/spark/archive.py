@@ -23,7 +23,7 @@ from pyspark import SparkContext
 
 from calque.adapters.spark.log_stream import log_stream
 from calque.adapters.spark.query import start
-from calque.adapters.spark.session import java_options, session, speaks_delta
+from calque.adapters.spark.session import java_options, session
 from calque.errors import Unavailable
 from calque.model.journal import Event
 from calque.model.names import EventId
@@ -76,10 +76,6 @@ def rehearse(folder: Path, archive: Path, jars: Sequence[Path]) -> None:
     while not played.is_set() and not query.join(0.1):
         pass
     query.stop()
-    if speaks_delta(jars):
-        table = str(folder / "table")
-        spark.range(10).write.format("delta").save(table)
-        spark.read.format("delta").load(table).toArrow()
     gateway = SparkContext._gateway
     spark.stop()
     assert gateway is not None

@@ -11,7 +11,7 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ def session(
     `jars` go on the class path; with Delta's among them the session speaks Delta. Scratch files, and what the JVM says
     (`spark.log`), go below `local_dir`. `archive` is a file of `archive.make_archive`; one that is
     missing or no longer fits is ignored. Under spark-submit the JVM, its class path and its log are spark-submit's,
-    and its settings win.
+    its settings win, and the session speaks Delta where `--jars` or `--packages` brought it.
     What a function of ours raises inside a query is reported by the query alone, not by py4j's logger too.
     Raises `Refused` when no JVM can be started.
     """
@@ -107,17 +107,16 @@ def started(
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     if SparkContext._active_spark_context is not None:
         return SparkSession.builder.getOrCreate()
-    settings = STREAMING | (DELTA if speaks_delta(jars) else {})
     if SUBMITTED in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        return submitted(app_name, settings | dict(conf or {}))
-    settings |= LOCAL | of_folder(local_dir) | on_class_path(jars)
+        return submitted(app_name, STREAMING | dict(conf or {}))
+    settings = STREAMING | of_delta(jars) | LOCAL | of_folder(local_dir) | on_class_path(jars)
     settings["spark.driver.extraJavaOptions"] = shlex.join((*java_options(local_dir), *from_archive(archive)))
     return launched(app_name, settings | dict(conf or {}), local_dir)
 
 
-def speaks_delta(jars: Sequence[Path]) -> bool:
-    return any(jar.name.startswith("delta-spark") for jar in jars)
+def of_delta(jars: Iterable[Path]) -> dict[str, str]:
+    return DELTA if any("delta-spark" in jar.name for jar in jars) else {}
 
 
 def of_folder(local_dir: Path) -> dict[str, str]:
@@ -172,7 +171,8 @@ def submitted(app_name: str, settings: Mapping[str, str]) -> SparkSession:
         settings = {**settings, AUTHENTICATED: "true"}
     elif submitted_settings.get(AUTHENTICATED) != "true":
         LOG.warning("Spark's ports answer whoever reaches them: %s", TELL_THE_CLUSTER)
-    for key, value in settings.items():
+    brought = map(Path, (submitted_settings.get("spark.jars") or "").split(","))
+    for key, value in {**of_delta(brought), **settings}.items():
         if not submitted_settings.contains(key):
             builder = builder.config(key, value)
     return builder.getOrCreate()

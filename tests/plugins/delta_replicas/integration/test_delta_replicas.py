@@ -4,7 +4,11 @@ and delta-rs read Delta tables at the target."""
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +23,7 @@ from calque.errors import Refused
 from calque.model.hive import Column, Partition, Storage, Table, location_of
 from calque.model.names import TableName, partition_name
 from calque.sandbox import Metastore
+from support.places import ROOT
 from support.services.deployments import NUMBERS, Deployment
 from support.services.sparksql import SparkSql
 
@@ -157,6 +162,35 @@ def test_a_partitioned_table_is_a_delta_table_with_the_same_rows(rig: Rig) -> No
     rig.same("orders")
     rig.same("renamed")
     assert rig.verify() == []
+
+
+def test_spark_with_delta_reads_journal_ledger_and_replicas_as_the_page_says(rig: Rig) -> None:
+    rig.write("CREATE TABLE @sold (a INT) STORED AS PARQUET")
+    rig.write("INSERT INTO @sold VALUES (41), (42)")
+    rig.follow()
+    rig.write("INSERT INTO @sold VALUES (43)")
+    rig.fire("sold")
+    rig.follow()
+    page = (ROOT / "docs" / "reading-epochs.md").read_text()
+    [example] = [text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "delta_jars" in text]
+    names = {"sales.*": f"{rig.database}.*", "sales.orders": f"{rig.database}.sold"}
+    for name, ours in (names | {"/data/dr/sales.db/orders": rig.root("sold")}).items():
+        assert example.count(name) == 1
+        example = example.replace(name, ours)
+    program = rig.deployment.root / "example.py"
+    program.write_text(example)
+    activated = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, cwd=program.parent, env=activated, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    newest, events, rows = (
+        [tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in table.splitlines() if line.startswith("|")]
+        for table in done.stdout.split("\n\n")
+        if table
+    )
+    assert (rig.database, "sold", "", "update") in [row[:4] for row in newest], done.stdout
+    assert "INSERT" in [row[1] for row in events], done.stdout
+    assert sorted(rows[1:]) == [("41",), ("42",), ("43",)], done.stdout
 
 
 @pytest.mark.timeout(900)

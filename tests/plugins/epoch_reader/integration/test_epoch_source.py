@@ -18,7 +18,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 import calque
 from calque.adapters.spark.session import session
-from calque.sandbox.spark import spark_jars
+from calque.sandbox import spark_jars
 from plugins.epoch_reader.ledgers import ledger_with, publish
 from support.places import ROOT
 from support.worlds.recorded_ledger import recorded_ledger

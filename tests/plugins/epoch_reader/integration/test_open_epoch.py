@@ -20,8 +20,7 @@ from calque.config import load
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
-from calque.sandbox import Metastore
-from calque.sandbox.spark import spark_jars
+from calque.sandbox import Metastore, spark_jars
 from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
 

@@ -183,7 +183,7 @@ from pathlib import Path
 
 import calque
 from calque.adapters.spark.session import session
-from calque.sandbox.spark import spark_jars
+from calque.sandbox import spark_jars
 from pyspark.sql.functions import col, expr
 
 uri, config, table, root = sys.argv[1:]
