@@ -33,6 +33,17 @@ ROWS = (
     "IF(id % 3 = 0, NULL, CONCAT('n', id)), ARRAY('a', CAST(id AS STRING)) FROM RANGE({0}, {1})"
 )
 
+QUICK = """
+spark.master local[1]
+spark.driver.extraJavaOptions -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+spark.ui.enabled false
+spark.ui.showConsoleProgress false
+spark.sql.codegen.wholeStage false
+spark.sql.codegen.factoryMode NO_CODEGEN
+spark.sql.adaptive.enabled false
+"""
+"""Spark's settings for a few rows."""
+
 
 class AsDelta(Deployment):
     def text(self, source: Metastore) -> str:
@@ -179,7 +190,9 @@ def test_spark_with_delta_reads_journal_ledger_and_replicas_as_the_page_says(rig
         example = example.replace(name, ours)
     program = rig.deployment.root / "example.py"
     program.write_text(example)
+    (program.parent / "spark-defaults.conf").write_text(QUICK)
     activated = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    activated["SPARK_CONF_DIR"] = str(program.parent)
     command = [sys.executable, str(program)]
     done = subprocess.run(command, cwd=program.parent, env=activated, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

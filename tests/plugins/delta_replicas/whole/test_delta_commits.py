@@ -6,20 +6,21 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
 
 from calque.core.images.compare import DifferenceKind
 from calque.engine.verify.verify import verify
-from calque.model.hive import location_of
+from calque.model.hive import Partition, Storage, is_partitioned, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from support.worlds.delta_reader import Snapshot, snapshot
 from support.worlds.histories import AT_FIRST, PLAIN, differences
 from support.worlds.worlds import InlineExecutor, World
 
-PARTED = TableName("d1", "tmp")
+PARTED, TAKEN = TableName("d1", "tmp"), TableName("d1", "taken")
 
 
 def pool(_workers: int, _name: str) -> Executor:
@@ -28,6 +29,10 @@ def pool(_workers: int, _name: str) -> Executor:
 
 @pytest.fixture
 def world() -> World:
+    return new_world()
+
+
+def new_world() -> World:
     """At rest, with Delta tables; `PARTED` has two partitions."""
     world = World(0, policy=replace(PLAIN, format="delta"))
     with world.uninterrupted():
@@ -42,12 +47,12 @@ def world() -> World:
     return world
 
 
-def root(world: World) -> str:
-    return location_of(world.target_store.the_table(PARTED).table) or ""
+def root(world: World, name: TableName = PARTED) -> str:
+    return location_of(world.target_store.the_table(name).table) or ""
 
 
-def newest(world: World) -> Snapshot:
-    at = root(world)
+def newest(world: World, name: TableName = PARTED) -> Snapshot:
+    at = root(world, name)
     return snapshot(world.storage.read, world.storage.children(f"{at}/_delta_log"), at)
 
 
@@ -105,6 +110,52 @@ def test_rows_that_another_appends_are_reported_and_stay_while_the_table_rests(
     found = verify(world.source_side, world.side, (), "checksum", pool=pool)
     assert [(one.table, one.partition, one.kind) for one in found.differences] == [(PARTED, f"p={day}", kind)]
     assert f"another/{day}/part-x" in newest(world).files
+
+
+@pytest.mark.parametrize("is_keyed_first", [False, True])
+def test_a_table_that_takes_the_name_of_one_with_other_keys_in_one_window_has_no_file_of_it(
+    is_keyed_first: bool,
+) -> None:
+    """Whenever calque dies meanwhile."""
+    for point in count():
+        world = new_world()
+        take_name(world, is_keyed_first, point)
+        [added] = newest(world, TAKEN).files.values()
+        assert added["partitionValues"] == ({} if is_keyed_first else {"p": "1"}), point
+        assert (world.problems, differences(world)) == ([], []), point
+        assert verify(world.source_side, world.side, (), "checksum", pool=pool).differences == (), point
+        if not world.deaths:
+            break
+
+
+def take_name(world: World, is_keyed_first: bool, point: int) -> None:
+    """Two tables of one name, each with a row, of which only the first was shown before. Calque dies at the point of
+    the window that shows the second."""
+    writer, keyed = world.writer, world.source.the_table(PARTED).table
+    storage, points = replace(keyed.storage or Storage(), location=None), count()
+    first, second = [keyed.partition_keys, ()] if is_keyed_first else [(), keyed.partition_keys]
+    with world.uninterrupted():
+        writer.source.create_table(replace(keyed, name=TAKEN.table, storage=storage, partition_keys=first))
+        put_row(world)
+    world.capture_all()
+    world.settle()
+    with world.uninterrupted():
+        writer.create_instead(world.source.the_table(TAKEN).table, second)
+        put_row(world)
+    world.capture_all()
+    world.fate = lambda: next(points) == point
+    world.settle()
+
+
+def put_row(world: World) -> None:
+    writer, table = world.writer, world.source.the_table(TAKEN).table
+    location = location_of(table) or ""
+    if is_partitioned(table):
+        location += "/p=1"
+        row = Partition(("1",), *TAKEN, storage=replace(table.storage or Storage(), location=location))
+        writer.source.add_partitions(TAKEN, [row])
+    path = writer.put_file(location)
+    writer.source.insert(TAKEN, [path], values=("1",) if is_partitioned(table) else None)
 
 
 FEATURES = ["deletionVectors"]
