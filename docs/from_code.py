@@ -12,12 +12,12 @@ import click
 from lifecycle import picture
 from pydantic.fields import FieldInfo
 
+from calque.app import APP
 from calque.cli import commands
 from calque.commands.init import TEMPLATE
 from calque.config.keys import Target
 from calque.config.reader import SECTIONS
 from calque.plugins.notices.config import Notices
-from calque.statements.forms import FORMS
 
 MARKED = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 SECTION = re.compile(r"(# )?\[([a-z]+)[^]]*\]")
@@ -94,7 +94,7 @@ def rooms(folder: str) -> str:
 def statements() -> str:
     """A table of all kinds of statements."""
     rows = ["| statement | does | columns |", "|---|---|---|"]
-    for form in FORMS:
+    for form in APP.language().forms:
         columns = ", ".join(f"`{name}`" for name in form.columns) or "none"
         rows.append(f"| `{escaped(form.syntax)}` | {form.does} | {columns} |")
     return "\n".join(rows)

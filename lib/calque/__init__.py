@@ -16,6 +16,7 @@ except PackageNotFoundError:
 if TYPE_CHECKING:
     from calque import clusters, done
     from calque.adapters.spark.delta_jars import delta_jars
+    from calque.dbapi import connect
     from calque.plugins.delta_replicas.api import version_at
     from calque.plugins.epoch_reader.api.open_epoch import OpenEpoch, open_epoch
     from calque.plugins.epoch_reader.api.spark_source import EpochSource
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         ProgrammingError,
         Warning,  # noqa: A004 - PEP 249's
         apilevel,
-        connect,
         paramstyle,
         threadsafety,
     )
@@ -67,6 +67,7 @@ __all__ = [
 FOUND_IN = {
     "EpochSource": "plugins.epoch_reader.api.spark_source",
     "OpenEpoch": "plugins.epoch_reader.api.open_epoch",
+    "connect": "dbapi",
     "delta_jars": "adapters.spark.delta_jars",
     "open_epoch": "plugins.epoch_reader.api.open_epoch",
     "version_at": "plugins.delta_replicas.api",

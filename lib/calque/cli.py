@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import click
 from click.shell_completion import shell_complete
 
+from calque.app import APP
 from calque.commands import (
     adopt,
     bootstrap,
@@ -47,7 +48,7 @@ COMPLETE = "_CALQUE_COMPLETE"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. `arguments` are the process's own when not given."""
-    settings = CommandSettings()
+    settings = CommandSettings(app=APP)
     if arguments is None and (instruction := os.environ.get(COMPLETE)):
         return shell_complete(commands, {"obj": settings}, "calque", COMPLETE, instruction)
     try:

@@ -20,9 +20,9 @@ from rig import arguments, tell, tell_machine, timed
 from calque.adapters.delta.columns import EPOCHS, OBJECTS
 from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import RangedTable
+from calque.app import APP
 from calque.config import load
 from calque.core.events.rows import SCHEMA
-from calque.statements.execute import run
 from calque.statements.session import Session
 from calque.wiring.wiring import Wiring
 
@@ -142,7 +142,7 @@ def main(given: Sequence[str] | None = None) -> None:
 
 def ask(text: str, wiring: Wiring) -> None:
     """All rows of the statement, which has some."""
-    for _, result in run(text, Session(wiring)):
+    for _, result in APP.language().run(text, Session(wiring)):
         assert list(result.rows), text
 
 

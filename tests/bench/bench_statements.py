@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 
 import sqlglot
 
-from calque.statements.forms import FORMS
-from calque.statements.parse import parse, parser
+from calque.app import APP
 from calque.statements.split import split
 
 SHOWS = ("SHOW TARGETS", "SHOW TABLES AT dr LIKE 'sales.*'", "SHOW EPOCHS AT dr", "USE sales")
@@ -28,18 +27,19 @@ def main(given: Sequence[str] | None = None) -> None:
     chosen = options.parse_args(given)
 
     began = time.perf_counter()
-    parser()
-    print(f"the grammar: {time.perf_counter() - began:.3f} s")
+    language = APP.language()
+    language.parse("SHOW TARGETS")
+    print(f"the language: {time.perf_counter() - began:.3f} s")
     print(f"{chosen.statements:,} statements, median of {chosen.rounds} rounds, seconds (µs for each)")
     for label, examples in (
         ("four of the first", SHOWS),
-        ("one of each kind", [form.example for form in FORMS]),
+        ("one of each kind", [form.example for form in language.forms]),
         ("SELECT, for an engine", [SELECT]),
     ):
         text = ";\n".join(examples[number % len(examples)] for number in range(chosen.statements))
         print(f"{label} ({len(text) / 1e6:.2f} MB)")
         for name, call in (
-            ("calque: split and parse", parse),
+            ("calque: split and parse", language.parse),
             ("calque: split alone", split),
             ("sqlglot: tokenize", tokenize),
         ):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from calque.errors import Refused, nearest
+from calque.extension import App
 
 if TYPE_CHECKING:
     from calque.config import Config
@@ -25,11 +26,12 @@ FORMATS = ("delta", "kafka")
 
 @dataclass(slots=True)
 class CommandSettings:
-    """The shared options; given before or after the command, the later one wins."""
+    """The shared options; given before or after the command, the later one wins. `app` has the plugins."""
 
     config: str = field(default_factory=lambda: os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
     json: bool = False
     debug: bool = False
+    app: App = field(default_factory=App)
 
     def load(self) -> Config:
         """The configuration, checked whole, with what links add. Raises `Refused`, also where it has no source."""

@@ -32,10 +32,9 @@ class StatementsCommand(click.Command):
         return super().parse_args(ctx, [f" {word}" if COMMENT.match(word) else word for word in args])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from calque.statements.forms import FORMS, forms_of
-
         super().format_options(ctx, formatter)
-        forms = forms_of(ctx.meta.get("topic", "")) or FORMS
+        language = ctx.ensure_object(CommandSettings).app.language()
+        forms = language.forms_of(ctx.meta.get("topic", "")) or language.forms
         with formatter.section("Statements"):
             for form in forms:
                 formatter.write_text(form.syntax)
@@ -75,7 +74,7 @@ def command(settings: CommandSettings, statements: str | None, file: str | None,
         if statements is None and file is None and sys.stdin.isatty():
             if csv or settings.json:
                 raise click.UsageError("The shell prints tables. --csv and --json need statements")
-            return run_shell(session)
+            return run_shell(settings, session)
         return run(settings, session, statements if statements is not None else text_of(file or STANDARD_INPUT), csv)
     finally:
         session.close()
@@ -114,7 +113,7 @@ def text_of(file: str) -> str:
 def run(settings: CommandSettings, session: Session, text: str, is_csv: bool) -> int:
     from calque.commands.output import print_csv
 
-    results = executed(text, session)
+    results = executed(settings, text, session)
     if settings.json:
         print_documents(results)
     else:
@@ -126,13 +125,12 @@ def run(settings: CommandSettings, session: Session, text: str, is_csv: bool) ->
     return 0
 
 
-def executed(text: str, session: Session) -> Iterator[tuple[str, AnyResult]]:
+def executed(settings: CommandSettings, text: str, session: Session) -> Iterator[tuple[str, AnyResult]]:
     """The results as they come. A terminal shows meanwhile what is being done."""
     from rich.console import Console
     from rich.text import Text
 
-    from calque.statements.execute import run as run_statements
-
+    run_statements = settings.app.language().run
     if not sys.stderr.isatty():
         yield from run_statements(text, session)
         return
@@ -194,12 +192,12 @@ def cells_of(result: AnyResult) -> Iterator[Sequence[object]]:
         yield tuple(dumps(value) if isinstance(value, list | dict) else value for value in values)
 
 
-def run_shell(session: Session) -> int:
+def run_shell(settings: CommandSettings, session: Session) -> int:
     from calque.commands.sql_shell import history_file, shell
 
     def print_results(text: str) -> None:
-        for _, result in executed(text, session):
+        for _, result in executed(settings, text, session):
             print_result(result)
 
-    shell(session, history_file(), print_results)
+    shell(session, settings.app.language(), history_file(), print_results)
     return 0

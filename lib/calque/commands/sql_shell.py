@@ -15,7 +15,7 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory
 
 from calque.errors import CalqueError, print_calque_error
-from calque.statements.complete import completions
+from calque.statements.language import Language
 from calque.statements.session import Session
 from calque.statements.split import is_complete
 
@@ -27,19 +27,19 @@ WORD = re.compile(r"[\w-]*\Z")
 class StatementCompleter(Completer):
     """What may stand at the cursor: keywords, and names of targets."""
 
-    def __init__(self, targets: Iterable[str]) -> None:
-        self.targets = tuple(targets)
+    def __init__(self, language: Language, targets: Iterable[str]) -> None:
+        self.language, self.targets = language, tuple(targets)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
         match = WORD.search(document.text_before_cursor)
         word = match.group() if match else ""
         before = document.text_before_cursor.removesuffix(word)
-        for text in completions(before, self.targets):
+        for text in self.language.completions(before, self.targets):
             if text.lower().startswith(word.lower()):
                 yield Completion(text, start_position=-len(word))
 
 
-def shell(session: Session, history: Path, run: Callable[[str], object]) -> None:
+def shell(session: Session, language: Language, history: Path, run: Callable[[str], object]) -> None:
     """Hand each text that is complete to `run`, until the end of the input, `exit` or `quit`. An error is printed, and
     the shell goes on; Ctrl-C forgets what was written."""
     prompt: PromptSession[str] = PromptSession(
@@ -47,7 +47,7 @@ def shell(session: Session, history: Path, run: Callable[[str], object]) -> None
         prompt_continuation=CONTINUED,
         multiline=Condition(lambda: not is_to_run(get_app().current_buffer.text)),
         history=FileHistory(str(history)),
-        completer=StatementCompleter(session.wiring.config.targets),
+        completer=StatementCompleter(language, session.wiring.config.targets),
         complete_while_typing=False,
     )
     while True:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from calque.statements.misread import SYMBOLS
-from calque.statements.parse import expected_after
+from calque.statements.misread import SYMBOLS, Expectation
 from calque.statements.split import split
 
 TARGET_FOLLOWS = "AT"
 
 
-def completions(before: str, targets: Iterable[str]) -> Sequence[str]:
-    """The keywords that may follow the text, and the names of targets where one of those may."""
+def completions(before: str, targets: Iterable[str], expected_after: Callable[[str], Expectation]) -> Sequence[str]:
+    """The keywords that may follow the text, and the names of targets where one of those may. `expected_after` says
+    what belongs behind the text of a statement."""
     # A mark behind the text tells whether its last statement has ended.
     pieces, unclosed = split(f"{before}\0")
     if unclosed is not None or not pieces:

@@ -1,4 +1,4 @@
-"""PEP 249 over statements: `calque.connect`, its connection and cursors, and the tree of errors.
+"""PEP 249 over statements: a connection, its cursors, and the tree of errors. `calque.connect` opens one.
 
     Error
     ├── InterfaceError
@@ -16,17 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from calque.errors import AccessRefused, Broken, CalqueError, StatementSyntaxError, StateUnusable, Unavailable
-from calque.plugins.remotes.wiring.remotes import load
-from calque.statements.execute import execute
-from calque.statements.parse import Parameter, parse
+from calque.statements.language import Language
+from calque.statements.parse import Parameter
 from calque.statements.result import NO_RESULT, AnyResult, Result, Row
 from calque.statements.session import Session
-from calque.wiring.wiring import Wiring
 
 apilevel = "2.0"
 threadsafety = 1
@@ -75,21 +72,12 @@ class NotSupportedError(DatabaseError):
     pass
 
 
-def connect(config: str | Path = "calque.toml", target: str | None = None) -> Connection:
-    """A connection over the configuration; nothing is asked before a statement is executed. `target` is what statements
-    mean that name none."""
-    try:
-        loaded = load(config)
-        return Connection(Session(Wiring(loaded), loaded.select([target])[0] if target is not None else None))
-    except CalqueError as error:
-        raise error_of(error) from error
-
-
 class Connection:
     """Statements take effect at once: there is nothing to commit."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, language: Language) -> None:
         self._session: Session | None = session
+        self.language = language
 
     def cursor(self) -> Cursor:
         self.session()
@@ -145,7 +133,7 @@ class Cursor:
         session = self._session()
         self._result, self._rows = NO_RESULT, iter(())
         try:
-            self._result = result_of_one(operation, parameters, session)
+            self._result = self._result_of_one(operation, parameters, session)
             self._rows = iter(self._result.rows)
         except CalqueError as error:
             raise error_of(error) from error
@@ -192,6 +180,13 @@ class Cursor:
             raise ProgrammingError("The cursor is closed.")
         return self.connection.session()
 
+    def _result_of_one(self, operation: str, parameters: Sequence[Parameter], session: Session) -> AnyResult:
+        language = self.connection.language
+        statements = language.parse(operation, parameters)
+        if len(statements) != 1:
+            raise ProgrammingError(f"execute takes one statement, not {len(statements)}.")
+        return language.execute(statements[0].statement, session)
+
     def _fetched(self, most: int | None) -> list[Row]:
         """The next rows, all for None."""
         self._session()
@@ -201,13 +196,6 @@ class Cursor:
             return list(islice(self._rows, most))
         except CalqueError as error:
             raise error_of(error) from error
-
-
-def result_of_one(operation: str, parameters: Sequence[Parameter], session: Session) -> AnyResult:
-    statements = parse(operation, parameters)
-    if len(statements) != 1:
-        raise ProgrammingError(f"execute takes one statement, not {len(statements)}.")
-    return execute(statements[0].statement, session)
 
 
 def error_of(error: CalqueError) -> Error:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -14,14 +13,13 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedInput, VisitError
 
 from calque.errors import CalqueError, Refused
-from calque.statements.forms import FORMS
 from calque.statements.misread import Expectation, misread, unclosed_error
 from calque.statements.split import Piece, count_placeholders, split
-from calque.statements.statement import EngineStatement, OwnStatement, QualifiedTable, ReplicationPolicy, Statement
+from calque.statements.statement import EngineStatement, QualifiedTable, ReplicationPolicy
 
 Parameter = str | int
-RULES: Mapping[str, type[OwnStatement]] = {form.rule: form.kind for form in FORMS}
-"""The class of each of the grammar's statements: its fields are what the rule names, in that order."""
+Statement = object
+"""A value of the class that a row of the table of statements names, or an `EngineStatement`."""
 ESCAPED = re.compile(r"""\\['"\\ntr]|''|\"\"""")
 ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r"}
 
@@ -34,72 +32,76 @@ class ParsedStatement:
     statement: Statement
 
 
-def parse(text: str, parameters: Sequence[Parameter] = ()) -> tuple[ParsedStatement, ...]:
-    """The statements of the text. Each `?` stands for one of `parameters`, in their order.
+@dataclass(frozen=True)
+class StatementParser:
+    """Of a grammar. `rules` has the class of each of its statements, whose fields are what the rule names, in that
+    order."""
 
-    Raises `StatementSyntaxError` with the place of the first mistake, and `Refused` where the parameters do not fit.
-    """
-    pieces, unclosed = split(text)
-    values = iter(parameters)
-    statements = tuple(ParsedStatement(piece.text, parse_piece(piece, text, values)) for piece in pieces)
-    if unclosed is not None:
-        raise unclosed_error(unclosed, text)
-    if (left_over := len(list(values))) > 0:
-        raise Refused(
-            f"{len(parameters)} values are given", f"{left_over} of them have no ? in the text", "Give each ? a value"
-        )
-    return statements
+    grammar: str
+    rules: Mapping[str, type]
 
+    def parse(self, text: str, parameters: Sequence[Parameter] = ()) -> tuple[ParsedStatement, ...]:
+        """The statements of the text. Each `?` stands for one of `parameters`, in their order.
 
-def parse_piece(piece: Piece, text: str, parameters: Iterator[Parameter]) -> Statement:
-    """The value of one statement of the text."""
-    try:
-        tree = parser().parse(piece.text)
-    except UnexpectedInput:
-        expectation = expected_after(piece.text)
-        error = misread(piece, text, expectation)
-        if error is None:
-            return EngineStatement(piece.text, tuple(islice(parameters, count_placeholders(piece.text))))
-        raise error from None
-    try:
-        return StatementBuilder(parameters).transform(tree)
-    except VisitError as error:
-        if isinstance(error.orig_exc, CalqueError):
-            raise error.orig_exc from None
-        raise
+        Raises `StatementSyntaxError` with the place of the first mistake, and `Refused` where the parameters do not
+        fit.
+        """
+        pieces, unclosed = split(text)
+        values = iter(parameters)
+        statements = tuple(ParsedStatement(piece.text, self._parse_piece(piece, text, values)) for piece in pieces)
+        if unclosed is not None:
+            raise unclosed_error(unclosed, text)
+        if (left_over := len(list(values))) > 0:
+            why = f"{left_over} of them have no ? in the text"
+            raise Refused(f"{len(parameters)} values are given", why, "Give each ? a value")
+        return statements
 
+    def expected_after(self, text: str) -> Expectation:
+        """How far the text of a statement can be understood, and what belongs there."""
+        state = self.lark.parse_interactive(text)
+        tokens: list[Token] = []
+        try:
+            tokens.extend(state.iter_parse())
+            position = len(text)
+        except UnexpectedInput as error:
+            position = error.pos_in_stream or 0
+        accepts: Callable[[], set[str]] = state.accepts
+        understood = frozenset(token.type for token in tokens if (token.start_pos or 0) < position)
+        return Expectation(position, understood, frozenset(accepts()))
 
-def expected_after(text: str) -> Expectation:
-    """How far the text of a statement can be understood, and what belongs there."""
-    state = parser().parse_interactive(text)
-    tokens: list[Token] = []
-    try:
-        tokens.extend(state.iter_parse())
-        position = len(text)
-    except UnexpectedInput as error:
-        position = error.pos_in_stream or 0
-    accepts: Callable[[], set[str]] = state.accepts
-    understood = frozenset(token.type for token in tokens if (token.start_pos or 0) < position)
-    return Expectation(position, understood, frozenset(accepts()))
+    @cached_property
+    def lark(self) -> Lark:
+        """Made when the first statement is parsed: that takes 0.05 s."""
+        return Lark(self.grammar, parser="lalr", lexer="contextual", maybe_placeholders=True)
 
-
-@cache
-def parser() -> Lark:
-    """Made when the first statement is parsed: that takes 0.05 s."""
-    grammar = files("calque.statements").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", maybe_placeholders=True)
+    def _parse_piece(self, piece: Piece, text: str, parameters: Iterator[Parameter]) -> Statement:
+        """The value of one statement of the text."""
+        try:
+            tree = self.lark.parse(piece.text)
+        except UnexpectedInput:
+            expectation = self.expected_after(piece.text)
+            error = misread(piece, text, expectation)
+            if error is None:
+                return EngineStatement(piece.text, tuple(islice(parameters, count_placeholders(piece.text))))
+            raise error from None
+        try:
+            return StatementBuilder(self.rules, parameters).transform(tree)
+        except VisitError as error:
+            if isinstance(error.orig_exc, CalqueError):
+                raise error.orig_exc from None
+            raise
 
 
 @v_args(inline=True)
-class StatementBuilder(Transformer[Token, OwnStatement]):
+class StatementBuilder(Transformer[Token, Statement]):
     """Makes values of the grammar's rules, from the innermost ones outwards."""
 
-    def __init__(self, parameters: Iterator[Parameter]) -> None:
+    def __init__(self, rules: Mapping[str, type], parameters: Iterator[Parameter]) -> None:
         super().__init__()
-        self.parameters = parameters
+        self.rules, self.parameters = rules, parameters
 
-    def __default__(self, rule: str, children: list[Any], _meta: object) -> OwnStatement:
-        return RULES[rule](*children)
+    def __default__(self, rule: str, children: list[Any], _meta: object) -> Statement:
+        return self.rules[rule](*children)
 
     def PARAMETER(self, _token: Token) -> Parameter:  # noqa: N802 - the grammar's name
         for value in self.parameters:

@@ -5,15 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 from calque.errors import Refused
 from calque.model.names import TableName, table_name
-from calque.plugins.clusters.api.open_clusters import OpenClusters
-from calque.plugins.clusters.ports import Engine
 from calque.statements.statement import QualifiedTable
 from calque.wiring.wiring import Wiring
 
 LOG = logging.getLogger(__name__)
+
+
+class Kept(Protocol):
+    """What a plugin keeps for a session; made without arguments, ended with the session."""
+
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=Kept)
 
 
 def say_nothing(_text: str) -> None:
@@ -32,27 +40,22 @@ class Session:
     wiring: Wiring
     target: str | None = None
     database: str | None = None
-    cluster: str | None = None
-    """Where every statement runs, from `USE CLUSTER`; None where each statement's cluster is resolved."""
-    clusters: OpenClusters | None = None
-    """Made when a statement first asks for them."""
-    engines: dict[str, Engine] = field(default_factory=dict)
-    """A session at the engine of each cluster on which a statement ran."""
     report: Callable[[str], None] = field(default=say_nothing)
     """Shows how far a long statement is, in place of what it showed before."""
     note: Callable[[str], None] = field(default=log_note)
     """Takes what a person should know of a statement that was carried out, such as a key that changed nothing."""
+    _kept: dict[type[Kept], Kept] = field(default_factory=dict)
 
-    def engine(self, cluster: str) -> Engine:
-        """The session there, the same for all statements. Raises `Refused` where the cluster has no engine."""
-        if cluster not in self.engines:
-            self.engines[cluster] = self.wiring.clusters[cluster].engine()
-        return self.engines[cluster]
+    def kept(self, kind: type[T]) -> T:
+        """The session's only value of the class, the same for all statements."""
+        value = self._kept.get(kind)
+        if not isinstance(value, kind):
+            value = self._kept[kind] = kind()
+        return value
 
     def close(self) -> None:
-        """End the sessions at engines."""
-        while self.engines:
-            self.engines.popitem()[1].close()
+        while self._kept:
+            self._kept.popitem()[1].close()
 
     def only_target(self, name: str | None) -> str:
         """The named target, else the session's, else the only one. Raises `Refused`."""

@@ -33,6 +33,7 @@ NEEDED = (
     "calque/sandbox/keeper.py",
     "calque/sandbox/manifest.py",
     "calque/statements/grammar.lark",
+    "calque/plugins/dumps/grammar.lark",
     "calque/_schemas/README.md",
     "calque/_schemas/status-1.json",
 )

@@ -7,17 +7,18 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from calque.app import APP
 from calque.errors import Refused, StatementSyntaxError
-from calque.statements.complete import completions
-from calque.statements.forms import FORMS
-from calque.statements.parse import ParsedStatement, parse
+from calque.statements.parse import ParsedStatement
 from calque.statements.split import is_complete
 
-WORDS = sorted({word for form in FORMS for word in re.findall(r"\w+|'[^']*'|\S", form.example)})
+LANGUAGE = APP.language()
+parse, completions = LANGUAGE.parse, LANGUAGE.completions
+WORDS = sorted({word for form in LANGUAGE.forms for word in re.findall(r"\w+|'[^']*'|\S", form.example)})
 """Of which statements are made."""
 BETWEEN = st.sampled_from([" ", "\n", "\t", " -- x;'\n", "/* ; ' */", " /**/ "])
 MARKS = st.sampled_from(["'", '"', "`", "--", "/*", "*/", ";", "\\", "?", "#", "\x1b", "\r\n", "\u2028", "é", "\0"])
-EXAMPLES = [form.example for form in FORMS]
+EXAMPLES = [form.example for form in LANGUAGE.forms]
 PLAIN = [text for text in EXAMPLES if not re.search(r"^EXPLAIN|^HELP|WHERE", text)]
 """Those that do not end in another language, which is kept as it is written."""
 TEXTS = st.lists(st.sampled_from(WORDS) | BETWEEN | MARKS | st.text(max_size=3), max_size=12).map("".join)

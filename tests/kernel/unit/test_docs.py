@@ -17,11 +17,11 @@ from lifecycle import picture
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from calque.app import APP
 from calque.cli import commands
 from calque.config import load
 from calque.config.file import form_of
 from calque.core.records.lifecycle import Change, State
-from calque.statements.parse import parse
 from support.places import ROOT
 from support.services.authority import Authority
 
@@ -218,7 +218,7 @@ def test_every_program_on_a_page_is_python(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_statement_on_a_page_can_be_parsed(page: Path) -> None:
     for text in blocks(page, "sql"):
-        parse(text)
+        APP.language().parse(text)
 
 
 def test_readme_fits_on_a_few_screens() -> None:

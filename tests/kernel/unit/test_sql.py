@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from calque.app import APP
 from calque.cli import main
 from calque.config import load
 from calque.control.process_locks import Roles
 from calque.control.status_records import tell
 from calque.model.state_places import TargetPlaces
-from calque.statements.forms import FORMS
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.worlds.recorded_ledger import AT, SECOND, TEXT, recorded_ledger, spoil
@@ -267,7 +267,7 @@ def test_misuse_is_64(words: list[str], said: str, capsys: pytest.CaptureFixture
 def test_help_shows_how_every_statement_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", "--help"]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert [form.syntax for form in FORMS if form.syntax not in words] == []
+    assert [form.syntax for form in APP.language().forms if form.syntax not in words] == []
 
 
 def test_help_of_one_statement_is_asked_for_by_how_it_begins(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.input.base import PipeInput
 from prompt_toolkit.output import DummyOutput
 
+from calque.app import APP
 from calque.commands.sql_shell import StatementCompleter, history_file, shell
 from calque.config import load
 from calque.errors import Refused
@@ -44,7 +45,7 @@ def typed(keyboard: PipeInput, session: Session, tmp_path: Path, *keys: str) -> 
     """The texts that the shell hands on."""
     texts: list[str] = []
     keyboard.send_text("".join(keys))
-    shell(session, tmp_path / "history", texts.append)
+    shell(session, APP.language(), tmp_path / "history", texts.append)
     return texts
 
 
@@ -80,7 +81,7 @@ def test_the_history_outlasts_the_shell(keyboard: PipeInput, session: Session, t
     ],
 )
 def test_keywords_and_targets_are_completed(text: str, completions: list[tuple[str, int]]) -> None:
-    completer = StatementCompleter(["dr"])
+    completer = StatementCompleter(APP.language(), ["dr"])
     offered = completer.get_completions(Document(text), CompleteEvent(completion_requested=True))
     assert [(each.text, each.start_position) for each in offered] == completions
 
@@ -92,7 +93,7 @@ def test_an_error_is_printed_and_the_shell_goes_on(
         raise Refused(f"{text} is wrong")
 
     keyboard.send_text(f"USE a;{ENTER}USE b;{ENTER}{CTRL_D}")
-    shell(session, tmp_path / "history", refuse)
+    shell(session, APP.language(), tmp_path / "history", refuse)
     assert capsys.readouterr().err == "calque: USE a; is wrong.\ncalque: USE b; is wrong.\n"
 
 

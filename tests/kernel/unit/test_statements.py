@@ -3,55 +3,52 @@
 from __future__ import annotations
 
 import re
-from typing import get_args
+from typing import get_type_hints
 
 import pytest
 
+from calque.app import APP
 from calque.errors import Refused, StatementSyntaxError
-from calque.statements.complete import completions
-from calque.statements.forms import FORMS, forms_of
-from calque.statements.parse import Parameter, parse
-from calque.statements.split import Piece, Unclosed, is_complete, split
-from calque.statements.statement import (
+from calque.plugins.clusters.statements.kinds import (
     AddSecondaryCluster,
+    DropSecondaryCluster,
+    ExplainCluster,
+    ShowClusters,
+    ShowClustersOfTable,
+    UseCluster,
+)
+from calque.plugins.delta_replicas.statements.kinds import ShowVersions
+from calque.plugins.dumps.statements.kinds import (
+    ExportTable,
+    ImportTable,
+    ReplDump,
+    ReplLoad,
+    ReplLoadDirectory,
+    ReplStatus,
+)
+from calque.plugins.marks.statements.kinds import MarkSetDone, ShowSetsDone
+from calque.plugins.remotes.statements.kinds import (
     CreateRemoteDatabase,
     CreateRemoteTable,
     DescribeRemoteDatabase,
     DescribeRemoteTable,
     DropRemoteDatabase,
     DropRemoteTable,
-    DropSecondaryCluster,
-    EngineStatement,
-    ExplainCluster,
-    ExportTable,
-    Help,
-    ImportTable,
-    MarkSetDone,
-    OwnStatement,
-    QualifiedTable,
-    ReplDump,
-    ReplicationPolicy,
-    ReplLoad,
-    ReplLoadDirectory,
-    ReplStatus,
     SetDatabaseProperties,
     SetRemoteData,
     SetTableProperties,
-    ShowClusters,
-    ShowClustersOfTable,
-    ShowEpochs,
     ShowRemoteDatabases,
     ShowRemoteTables,
-    ShowSetsDone,
-    ShowTables,
-    ShowTargets,
-    ShowVersions,
-    Statement,
-    UseCluster,
-    UseDatabase,
 )
+from calque.statements.kinds import Help, ShowEpochs, ShowTables, ShowTargets, UseDatabase
+from calque.statements.own_forms import KERNEL
+from calque.statements.parse import Parameter, Statement
+from calque.statements.split import Piece, Unclosed, is_complete, split
+from calque.statements.statement import EngineStatement, QualifiedTable, ReplicationPolicy
 from support.places import ROOT
 
+LANGUAGE = APP.language()
+parse, completions = LANGUAGE.parse, LANGUAGE.completions
 SALES = ReplicationPolicy("sales", None, None)
 ORDERS = QualifiedTable("sales", "orders")
 T = QualifiedTable(None, "t")
@@ -165,22 +162,30 @@ def test_what_begins_as_an_engine_s_statement_and_is_none_of_calque_s_own_is_kep
     assert statement_of(text) == EngineStatement(text)
 
 
-def test_every_kind_of_statement_has_a_form_and_every_form_an_example_of_its_kind() -> None:
-    assert {form.kind for form in FORMS} == set(get_args(OwnStatement))
-    assert {type(statement) for _, statement in SAID} == set(get_args(OwnStatement))
-    assert [type(statement_of(form.example)) for form in FORMS] == [form.kind for form in FORMS]
+def test_every_form_has_an_example_of_its_kind() -> None:
+    kinds = [form.kind for form in LANGUAGE.forms]
+    assert {type(statement) for _, statement in SAID} == set(kinds)
+    assert [type(statement_of(form.example)) for form in LANGUAGE.forms] == kinds
+
+
+def test_every_form_but_help_has_an_executor_of_its_kind() -> None:
+    found = {}
+    for plugin in (KERNEL, *(plugin.statements() for plugin in APP.plugins)):
+        for kind, run in plugin.executors().by_kind.items():
+            found[kind] = next(iter(get_type_hints(run).values()))
+    assert found == {form.kind: form.kind for form in LANGUAGE.forms if form.kind is not Help}
 
 
 def test_every_form_names_the_keywords_of_its_example() -> None:
-    for form in FORMS:
+    for form in LANGUAGE.forms:
         keywords = set(re.findall(r"[A-Z]{2,}", form.example)) - {"SELECT"}
         assert keywords <= set(re.findall(r"[A-Z]+", form.syntax)), form.syntax
 
 
 def test_forms_are_chosen_by_how_they_begin_in_any_case() -> None:
-    assert [form.syntax for form in forms_of("show epochs")] == ["SHOW EPOCHS [AT target]"]
-    assert forms_of("") == FORMS
-    assert forms_of("SHOW TABLE") == ()
+    assert [form.syntax for form in LANGUAGE.forms_of("show epochs")] == ["SHOW EPOCHS [AT target]"]
+    assert LANGUAGE.forms_of("") == LANGUAGE.forms
+    assert LANGUAGE.forms_of("SHOW TABLE") == ()
 
 
 @pytest.mark.parametrize(
@@ -386,7 +391,7 @@ def test_what_may_follow_is_completed(before: str, words: list[str]) -> None:
 
 
 def test_a_statement_begins_with_any_of_the_first_words() -> None:
-    assert set(completions("", [])) == {form.name.split()[0] for form in FORMS} | {"DESC"}
+    assert set(completions("", [])) == {form.syntax.split()[0] for form in LANGUAGE.forms} | {"DESC"}
 
 
 def test_values_of_a_statement_for_an_engine_go_with_it() -> None:

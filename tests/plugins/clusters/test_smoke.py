@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from calque.app import APP
 from calque.errors import Refused
-from calque.statements.parse import parse
 from plugins.clusters.unit.test_clusters import T11_AT_C2, WITHOUT_SECONDARIES, run
 
 
 def test_it_works_at_all() -> None:
-    parse("SHOW CLUSTERS")
-    parse("ALTER TABLE sales.orders ADD SECONDARY CLUSTER C2")
+    APP.language().parse("SHOW CLUSTERS")
+    APP.language().parse("ALTER TABLE sales.orders ADD SECONDARY CLUSTER C2")
     assert run("SELECT * FROM T21", WITHOUT_SECONDARIES).cluster == "C2"
     joined = "SELECT * FROM T11 JOIN T21 ON T11.x = T21.x"
     assert run(joined, T11_AT_C2).cluster == "C2"

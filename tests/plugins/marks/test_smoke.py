@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from calque.app import APP
 from calque.plugins.marks.core import Done
-from calque.statements.parse import parse
 from plugins.marks.whole.test_marks import Marked, T
 
 
 def test_it_works_at_all() -> None:
-    parse("MARK SET DONE sales.orders PARTITION (ds = '2024-01-01')")
-    parse("SHOW SETS DONE")
+    APP.language().parse("MARK SET DONE sales.orders PARTITION (ds = '2024-01-01')")
+    APP.language().parse("SHOW SETS DONE")
     marked = Marked()
     marked.start()
     marked.add(T, "1", "1")

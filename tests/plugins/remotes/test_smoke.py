@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calque.statements.parse import parse
+from calque.app import APP
 from plugins.remotes.unit.test_linked_catalog import T, World, replica
 
 
 def test_it_works_at_all(tmp_path: Path) -> None:
     at = "WITH TBLPROPERTIES ('hive.metastore.uris' = 'thrift://far:9083')"
-    parse(f"CREATE REMOTE TABLE here.t CONNECTED TO shop.t VIA 'thrift' {at}")
-    parse("SHOW REMOTE TABLES")
+    APP.language().parse(f"CREATE REMOTE TABLE here.t CONNECTED TO shop.t VIA 'thrift' {at}")
+    APP.language().parse("SHOW REMOTE TABLES")
     world = World(tmp_path)
     assert world.linked.table(T) is None
     world.linked.create_table(replica(T))

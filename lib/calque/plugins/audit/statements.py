@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
+from calque.plugins.audit.core import audit_relations
 from calque.statements.result import StreamedResult
 from calque.statements.session import Session
 from calque.statements.statement import EngineStatement
 
 
-def run_audit(statement: EngineStatement, relations: Collection[str], session: Session) -> StreamedResult:
-    """Raises `Refused` where the configuration has no source, and with the engine's words; `Unavailable`, also while
-    rows are read."""
+def run_audit(statement: EngineStatement, session: Session) -> StreamedResult | None:
+    """None where the statement reads none of the relations. Raises `Refused` where the configuration has no source, and
+    with the engine's words; `Unavailable`, also while rows are read."""
+    relations = audit_relations(statement.text, session.database)
+    if relations is None:
+        return None
     from calque.plugins.audit.wiring import ask_audit
 
     session.wiring.config.require_source()

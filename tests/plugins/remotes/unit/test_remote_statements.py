@@ -10,11 +10,12 @@ import pytest
 
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.messages import GET_ALL_DATABASES
+from calque.app import APP
 from calque.cli import main
 from calque.errors import AccessRefused
 from calque.model.access import MetastoreAccess
-from calque.statements.parse import parse
-from calque.statements.statement import CreateRemoteDatabase, CreateRemoteTable, QualifiedTable, SetTableProperties
+from calque.plugins.remotes.statements.kinds import CreateRemoteDatabase, CreateRemoteTable, SetTableProperties
+from calque.statements.statement import QualifiedTable
 
 THRIFT = "org.apache.hadoop.hive.metastore.ThriftHiveMetastoreClientFactory"
 FAR = {"hive.metastore.uris": "thrift://remote-hms:9083"}
@@ -92,7 +93,7 @@ def listener() -> Iterator[socket.socket]:
 
 @pytest.mark.parametrize("text", DOCUMENT, ids=range(len(DOCUMENT)))
 def test_statements_of_the_document_are_read_as_they_stand(text: str) -> None:
-    (parsed,) = parse(text)
+    (parsed,) = APP.language().parse(text)
     assert parsed.statement == DOCUMENT[text]
 
 
@@ -136,7 +137,9 @@ def test_misspelt_clauses_are_syntax_errors(text: str, capsys: pytest.CaptureFix
 
 
 def test_an_alteration_names_what_is_new() -> None:
-    (parsed,) = parse("ALTER REMOTE TABLE a.t SET TBLPROPERTIES ('hive.metastore.uris' = 'thrift://remote-hms:9083')")
+    (parsed,) = APP.language().parse(
+        "ALTER REMOTE TABLE a.t SET TBLPROPERTIES ('hive.metastore.uris' = 'thrift://remote-hms:9083')"
+    )
     assert parsed.statement == SetTableProperties(QualifiedTable("a", "t"), FAR)
 
 

@@ -7,10 +7,10 @@ from calque.errors import Refused
 from calque.model.names import table_name
 from calque.plugins.dumps.engine.export_table import export_table
 from calque.plugins.dumps.engine.import_table import ImportRequest, import_table
+from calque.plugins.dumps.statements.kinds import ExportTable, ImportTable
 from calque.plugins.dumps.wiring.dump_target import DumpWiring
 from calque.statements.result import NO_RESULT, Result
 from calque.statements.session import Session
-from calque.statements.statement import ExportTable, ImportTable
 
 
 def run_export(statement: ExportTable, session: Session) -> Result:

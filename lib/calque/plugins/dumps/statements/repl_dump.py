@@ -12,11 +12,12 @@ from calque.plugins.dumps.core.scope import Scope, scope_of
 from calque.plugins.dumps.engine.dump import DumpPlace, dump
 from calque.plugins.dumps.engine.next_dump import WaitingDump, next_dump
 from calque.plugins.dumps.engine.request import DumpRequest
+from calque.plugins.dumps.statements.kinds import ReplDump
 from calque.plugins.dumps.statements.repl_status import say_meaningless
 from calque.plugins.dumps.wiring.dump_target import DumpWiring
 from calque.statements.result import Result
 from calque.statements.session import Session
-from calque.statements.statement import ReplDump, ReplicationPolicy
+from calque.statements.statement import ReplicationPolicy
 
 COLUMNS = ("dump_dir", "last_repl_id")
 

@@ -23,12 +23,12 @@ from calque.plugins.dumps.run.load import TASKS as MOST_TASKS
 from calque.plugins.dumps.run.load import THREADS as MOST_THREADS
 from calque.plugins.dumps.run.load import LoadBounds
 from calque.plugins.dumps.run.load_target import TargetLoad
+from calque.plugins.dumps.statements.kinds import ReplLoad, ReplLoadDirectory
 from calque.plugins.dumps.statements.repl_dump import scope_of_policy
 from calque.plugins.dumps.statements.repl_status import say_meaningless
 from calque.plugins.dumps.wiring.dump_source import OpenedDump, open_dump_at, open_newest_dump
 from calque.statements.result import NO_RESULT, Result
 from calque.statements.session import Session
-from calque.statements.statement import ReplLoad, ReplLoadDirectory
 from calque.wiring.target import TargetWiring
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from calque.plugins.dumps.core.metadata import LAST_EVENT
 from calque.plugins.dumps.core.options import known_options
+from calque.plugins.dumps.statements.kinds import ReplStatus
 from calque.statements.result import Result
 from calque.statements.session import Session
-from calque.statements.statement import ReplStatus
 
 COLUMNS = ("last_repl_id",)
 

@@ -31,21 +31,21 @@ from calque.plugins.remotes.core.objects import empty_location, unfilled_table
 from calque.plugins.remotes.core.permission import refusal
 from calque.plugins.remotes.model import LinkDefinition
 from calque.plugins.remotes.run.reconcile_links import drop_link, look, objects_of
+from calque.plugins.remotes.statements.kinds import (
+    CreateRemoteDatabase,
+    CreateRemoteTable,
+    DropRemoteDatabase,
+    DropRemoteTable,
+    SetDatabaseProperties,
+    SetRemoteData,
+    SetTableProperties,
+)
 from calque.plugins.remotes.wiring.clients import forms
 from calque.plugins.remotes.wiring.remotes import RemotesWiring, source_of
 from calque.ports import CatalogReader, Conflict
 from calque.statements.result import NO_RESULT, Result
 from calque.statements.session import Session
-from calque.statements.statement import (
-    CreateRemoteDatabase,
-    CreateRemoteTable,
-    DropRemoteDatabase,
-    DropRemoteTable,
-    QualifiedTable,
-    SetDatabaseProperties,
-    SetRemoteData,
-    SetTableProperties,
-)
+from calque.statements.statement import QualifiedTable
 
 DEFAULT = "default"
 TRIES = 5

@@ -12,16 +12,17 @@ from calque.plugins.remotes.core.definitions import link_of_parameters, paramete
 from calque.plugins.remotes.model import LinkDefinition
 from calque.plugins.remotes.run.link_states import LinkStates
 from calque.plugins.remotes.statements.change_links import linked_object, local_name, missing
-from calque.plugins.remotes.wiring.clients import forms
-from calque.statements.forms import DESCRIBE_COLUMNS, REMOTE_COLUMNS
-from calque.statements.result import Result, Row, result_of
-from calque.statements.session import Session
-from calque.statements.statement import (
+from calque.plugins.remotes.statements.kinds import (
+    DESCRIBE_COLUMNS,
+    REMOTE_COLUMNS,
     DescribeRemoteDatabase,
     DescribeRemoteTable,
     ShowRemoteDatabases,
     ShowRemoteTables,
 )
+from calque.plugins.remotes.wiring.clients import forms
+from calque.statements.result import Result, Row, result_of
+from calque.statements.session import Session
 
 
 def show_remote_tables(statement: ShowRemoteTables, session: Session) -> Result:

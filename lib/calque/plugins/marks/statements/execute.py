@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from calque.plugins.marks.api.rows import SET_FIELDS, set_row
 from calque.plugins.marks.api.sets import DoneSets
-from calque.statements.forms import MARK_COLUMNS
+from calque.plugins.marks.statements.kinds import MARK_COLUMNS, MarkSetDone, ShowSetsDone
 from calque.statements.result import Result, result_of
 from calque.statements.session import Session, named
-from calque.statements.statement import MarkSetDone, ShowSetsDone
 
 
 def mark_set_done(statement: MarkSetDone, session: Session) -> Result:

@@ -1,17 +1,16 @@
-"""`SHOW TARGETS`, `SHOW TABLES AT` and `SHOW EPOCHS`: what `calque status` and `calque epochs list` know, as rows."""
+"""Carries out the kernel's statements: what `calque status` and `calque epochs list` know, as rows, and `USE`."""
 
 from __future__ import annotations
 
 from calque.control.epoch_rows import EPOCH_FIELDS, epoch_row
 from calque.control.status import snapshot, tables_at
 from calque.core.policy.patterns import chosen
-from calque.statements.forms import TABLE_COLUMNS, TARGET_COLUMNS
-from calque.statements.result import Result, result_of
+from calque.statements.kinds import TABLE_COLUMNS, TARGET_COLUMNS, ShowEpochs, ShowTables, ShowTargets, UseDatabase
+from calque.statements.result import NO_RESULT, Result, result_of
 from calque.statements.session import Session
-from calque.statements.statement import ShowEpochs, ShowTables
 
 
-def show_targets(session: Session) -> Result:
+def show_targets(_: ShowTargets, session: Session) -> Result:
     """Raises `Refused` for a configuration that has clusters alone."""
     session.wiring.config.require_source()
     targets = snapshot(session.wiring)["targets"]
@@ -36,3 +35,8 @@ def in_session(pattern: str, session: Session) -> str:
 def show_epochs(statement: ShowEpochs, session: Session) -> Result:
     ledger = session.wiring.ledger(session.only_target(statement.target))
     return result_of(EPOCH_FIELDS, map(epoch_row, ledger.epochs()))
+
+
+def use_database(statement: UseDatabase, session: Session) -> Result:
+    session.database = statement.database
+    return NO_RESULT

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from calque.plugins.delta_replicas.api import versions_of
-from calque.statements.forms import VERSION_COLUMNS
+from calque.plugins.delta_replicas.statements.kinds import VERSION_COLUMNS, ShowVersions
 from calque.statements.result import Result, result_of
 from calque.statements.session import Session, named
-from calque.statements.statement import ShowVersions
 
 
 def show_versions(statement: ShowVersions, session: Session) -> Result:

@@ -1,0 +1,14 @@
+"""The composition root: which plugins calque has. Without a line here, and its folder, calque goes on without it."""
+
+from __future__ import annotations
+
+from calque.extension import App
+from calque.plugins.audit.plugin import PLUGIN as AUDIT
+from calque.plugins.clusters.plugin import PLUGIN as CLUSTERS
+from calque.plugins.delta_replicas.plugin import PLUGIN as DELTA_REPLICAS
+from calque.plugins.dumps.plugin import PLUGIN as DUMPS
+from calque.plugins.marks.plugin import PLUGIN as MARKS
+from calque.plugins.remotes.plugin import PLUGIN as REMOTES
+
+APP = App((MARKS, DUMPS, REMOTES, AUDIT, CLUSTERS, DELTA_REPLICAS))
+"""Statements that are nobody's own are offered in this order."""

@@ -1,0 +1,23 @@
+"""`calque.connect`: a connection over a configuration, as PEP 249 has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from calque.app import APP
+from calque.errors import CalqueError
+from calque.plugins.remotes.wiring.remotes import load
+from calque.statements.dbapi import Connection, error_of
+from calque.statements.session import Session
+from calque.wiring.wiring import Wiring
+
+
+def connect(config: str | Path = "calque.toml", target: str | None = None) -> Connection:
+    """A connection over the configuration; nothing is asked before a statement is executed. `target` is what statements
+    mean that name none."""
+    try:
+        loaded = load(config)
+        session = Session(Wiring(loaded), loaded.select([target])[0] if target is not None else None)
+        return Connection(session, APP.language())
+    except CalqueError as error:
+        raise error_of(error) from error

@@ -1,0 +1,24 @@
+"""The audit as a plugin: what it adds, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calque.extension import Plugin
+
+if TYPE_CHECKING:
+    from calque.statements.forms import Statements
+
+
+def statements() -> Statements:
+    from calque.statements.forms import Executors, Statements
+
+    def executors() -> Executors:
+        from calque.plugins.audit.statements import run_audit
+
+        return Executors({}, foreign=(run_audit,))
+
+    return Statements(executors=executors)
+
+
+PLUGIN = Plugin(name="audit", statements=statements)

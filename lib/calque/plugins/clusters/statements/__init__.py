@@ -1,0 +1,1 @@
+"""Statements over clusters, and statements that run on one."""

@@ -1,0 +1,51 @@
+"""What statements over clusters say, and the columns of their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calque.statements.statement import QualifiedTable
+
+CLUSTER_COLUMNS = ("cluster", "metastore", "engine", "default", "reachable")
+PLACEMENT_COLUMNS = (*("cluster", "role", "partitions_present", "partitions", "event_id", "lag_seconds", "location"),)
+EXPLAIN_COLUMNS = ("cluster", "chosen", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class UseCluster:
+    """Without `cluster` each statement's cluster is resolved again."""
+
+    cluster: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowClusters:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ShowClustersOfTable:
+    table: QualifiedTable
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainCluster:
+    """`statement` is the text of another statement."""
+
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddSecondaryCluster:
+    """`predicate` is the text of one over partition keys."""
+
+    table: QualifiedTable
+    cluster: str
+    predicate: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DropSecondaryCluster:
+    table: QualifiedTable
+    cluster: str
+    predicate: str | None

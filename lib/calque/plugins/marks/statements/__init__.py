@@ -1,0 +1,1 @@
+"""`MARK SET DONE` and `SHOW SETS DONE`."""

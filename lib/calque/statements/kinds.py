@@ -1,0 +1,40 @@
+"""What the kernel's statements say, and the columns of their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TARGET_COLUMNS = (
+    *("target", "state", "position", "lag_events", "lag_seconds", "epoch"),
+    *("live", "unknown", "reading", "staging", "waiting", "quarantined", "bridges", "last_error"),
+)
+TABLE_COLUMNS = ("table", "at_target", "state", "shows", "since_event", "reason")
+HELP_COLUMNS = ("statement", "does")
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTargets:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    target: str
+    pattern: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowEpochs:
+    target: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UseDatabase:
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """`topic` is how the statements begin that are meant."""
+
+    topic: str | None
