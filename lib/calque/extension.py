@@ -8,8 +8,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from calque.engine.check.findings import Findings
     from calque.statements.forms import Statements
     from calque.statements.language import Language
+    from calque.wiring.wiring import Wiring
+
+    Check = Callable[[Wiring, Findings], None]
 
 
 def no_statements() -> Statements:
@@ -25,6 +29,8 @@ class Plugin:
 
     name: str
     statements: Callable[[], Statements] = no_statements
+    checks: Callable[[], tuple[Check, ...]] = tuple
+    """What `calque check` looks at besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,9 @@ class App:
     def language(self) -> Language:
         """The statements of all, in the order of the plugins."""
         return language_of(self.plugins)
+
+    def checks(self) -> tuple[Check, ...]:
+        return tuple(check for plugin in self.plugins for check in plugin.checks())
 
 
 @cache

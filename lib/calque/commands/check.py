@@ -10,9 +10,12 @@ import click
 from calque.commands.options import CommandSettings, examples, shared
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from calque.config import Config
     from calque.engine.check.findings import Finding, Findings
     from calque.engine.check.sides import Target
+    from calque.extension import Check
     from calque.wiring.source import SourceWiring
     from calque.wiring.wiring import Wiring
 
@@ -36,7 +39,7 @@ def run(settings: CommandSettings, config: Config, master: str = "") -> int:
     from calque.commands.output import print_json
     from calque.errors import Refused, Unavailable, print_error
 
-    findings = look(config, master)
+    findings = look(config, settings.app.checks(), master)
     if settings.json:
         print_json({"ok": findings.ok, "findings": findings.entries})
     else:
@@ -50,25 +53,33 @@ def run(settings: CommandSettings, config: Config, master: str = "") -> int:
     return 0
 
 
-def look(config: Config, master: str = "") -> Findings:
-    """Check the world of a configuration, whose jobs run on that master of Spark's."""
-    from calque.config.conflicts import taking_nothing, unsupported
-    from calque.engine.check.check import check
+def look(config: Config, checks: Iterable[Check] = (), master: str = "") -> Findings:
+    """Check the world of a configuration, whose jobs run on that master of Spark's. `checks` are those of plugins."""
     from calque.engine.check.findings import Findings
-    from calque.engine.check.shared_storage import runs_elsewhere
-    from calque.engine.check.sides import Source
-    from calque.errors import CalqueError
-    from calque.plugins.clusters.api.matching import check_clusters
-    from calque.plugins.marks.api.sets import DoneSets
-    from calque.wiring.storage_probes import state_probe
     from calque.wiring.wiring import Wiring
 
     wiring, findings = Wiring(config), Findings()
-    if config.clusters:
-        check_clusters(wiring, findings)
-    if not config.sources:
-        look_at_secrets(config, findings)
-        return findings
+    if config.sources:
+        look_at_deployment(wiring, findings, master)
+    for check in checks:
+        check(wiring, findings)
+    look_at_secrets(config, findings)
+    if config.sources:
+        look_at_endpoint(wiring, findings)
+    return findings
+
+
+def look_at_deployment(wiring: Wiring, findings: Findings, master: str) -> None:
+    """The sources, their targets, the journals and the state."""
+    from calque.config.conflicts import taking_nothing, unsupported
+    from calque.engine.check.check import check
+    from calque.engine.check.shared_storage import runs_elsewhere
+    from calque.engine.check.sides import Source
+    from calque.errors import CalqueError
+    from calque.plugins.marks.api.sets import DoneSets
+    from calque.wiring.storage_probes import state_probe
+
+    config = wiring.config
     for refusal in (*unsupported(config), *taking_nothing(wiring.config)):
         findings.refused("configuration", refusal)
     for name, source_wiring in wiring.sources.items():
@@ -96,11 +107,6 @@ def look(config: Config, master: str = "") -> Findings:
     if runs_elsewhere(master):
         look_at_shared_storage(config, findings)
     look_at_identity(wiring, findings)
-    look_at_remotes(wiring, findings)
-    look_at_secrets(config, findings)
-    look_at_channels(wiring, findings)
-    look_at_endpoint(wiring, findings)
-    return findings
 
 
 def look_at_identity(wiring: Wiring, findings: Findings) -> None:
@@ -147,48 +153,6 @@ def look_at_shared_storage(config: Config, findings: Findings) -> None:
     check_secrets([str(file.path) for file in secret_files(config.sections())], findings)
 
 
-def look_at_remotes(wiring: Wiring, findings: Findings) -> None:
-    """Whether links can be followed, and which are set aside."""
-    from calque.engine.check.check_target import TODO_WRITERS, WHY_WRITERS
-    from calque.engine.check.findings import Severity
-    from calque.errors import CalqueError
-
-    if wiring.config.remotes is None:
-        return
-    remotes = wiring.remotes()
-    try:
-        remotes.log().current()
-        links = remotes.registry().links
-    except CalqueError as error:
-        findings.refused("remotes", error)
-        return
-    if links:
-        what = "Engines that reach the metastore can write to links, and through them to remote files"
-        findings.add("remotes", Severity.INFO, what, WHY_WRITERS, TODO_WRITERS)
-    for name, record in links.items():
-        if record.reason:
-            findings.add("remotes", Severity.WARNING, f"The link {name} is set aside", record.reason, "")
-
-
-def look_at_channels(wiring: Wiring, findings: Findings) -> None:
-    """The brokers of notices, and the rights there."""
-    from calque.errors import CalqueError
-    from calque.plugins.kafka.wiring import cluster_of
-    from calque.plugins.notices.checks import check_channel, check_kafka_channel
-
-    for name, channel in wiring.channels.items():
-        try:
-            topics = channel.topics().topics(filter(channel.channel().selection.takes_table, channel.tables()))
-        except CalqueError as error:
-            findings.refused(f"notices {name}", error)
-            continue
-        kafka_topic = channel.kafka_topic()
-        if kafka_topic is not None:
-            check_kafka_channel(name, cluster_of(kafka_topic), topics, findings)
-        else:
-            check_channel(name, channel.broker(), next(iter(topics), name), findings)
-
-
 def look_at_secrets(config: Config, findings: Findings) -> None:
     """Whether only few can read the files of secrets."""
     from calque.config.secret_keys import secret_files
@@ -226,23 +190,13 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
 
 
 def look_at_journal(source: SourceWiring, findings: Findings) -> None:
-    """The journal that the configuration names, and whether it is the one that there is."""
+    """Whether the journal that the configuration names is the one that there is."""
     from calque.errors import CalqueError
 
     try:
         source.journal_location.require()
     except CalqueError as error:
         findings.refused("journal", error)
-    configured = source.journal_location.configured()
-    if configured.format == "kafka":
-        from calque.plugins.kafka.checks.registry import check_registry
-        from calque.plugins.kafka.checks.topics import check_topics
-        from calque.plugins.kafka.wiring import cluster_of, registry_of, required_topics
-
-        topic = source.topic(configured)
-        check_topics(cluster_of(topic), required_topics(topic), findings)
-        if topic.registry:
-            check_registry(registry_of(topic), findings)
 
 
 def target_of(wiring: Wiring, name: str) -> Target:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from calque.extension import Check
     from calque.statements.forms import Statements
 
 
@@ -16,4 +17,10 @@ def statements() -> Statements:
     return STATEMENTS
 
 
-PLUGIN = Plugin(name="clusters", statements=statements)
+def checks() -> tuple[Check, ...]:
+    from calque.plugins.clusters.api.matching import check_clusters
+
+    return (check_clusters,)
+
+
+PLUGIN = Plugin(name="clusters", statements=statements, checks=checks)

@@ -5,14 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from calque.engine.check.findings import Findings, Severity
-from calque.errors import AccessRefused, Refused, Unavailable
+from calque.errors import AccessRefused, CalqueError, Refused, Unavailable
 from calque.plugins.kafka.checks.topics import check_writers
+from calque.plugins.kafka.wiring import cluster_of
 from calque.plugins.notices.ports import NoticeBroker
 from calque.ports.services import KafkaInfo
+from calque.wiring.wiring import Wiring
 
 NEEDED = ("DESCRIBE", "WRITE")
 SHOWN = 20
 """Topics that are looked at: rights are mostly given by prefix."""
+
+
+def check_channels(wiring: Wiring, findings: Findings) -> None:
+    """All channels of the configuration."""
+    for name, channel in wiring.channels.items():
+        try:
+            topics = channel.topics().topics(filter(channel.channel().selection.takes_table, channel.tables()))
+        except CalqueError as error:
+            findings.refused(f"notices {name}", error)
+            continue
+        kafka_topic = channel.kafka_topic()
+        if kafka_topic is not None:
+            check_kafka_channel(name, cluster_of(kafka_topic), topics, findings)
+        else:
+            check_channel(name, channel.broker(), next(iter(topics), name), findings)
 
 
 def check_kafka_channel(name: str, cluster: KafkaInfo, topics: Iterable[str], findings: Findings) -> None:

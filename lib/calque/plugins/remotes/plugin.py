@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from calque.extension import Check
     from calque.statements.forms import Statements
 
 
@@ -16,4 +17,10 @@ def statements() -> Statements:
     return STATEMENTS
 
 
-PLUGIN = Plugin(name="remotes", statements=statements)
+def checks() -> tuple[Check, ...]:
+    from calque.plugins.remotes.checks import check_links
+
+    return (check_links,)
+
+
+PLUGIN = Plugin(name="remotes", statements=statements, checks=checks)

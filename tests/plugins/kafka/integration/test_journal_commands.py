@@ -24,6 +24,7 @@ from calque.core.events.rows import rows_of_events
 from calque.engine.check.findings import Findings
 from calque.model.files import Evidence, File, Listing
 from calque.model.names import EventId, Span
+from calque.plugins.kafka.checks.journals import check_journals
 from calque.ports import EvidenceStore, Journal
 from calque.sandbox import Broker, Metastore
 from calque.wiring.journal_location import JournalAddress
@@ -152,6 +153,7 @@ def test_events_on_kafka_are_shown_as_those_in_delta(broker: Broker, say: Say, n
 def findings_of(wiring: Wiring) -> list[tuple[str, str, str]]:
     findings = Findings()
     look_at_journal(wiring.only_source(), findings)
+    check_journals(wiring, findings)
     assert {finding.where for finding in findings.entries} == {"journal"}
     return [(finding.severity.value, finding.what, finding.todo) for finding in findings.entries]
 

@@ -19,7 +19,6 @@ from confluent_kafka import Message
 from fastavro import parse_schema, schemaless_reader
 
 from calque.cli import main
-from calque.commands.check import look_at_journal
 from calque.config import load
 from calque.core.events.rows import rows_of_events
 from calque.engine.check.findings import Findings
@@ -32,6 +31,7 @@ from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.plugins.kafka.adapters.journal.evidence import KafkaEvidence
 from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 from calque.plugins.kafka.adapters.journal.registry import registry_of
+from calque.plugins.kafka.checks.journals import check_journals
 from calque.sandbox import Broker
 from calque.wiring.journal_location import JournalAddress
 from calque.wiring.wiring import Wiring
@@ -299,7 +299,7 @@ warehouse = "dr"
 
 def findings_of(wiring: Wiring) -> list[tuple[str, str]]:
     findings = Findings()
-    look_at_journal(wiring.only_source(), findings)
+    check_journals(wiring, findings)
     return [(found.severity.value, found.what) for found in findings.entries if "registry" in found.what]
 
 

@@ -1,0 +1,26 @@
+"""Look at links: whether they can be followed, and which are set aside."""
+
+from __future__ import annotations
+
+from calque.engine.check.check_target import TODO_WRITERS, WHY_WRITERS
+from calque.engine.check.findings import Findings, Severity
+from calque.errors import CalqueError
+from calque.wiring.wiring import Wiring
+
+
+def check_links(wiring: Wiring, findings: Findings) -> None:
+    if wiring.config.remotes is None:
+        return
+    remotes = wiring.remotes()
+    try:
+        remotes.log().current()
+        links = remotes.registry().links
+    except CalqueError as error:
+        findings.refused("remotes", error)
+        return
+    if links:
+        what = "Engines that reach the metastore can write to links, and through them to remote files"
+        findings.add("remotes", Severity.INFO, what, WHY_WRITERS, TODO_WRITERS)
+    for name, record in links.items():
+        if record.reason:
+            findings.add("remotes", Severity.WARNING, f"The link {name} is set aside", record.reason, "")
