@@ -80,14 +80,15 @@ check: lint
 
 # Proofs take long: each of these parts an hour at most. `make prove PART=live` runs one, `make prove` one after the other;
 # EXAMPLES=20000 has each property try so many.
-PROOFS := properties mutants deaths live shapes spark files marked
+PROOFS := properties mutants deaths failpoints live shapes spark files marked
 prove: install-tests
 	@for part in $(or $(PART),$(PROOFS)); do $(MAKE) --no-print-directory prove-$$part; done
 ON_SERVERS := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 prove-properties: GIVEN = $$($(SELECTION) arguments property all) -n $(WORKERS) --maxschedchunk 1
 prove-mutants: GIVEN = tests/kernel/unit/test_mutants.py
 prove-deaths: GIVEN = $(addprefix tests/kernel/whole/,test_crashes.py test_silence.py test_consistency.py) \
-	tests/prove/test_long_failpoints.py -n $(WORKERS) --maxschedchunk 1
+	-n $(WORKERS) --maxschedchunk 1
+prove-failpoints: GIVEN = tests/prove/test_long_failpoints.py -n $(WORKERS) --maxschedchunk 1
 prove-live: GIVEN = $(wildcard tests/prove/test_*live.py tests/prove/test_long_flow.py tests/prove/test_long_links.py) \
 	tests/prove/test_recorded_states.py $(ON_SERVERS)
 prove-shapes: GIVEN = $(wildcard tests/prove/test_*shapes*.py tests/prove/test_*renames.py) $(ON_SERVERS)
