@@ -12,15 +12,11 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from calque.errors import Unavailable
-from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
-from calque.plugins.marks.ports import ForwardingMarkStore, ForwardingPartitionEvents, MarkStore, PartitionEvents
-from calque.plugins.notices.model import Message
-from calque.plugins.notices.ports import NoticeBroker, Subscription
 from calque.ports import Catalog, EvidenceStore, Gaps, Journal, Leases, Ledger, Pins, Scans, Storage
 from calque.ports.forwarding import (
     ForwardingCatalog,
@@ -114,6 +110,8 @@ NAMES = tuple(f"{effect}.{side}" for effect in EFFECT_NAMES for side in ("before
 Hit = Callable[[str], None]
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 def passing(name: str) -> None:
@@ -200,25 +198,15 @@ class FailpointGuard:
     def scans(self, scans: Scans) -> Scans:
         return ForwardingScans(scans, self._of("scans")) if self._is_on() else scans
 
-    def marks(self, marks: MarkStore) -> MarkStore:
-        return ForwardingMarkStore(marks, self._of("marks")) if self._is_on() else marks
-
-    def partition_events(self, events: PartitionEvents) -> PartitionEvents:
-        return ForwardingPartitionEvents(events, self._of("partition_events")) if self._is_on() else events
-
-    def privileges(self, privileges: Privileges) -> Privileges:
-        return ForwardingPrivileges(privileges, self._of("privileges")) if self._is_on() else privileges
-
     def ledger(self, ledger: Ledger) -> Ledger:
         return ForwardingLedger(ledger, self._of("ledger")) if self._is_on() else ledger
 
     def storage(self, storage: Storage) -> Storage:
         return ForwardingStorage(storage, self._of("storage")) if self._is_on() else storage
 
-    def broker(self, broker: NoticeBroker) -> NoticeBroker:
-        if not self._is_on():
-            return broker
-        return BrokerFailpoints(broker, Failpoints("broker", BROKER["broker"], self.hit))
+    def wrapped(self, port: str, adapter: T, forwarding: Callable[[T, Interceptor], U]) -> T | U:
+        """An adapter of a plugin's port, whose effects stand under this name."""
+        return forwarding(adapter, self._of(port)) if self._is_on() else adapter
 
     def records(self) -> Interceptor:
         """What the state folder's records are changed through."""
@@ -228,7 +216,7 @@ class FailpointGuard:
         return self.hit is not passing
 
     def _of(self, port: str) -> Interceptor:
-        return Failpoints(port, EFFECTS[port], self.hit)
+        return Failpoints(port, (EFFECTS | BROKER)[port], self.hit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,20 +245,3 @@ class RecordFailpoints:
     def __call__(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
         word = str(arguments[0]).partition("/")[0]
         return Failpoints(f"record.{word}", CHANGES, self.hit)(method, call, *arguments, **named)
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerFailpoints:
-    """A broker of notices with its failpoints."""
-
-    broker: NoticeBroker
-    failpoints: Failpoints
-
-    def publish(self, messages: Sequence[Message]) -> None:
-        self.failpoints("publish", self.broker.publish, messages)
-
-    def subscribe(self, topics: Sequence[str]) -> Subscription:
-        return self.broker.subscribe(topics)
-
-    def close(self) -> None:
-        self.broker.close()

@@ -28,7 +28,7 @@ from calque.plugins.grants.adapters import HivePrivileges
 from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.plugins.marks.adapters.delta_marks import DeltaMarks
 from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
-from calque.plugins.marks.ports import MarkStore, PartitionEvents
+from calque.plugins.marks.ports import ForwardingMarkStore, ForwardingPartitionEvents, MarkStore, PartitionEvents
 from calque.plugins.remotes.adapters.looks_log import LooksLog
 from calque.plugins.remotes.engine.catalog_as_source import RemoteReader
 from calque.ports import CatalogReader, EventLog, EvidenceStore, Gaps, Journal, Pins, Scans, Storage
@@ -131,11 +131,13 @@ class SourceWiring:
     def marks(self) -> MarkStore:
         """Sets that were marked done."""
         table = self.folder.table(self.places.marks)
-        return self.runtime.guard.marks(DeltaMarks(table, self.folder.table_options))
+        return self.runtime.guard.wrapped("marks", DeltaMarks(table, self.folder.table_options), ForwardingMarkStore)
 
     def partition_events(self) -> PartitionEvents:
         """What the source's metastore is told of marks. Nothing else is written at a source's metastore."""
-        return self.runtime.guard.partition_events(HivePartitionEvents(self._client()))
+        return self.runtime.guard.wrapped(
+            "partition_events", HivePartitionEvents(self._client()), ForwardingPartitionEvents
+        )
 
     def pins(self) -> Pins | None:
         """None where the configuration keeps no files of the source."""

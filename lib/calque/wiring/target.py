@@ -37,9 +37,9 @@ from calque.plugins.audit.adapters.history import TargetHistory
 from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
 from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
 from calque.plugins.grants.adapters import HivePrivileges
-from calque.plugins.grants.ports import Privileges
+from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
 from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
-from calque.plugins.marks.ports import PartitionEvents
+from calque.plugins.marks.ports import ForwardingPartitionEvents, PartitionEvents
 from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog
 from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
 from calque.ports import Catalog, Leases, Ledger, Storage
@@ -118,7 +118,9 @@ class TargetWiring:
 
     def privileges(self, fence: Fence) -> Privileges:
         """Of the metastore, changed as the fence permits."""
-        return self.runtime.guard.privileges(HivePrivileges(self._client(permit=fence.permit)))
+        return self.runtime.guard.wrapped(
+            "privileges", HivePrivileges(self._client(permit=fence.permit)), ForwardingPrivileges
+        )
 
     def ledger(self) -> DeltaLedger:
         return DeltaLedger(self.folder.table(self.places.ledger), self.folder.table_options)
@@ -137,7 +139,7 @@ class TargetWiring:
     def partition_events(self) -> PartitionEvents:
         """What the metastore is told of marks, by whoever has the lease on the target."""
         client = self._client(permit=self.lease().permit)
-        return self.runtime.guard.partition_events(HivePartitionEvents(client))
+        return self.runtime.guard.wrapped("partition_events", HivePartitionEvents(client), ForwardingPartitionEvents)
 
     def ledger_of_load(self, database: str, source: str) -> DeltaLedger:
         """Of dumps of the source into the database, which the target does not follow by itself."""

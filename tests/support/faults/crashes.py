@@ -42,6 +42,7 @@ from calque.plugins.marks.engine.judge import MarkJudge
 from calque.plugins.marks.engine.make import make_mark
 from calque.plugins.marks.engine.target_view import target_view
 from calque.plugins.marks.engine.tell_metastore import TargetTeller
+from calque.plugins.marks.ports import ForwardingPartitionEvents
 from support.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
 from support.memory.privileges import MemoryPrivileges
 from support.worlds.disks import Death, DiskWorld, files_below
@@ -222,7 +223,8 @@ class Play:
 
     def tell(self) -> None:
         """The target's metastore of marks that are done there."""
-        world, events = self.world, FailpointGuard(self.world.death).partition_events(self.world.partition_events)
+        world, guard = self.world, FailpointGuard(self.world.death)
+        events = guard.wrapped("partition_events", world.partition_events, ForwardingPartitionEvents)
         teller = TargetTeller(
             self.judge(), world.catalog, events, world.side.admission, world.records, TargetPlaces("dr").marks_record
         )

@@ -34,6 +34,8 @@ from calque.model.policy import Policy, TargetCapabilities
 from calque.model.requests import Action, Request
 from calque.plugins.dumps.adapters.held_scans import MemoryScans
 from calque.plugins.grants.engine.follow import GrantsFollower
+from calque.plugins.grants.ports import ForwardingPrivileges
+from calque.plugins.marks.ports import ForwardingMarkStore
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask
 from support.memory.marks import MemoryMarks
 from support.memory.metastore import HIVE_3, MemoryCatalog, ServerHabits
@@ -178,7 +180,7 @@ class DiskWorld(World):
             gaps=FailpointGuard(death).gaps(self.gaps),
             pins=FailpointGuard(death).pins(self.pins) if self.pins is not None else None,
             scans=FailpointGuard(death).scans(self.scans) if self.scans is not None else None,
-            marks=FailpointGuard(death).marks(self.marks),
+            marks=FailpointGuard(death).wrapped("marks", self.marks, ForwardingMarkStore),
             privileges=MemoryPrivileges(self.source),
         )
         self.catalog = MemoryCatalog(self.target_store, abilities, before=self.called, after=self.returned)
@@ -200,7 +202,9 @@ class DiskWorld(World):
             FailpointGuard(self.death).catalog(self.catalog),
             FailpointGuard(self.death).ledger(self.ledger),
             FailpointGuard(self.death).storage(FencedStorage(self.disk, self)),
-            privileges=FailpointGuard(self.death).privileges(MemoryPrivileges(self.target_store))
+            privileges=FailpointGuard(self.death).wrapped(
+                "privileges", MemoryPrivileges(self.target_store), ForwardingPrivileges
+            )
             if policy.grants == "follow"
             else None,
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from calque.plugins.notices.model import Message
+from calque.ports.forwarding import Interceptor, direct
 
 
 class Subscription(Protocol):
@@ -36,3 +37,19 @@ class NoticeBroker(Protocol):
 
     def close(self) -> None:
         """Gives up what is being sent. Idempotent."""
+
+
+class ForwardingBroker:
+    """A broker whose publications pass an interceptor."""
+
+    def __init__(self, broker: NoticeBroker, intercept: Interceptor = direct) -> None:
+        self._broker, self._intercept = broker, intercept
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        self._intercept("publish", self._broker.publish, messages)
+
+    def subscribe(self, topics: Sequence[str]) -> Subscription:
+        return self._broker.subscribe(topics)
+
+    def close(self) -> None:
+        self._broker.close()

@@ -22,7 +22,7 @@ from calque.plugins.notices.engine.positions import KeyRecords
 from calque.plugins.notices.engine.sending import Sender
 from calque.plugins.notices.engine.source_feed import SourceFeed
 from calque.plugins.notices.engine.target_feed import TargetFeed, TargetMarks
-from calque.plugins.notices.ports import NoticeBroker
+from calque.plugins.notices.ports import ForwardingBroker, NoticeBroker
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.state_folder import StateFolder
@@ -47,7 +47,7 @@ class ChannelWiring:
 
     def broker(self) -> NoticeBroker:
         """A new connection."""
-        return self.runtime.guard.broker(broker_of(self.plug))
+        return self.runtime.guard.wrapped("broker", broker_of(self.plug), ForwardingBroker)
 
     def kafka_topic(self) -> Topic | None:
         """How the brokers are reached, where they are Kafka's."""
