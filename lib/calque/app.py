@@ -1,4 +1,4 @@
-"""The composition root: which plugins calque has. Without a line here, and its folder, calque goes on without it."""
+"""The composition root: which plugins calque has, by what they register (`extension`)."""
 
 from __future__ import annotations
 
