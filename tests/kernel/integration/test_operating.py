@@ -45,7 +45,7 @@ class Operated(Deployment):
     def reach(self, code: int = 0) -> str:
         """What `calque wait` says of the source's newest event."""
         return self.ask(
-            "wait", "--target", "dr", "--event-id", str(self.source.current()), "--timeout", "60s", code=code
+            "wait", "--target", "dr", "--event-id", str(self.source.current()), "--timeout", "120s", code=code
         )
 
     def happen(self, events: int, pause: float = 0.0) -> None:
