@@ -133,7 +133,7 @@ def test_the_example_of_the_page_has_each_change_once_also_with_another_checkpoi
     spark: SparkSession, tmp_path: Path
 ) -> None:
     [example] = [
-        text for text in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "readStream" in text
+        text for text in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "sqlite3" in text
     ]
     for place in ("state/ledgers/dr", "changes.db", "checkpoints/changes"):
         assert f'"{place}"' in example
