@@ -138,6 +138,7 @@ def rows_of(found: Sequence[Mapping[str, Any]]) -> Rows:
     return tuple(sorted((partition_name(["p"], [row["p"]]) if "p" in row else "", row["x"]) for row in found))
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_readers_of_delta_replicas_see_only_what_the_source_had(shared: Shared, tmp_path: Path) -> None:
     print(f"CALQUE_SEED={seed()}")
