@@ -132,9 +132,7 @@ def test_a_configuration_names_the_ledger_and_mistakes_are_told(spark: SparkSess
 def test_the_example_of_the_page_has_each_change_once_also_with_another_checkpoint(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    [example] = [
-        text for text in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "sqlite3" in text
-    ]
+    [example] = [text for text in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "sqlite3" in text]
     for place in ("state/ledgers/dr", "changes.db", "checkpoints/changes"):
         assert f'"{place}"' in example
         example = example.replace(f'"{place}"', f'"{tmp_path}/{place}"')
