@@ -101,7 +101,7 @@ def test_a_target_whose_server_is_silent_delays_neither_capture_nor_another_targ
         before, until = position(deployment, "four"), time.monotonic() + seconds
         for number in count(1):
             deployment.write(1)
-            deployment.settle(30, ["three"])
+            deployment.settle(names=["three"])
             if number >= 10 and time.monotonic() > until:
                 break
         assert position(deployment, "four") == before < position(deployment, "three")
