@@ -59,9 +59,3 @@ class Statements:
 
 
 NO_STATEMENTS = Statements()
-
-
-def beginning_with(forms: Sequence[Form], words: str) -> tuple[Form, ...]:
-    """Those whose syntax begins with these words, in any case; all for none."""
-    beginning = words.upper().split()
-    return tuple(form for form in forms if form.syntax.upper().split()[: len(beginning)] == beginning)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from calque.errors import Refused
 from calque.statements.complete import completions
-from calque.statements.forms import Executors, Form, Statements, beginning_with
+from calque.statements.forms import Executors, Form, Statements
 from calque.statements.kinds import HELP_COLUMNS, Help
 from calque.statements.misread import shortened
 from calque.statements.own_forms import KERNEL
@@ -28,7 +28,9 @@ class Language:
         self.forms = tuple(form for part in self._parts for form in part.forms)
 
     def forms_of(self, beginning: str) -> tuple[Form, ...]:
-        return beginning_with(self.forms, beginning)
+        """Those whose syntax begins with these words, in any case; all for none."""
+        words = beginning.upper().split()
+        return tuple(form for form in self.forms if form.syntax.upper().split()[: len(words)] == words)
 
     def parse(self, text: str, parameters: Sequence[Parameter] = ()) -> tuple[ParsedStatement, ...]:
         """As `StatementParser.parse`."""

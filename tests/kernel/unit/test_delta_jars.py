@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from calque.adapters.spark.delta_jars import delta_folder, delta_jars
 from calque.adapters.spark.session import DELTA, of_delta
 from calque.errors import Unavailable
 from calque.resources import cache_folder
-from calque.sandbox import manifest, unpacked
+from calque.sandbox import install, manifest, unpacked
 from calque.streams import spark_session
 
 
@@ -47,6 +49,21 @@ def test_jars_are_there_whole_once_they_are_installed(cache: Path) -> None:
     )
     (delta_folder(cache) / "delta-of-another-version.jar").touch()
     unpacked.unpack_delta(cache)
+    assert len(delta_jars(cache)) == len(manifest.DELTA_JARS)
+
+
+def test_they_are_installed_without_what_the_sandbox_needs_and_only_once(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_installed(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(install, "version", not_installed)
+    reports: list[str] = []
+    alone = replace(install.DELTA, prepare=lambda _cache, report: report("prepared"))
+    for _ in range(2):
+        install.install(alone, cache, reports.append)
+    assert reports[1:] == ["prepared"]
     assert len(delta_jars(cache)) == len(manifest.DELTA_JARS)
 
 
