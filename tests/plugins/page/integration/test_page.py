@@ -149,6 +149,7 @@ class World:
         default_factory=lambda: [target("dr"), target("<b>mirror</b>", state="paused")]
     )
     asked: list[ActionRequest] = field(default_factory=list)
+    lags_since: list[float] = field(default_factory=list)
     names: list[str] = field(default_factory=lambda: [f"sales.t{number:06}" for number in range(COUNT)])
     may_act: bool = False
     head: int = 814
@@ -190,6 +191,7 @@ class World:
         }
 
     def lags(self, since: float) -> Json:
+        self.lags_since.append(since)
         times = [float(at) for at in range(1_700_000_000, 1_700_000_060, 2) if at > since]
         columns = [times, [0.5] * len(times), [1] * len(times)]
         return {"now": 1_700_000_060.0, "targets": {one["name"]: columns for one in self.targets}}
@@ -273,6 +275,7 @@ def test_every_view_is_readable_on_each_screen_and_no_name_is_taken_for_markup(
             assert chromium.driver.title == "calque"
             if view == "":
                 chromium.wait(lambda: chromium.run("return document.querySelector('#lags canvas') !== null"))
+                chromium.wait(lambda: world.lags_since.count(1_700_000_058.0) > 1)  # nothing new is no answer to trip over
                 assert "<b>mirror</b>" in chromium.text()
                 assert "does not answer" in chromium.text()
             assert chromium.hosts() == {serving.address.split("/")[2]}, view

@@ -11,7 +11,8 @@ const HUES = [210, 28, 140, 330, 265, 60, 185, 0, 95, 300];
 
 async function update() {
   const answer = await get("lags", { since: newest });
-  for (const [target, [at, seconds]] of Object.entries(answer.targets).filter(([, columns]) => columns.length)) {
+  for (const [target, [at, seconds]] of Object.entries(answer.targets)) {
+    if (!at?.length) continue;
     const series = seen.get(target) ?? [[], []];
     series[0].push(...at);
     series[1].push(...seconds);
