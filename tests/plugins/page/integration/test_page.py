@@ -275,7 +275,8 @@ def test_every_view_is_readable_on_each_screen_and_no_name_is_taken_for_markup(
             assert chromium.driver.title == "calque"
             if view == "":
                 chromium.wait(lambda: chromium.run("return document.querySelector('#lags canvas') !== null"))
-                chromium.wait(lambda: world.lags_since.count(1_700_000_058.0) > 1)  # nothing new is no answer to trip over
+                # An answer without news is nothing to trip over.
+                chromium.wait(lambda: world.lags_since.count(1_700_000_058.0) > 1)
                 assert "<b>mirror</b>" in chromium.text()
                 assert "does not answer" in chromium.text()
             assert chromium.hosts() == {serving.address.split("/")[2]}, view
