@@ -17,7 +17,7 @@ from calque.cli import commands
 from calque.commands.init import TEMPLATE
 from calque.config.keys import Target
 from calque.config.reader import SECTIONS
-from calque.plugins.notices.config import Notices
+from calque.extension import file_kinds_of
 
 MARKED = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 SECTION = re.compile(r"(# )?\[([a-z]+)[^]]*\]")
@@ -100,7 +100,16 @@ def statements() -> str:
     return "\n".join(rows)
 
 
-MODELS = {**SECTIONS, "targets": Target, "notices": Notices}
+MODELS = {
+    **SECTIONS,
+    "targets": Target,
+    **{
+        kind.name: kind.models.get(kind.name) or kind.models[f"{kind.name}.NAME"]
+        for kind in file_kinds_of(APP.plugins).sections
+        if not kind.brings_sources
+    },
+}
+"""Sections by their names; links have a page of their own."""
 PARTS: Mapping[str, Callable[[], str]] = {
     "help of all commands": all_help,
     "rooms of the package": lambda: rooms(""),

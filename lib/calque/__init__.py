@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from calque import clusters, done
     from calque.adapters.spark.delta_jars import delta_jars
     from calque.dbapi import connect
-    from calque.plugins.delta_replicas.api import version_at
-    from calque.plugins.epoch_reader.api.open_epoch import OpenEpoch, open_epoch
-    from calque.plugins.epoch_reader.api.spark_source import EpochSource
+    from calque.epoch_source import EpochSource
+    from calque.reading import OpenEpoch, open_epoch, version_at
     from calque.statements.dbapi import (
         Connection,
         Cursor,
@@ -65,12 +64,12 @@ __all__ = [
     "version_at",
 ]
 FOUND_IN = {
-    "EpochSource": "plugins.epoch_reader.api.spark_source",
-    "OpenEpoch": "plugins.epoch_reader.api.open_epoch",
+    "EpochSource": "epoch_source",
+    "OpenEpoch": "reading",
     "connect": "dbapi",
     "delta_jars": "adapters.spark.delta_jars",
-    "open_epoch": "plugins.epoch_reader.api.open_epoch",
-    "version_at": "plugins.delta_replicas.api",
+    "open_epoch": "reading",
+    "version_at": "reading",
 }
 
 

@@ -8,9 +8,22 @@ with calque.clusters.open("clusters.toml") as clusters:
 A package that adds an engine gives an `Engine`.
 """
 
+from __future__ import annotations
+
+from pathlib import Path
+
+from calque.app import APP
 from calque.plugins.clusters.api.open_clusters import OpenClusters
-from calque.plugins.clusters.api.open_clusters import open_clusters as open  # noqa: A004
 from calque.plugins.clusters.api.presence import Placement
+from calque.plugins.clusters.config.sections import require_clusters
 from calque.plugins.clusters.ports import Engine
+from calque.wiring.wiring import Wiring
 
 __all__ = ["Engine", "OpenClusters", "Placement", "open"]
+
+
+def open(config: str | Path = "clusters.toml") -> OpenClusters:  # noqa: A001 - clusters.open reads as what it is
+    """The clusters of a configuration. Nothing connects before it is asked. Raises `Refused` where it has none."""
+    loaded = APP.load(config)
+    require_clusters(loaded)
+    return OpenClusters(Wiring(loaded))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from calque.app import APP
 from calque.errors import CalqueError
-from calque.plugins.remotes.wiring.remotes import load
 from calque.statements.dbapi import Connection, error_of
 from calque.statements.session import Session
 from calque.wiring.wiring import Wiring
@@ -16,7 +15,7 @@ def connect(config: str | Path = "calque.toml", target: str | None = None) -> Co
     """A connection over the configuration; nothing is asked before a statement is executed. `target` is what statements
     mean that name none."""
     try:
-        loaded = load(config)
+        loaded = APP.load(config)
         session = Session(Wiring(loaded), loaded.select([target])[0] if target is not None else None)
         return Connection(session, APP.language())
     except CalqueError as error:

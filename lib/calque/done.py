@@ -4,22 +4,94 @@ with calque.done.after("calque.toml", "sales.orders", ds="2024-01-01"):
     ...                                 # write the day's partitions; marked when the block has succeeded
 
 calque.done.wait("calque.toml", "sales.orders", target="dr", ds="2024-01-01")
+
+`config` is the path of a configuration. Tables are named as at the source, `db.table`; keys of partitions are named
+arguments, their values texts, numbers, booleans, dates or times. `target` and `timeout` are no names of keys here: such
+keys go into `partition`.
 """
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from calque.plugins.marks.api.functions import after, check, mark, wait
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from calque.app import APP
+from calque.core.policy.patterns import named_table
+from calque.plugins.marks.api.functions import Partition, Value, texts
+from calque.plugins.marks.api.sets import DoneSets, outside
+from calque.plugins.marks.core import Done, NotDone, OutsidePolicy
+from calque.plugins.marks.model import Mark
 
 if TYPE_CHECKING:
-    from calque.plugins.marks.api.write_frame import write
+    from pyspark.sql import DataFrame
 
 __all__ = ["after", "check", "mark", "wait", "write"]
 
 
-def __getattr__(name: str) -> object:
-    """`write`, which needs Spark, is loaded when it is asked for."""
-    if name == "write":
-        from calque.plugins.marks.api.write_frame import write
+def mark(config: str | Path, table: str, /, partition: Partition | None = None, **keys: Value) -> Mark:
+    """Say that all partitions of the table that match the keys are complete. It is durable when this returns.
 
-        return write
-    raise AttributeError(f"module 'calque.done' has no attribute {name!r}")
+    Raises `calque.errors.Refused` where the table, a key or a value is none, and `Unavailable`, after which it may be
+    said again."""
+    return opened(config).mark(named_table(table), texts(partition, keys))
+
+
+@contextmanager
+def after(config: str | Path, table: str, /, partition: Partition | None = None, **keys: Value) -> Iterator[None]:
+    """Mark the set when the block has succeeded, behind the last event of what it wrote; not at all where it raised.
+
+    The configuration, the table and the keys are looked at first, so that a mistake is told before the block runs."""
+    sets, name, values = opened(config), named_table(table), texts(partition, keys)
+    sets.question(name, values, None)
+    yield
+    sets.mark(name, values)
+
+
+def check(
+    config: str | Path, table: str, /, partition: Partition | None = None, *, target: str | None = None, **keys: Value
+) -> Done | NotDone:
+    """Whether the set is done: at the target, or where none is named at the source. `NotDone` says why. Raises
+    `Refused` where the target does not take the table."""
+    verdict = opened(config).verdict(named_table(table), texts(partition, keys), target)
+    if isinstance(verdict, OutsidePolicy):
+        raise outside(verdict, target)
+    return verdict
+
+
+def wait(
+    config: str | Path,
+    table: str,
+    /,
+    partition: Partition | None = None,
+    *,
+    target: str | None = None,
+    timeout: float | None = None,
+    **keys: Value,
+) -> Done:
+    """Return as soon as the set is done, also one that is marked only later. Raises `Unavailable` after `timeout`
+    seconds."""
+    return opened(config).wait(named_table(table), texts(partition, keys), target, timeout)
+
+
+def write(
+    frame: DataFrame,
+    config: str | Path,
+    table: str,
+    /,
+    mark: Partition,
+    mode: Literal["append", "overwrite"] = "append",
+) -> None:
+    """Insert the frame's rows into the table, which Spark knows by that name, columns by name, partitions as the rows
+    say (dynamic partitions); then mark the set of the partitions that match `mark`. With `overwrite` each partition of
+    which there is a row has only these rows then. Where the write fails, nothing is marked.
+
+    Raises what Spark raises, and what `mark` raises."""
+    from calque.plugins.marks.api.write_frame import write_within
+
+    write_within(after(config, table, mark), frame, table, mode)
+
+
+def opened(config: str | Path) -> DoneSets:
+    return DoneSets.of(APP.load(config))

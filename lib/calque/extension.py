@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calque.config import Config
+    from calque.config.sections import FileKinds, SectionKind
     from calque.engine.check.findings import Findings
+    from calque.errors import Refused
+    from calque.model.hive import Table
+    from calque.model.names import TableName
+    from calque.model.secrets import Options
     from calque.statements.forms import Statements
     from calque.statements.language import Language
+    from calque.streams.followers import Follower
+    from calque.streams.kinds import CaptureKind, Page, ProcessKinds, PublisherKind, RunningProcess, WatchKind
+    from calque.wiring.retention_kinds import RetentionKind
     from calque.wiring.wiring import Wiring
 
+    Amendment = Callable[[Config], Config]
     Check = Callable[[Wiring, Findings], None]
+    BrokerOptions = Callable[[Options], tuple[str, Refused] | None]
+    TableCheck = Callable[[Wiring, Mapping[TableName, Table], Findings], None]
+    TargetCheck = Callable[[Wiring, str, Findings], None]
+    StatusPart = Callable[[Wiring], Mapping[str, Any]]
+
+
+def nothing() -> None:
+    return None
 
 
 def no_statements() -> Statements:
@@ -28,9 +47,30 @@ class Plugin:
     loads what it needs and nothing else."""
 
     name: str
+    sections: Callable[[], tuple[SectionKind[Any], ...]] = tuple
+    """What the configuration may have besides."""
+    broker_options: Callable[[], BrokerOptions | None] = nothing
+    """Which options of a broker's client can't be given; None of a plugin that has no broker."""
+    amendments: Callable[[], tuple[Amendment, ...]] = tuple
+    """What is added to a configuration behind the file: by what the state folder records."""
     statements: Callable[[], Statements] = no_statements
     checks: Callable[[], tuple[Check, ...]] = tuple
     """What `calque check` looks at besides."""
+    table_checks: Callable[[], tuple[TableCheck, ...]] = tuple
+    """The same at the tables of each source that targets take."""
+    target_checks: Callable[[], tuple[TargetCheck, ...]] = tuple
+    """The same at each target, by its name."""
+    status: Callable[[], Mapping[str, StatusPart]] = dict
+    """Keys of the document of `calque status`."""
+    retention: Callable[[], tuple[RetentionKind, ...]] = tuple
+    """What is kept of what journals and ledgers forget."""
+    followers: Callable[[], tuple[Follower, ...]] = tuple
+    """What goes on beside each target's windows."""
+    captures: Callable[[], tuple[CaptureKind, ...]] = tuple
+    publishers: Callable[[], tuple[PublisherKind, ...]] = tuple
+    watches: Callable[[], tuple[WatchKind, ...]] = tuple
+    page: Callable[[RunningProcess, bool], Page] | None = None
+    """What a process serves at `/`, of one plugin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +83,61 @@ class App:
         """The statements of all, in the order of the plugins."""
         return language_of(self.plugins)
 
+    def load(self, path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
+        """The configuration in the file, checked whole, with what the state folder adds to it; `environment` is the
+        process's own where it is None. Nothing is connected to. Raises `Refused` with the line of each problem,
+        `Unavailable` and `Broken`."""
+        from calque.config import load
+
+        return self.amended(load(path, file_kinds_of(self.plugins), environment))
+
+    def amended(self, config: Config) -> Config:
+        """The same with what the state folder adds now."""
+        for plugin in self.plugins:
+            for amend in plugin.amendments():
+                config = amend(config)
+        others = tuple(self.amended(other) for other in config.others)
+        return replace(config, others=others) if others else config
+
     def checks(self) -> tuple[Check, ...]:
         return tuple(check for plugin in self.plugins for check in plugin.checks())
+
+    def table_checks(self) -> tuple[TableCheck, ...]:
+        return tuple(check for plugin in self.plugins for check in plugin.table_checks())
+
+    def target_checks(self) -> tuple[TargetCheck, ...]:
+        return tuple(check for plugin in self.plugins for check in plugin.target_checks())
+
+    def retention(self) -> tuple[RetentionKind, ...]:
+        return tuple(kind for plugin in self.plugins for kind in plugin.retention())
+
+    def status(self) -> Mapping[str, StatusPart]:
+        return {key: part for plugin in self.plugins for key, part in plugin.status().items()}
+
+    def process(self) -> ProcessKinds:
+        """What the process does besides capturing sources and replicating to targets."""
+        from calque.streams.kinds import ProcessKinds
+
+        plugins = self.plugins
+        return ProcessKinds(
+            amended=self.amended,
+            status=self.status(),
+            retention=self.retention(),
+            followers=tuple(one for plugin in plugins for one in plugin.followers()),
+            captures=tuple(one for plugin in plugins for one in plugin.captures()),
+            publishers=tuple(one for plugin in plugins for one in plugin.publishers()),
+            watches=tuple(one for plugin in plugins for one in plugin.watches()),
+            page=next((plugin.page for plugin in plugins if plugin.page is not None), None),
+        )
+
+
+@cache
+def file_kinds_of(plugins: tuple[Plugin, ...]) -> FileKinds:
+    from calque.config.sections import FileKinds, takes_any
+
+    sections = tuple(section for plugin in plugins for section in plugin.sections())
+    options = (plugin.broker_options() for plugin in plugins)
+    return FileKinds(sections=sections, broker_options=next(filter(None, options), takes_any))
 
 
 @cache

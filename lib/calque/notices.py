@@ -4,6 +4,33 @@ for mark in calque.notices.subscribe("calque.toml", "sales.orders", {"ds": "2024
     ...                                 # the day is complete, and can be read at the target
 """
 
-from calque.plugins.notices.api.subscribe import DoneNotices, subscribe
+from __future__ import annotations
+
+from pathlib import Path
+
+from calque.app import APP
+from calque.config.plugs import AT_SOURCE
+from calque.core.policy.patterns import named_table
+from calque.plugins.marks.api.functions import Partition, texts
+from calque.plugins.notices.api.subscribe import DoneNotices, subscribed
 
 __all__ = ["DoneNotices", "subscribe"]
+
+
+def subscribe(
+    config: str | Path,
+    table: str,
+    /,
+    condition: Partition | None = None,
+    *,
+    at: str = AT_SOURCE,
+    timeout: float | None = None,
+) -> DoneNotices:
+    """The marks that say that all partitions of the table that match the condition are done, at the source or at the
+    target that `at` names: those that are there, and those that come; each once. Without a condition all marks of the
+    table. The iteration ends when none has come for `timeout` seconds.
+
+    When this returns it is subscribed, and the store of marks is read only then: no mark is missed between the two. It
+    needs a channel there that sends `done` of the table. Raises `calque.errors.Refused` and `Unavailable`."""
+    loaded, name = APP.load(config), named_table(table)
+    return subscribed(loaded, name, texts(condition, {}) if condition else {}, at, timeout)

@@ -21,7 +21,6 @@ from calque.adapters.delta.columns import EPOCHS, OBJECTS
 from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import RangedTable
 from calque.app import APP
-from calque.config import load
 from calque.core.events.rows import SCHEMA
 from calque.statements.session import Session
 from calque.wiring.wiring import Wiring
@@ -119,7 +118,7 @@ def main(given: Sequence[str] | None = None) -> None:
             '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n[state]\nhistory = "36500d"\n'
             '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
         )
-        wiring = Wiring(load(file))
+        wiring = Wiring(APP.load(file))
         ledger = wiring.ledger("dr")
         before = options.events // PER_SECOND - 1800
         source, target = wiring.only_source(), wiring.target("dr")

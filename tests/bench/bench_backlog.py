@@ -29,7 +29,7 @@ from rig import SOURCE, arguments, memory_mib, metastores, number, tell_machine
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
-from calque.config import load
+from calque.app import APP
 from calque.core.events.decode import partitions_after, table_after
 from calque.core.events.keys import keys_of
 from calque.engine.failpoints import EFFECTS
@@ -126,8 +126,8 @@ class Timed:
 def measure(config: Path, window: int) -> None:
     """Take the target to the journal's end, and print how that went."""
     spent = Spent()
-    state = Path(load(config).state.path)
-    wiring = Wiring(load(config), Runtime(lambda: own_session(state)))
+    state = Path(APP.load(config).state.path)
+    wiring = Wiring(APP.load(config), Runtime(lambda: own_session(state)))
     own_session(state).sparkContext.parallelize(range(2), 2).count()
     source, side = wiring.only_source().side(), wiring.target("dr").side()
     lease = wiring.target("dr").lease()

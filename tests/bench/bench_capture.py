@@ -16,7 +16,7 @@ from rig import SOURCE, Job, arguments, metastores, target, tell, tell_machine, 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.config import load
+from calque.app import APP
 from calque.sandbox import Metastore
 from calque.wiring.wiring import Wiring
 
@@ -71,7 +71,7 @@ def read_all(log: HiveLog, after: int, upto: int) -> None:
 def capture(root: Path, source: Metastore, after: int, upto: int) -> tuple[float, float]:
     """Events per second between the first and the last append, and seconds from the start of the process."""
     job = Job(root, source, {"dr": target(source, root / "warehouse", "sales", "sales_dr")})
-    wiring = Wiring(load(str(job.config)))
+    wiring = Wiring(APP.load(str(job.config)))
     wiring.control.put("journal", {"source": SOURCE, "after": after})
     journal = DeltaJournal(str(wiring.state / "journal"))
     begin = time.perf_counter()

@@ -32,7 +32,7 @@ from rig import (
     wait_until,
 )
 
-from calque.config import load
+from calque.app import APP
 from calque.core.formats.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
@@ -140,7 +140,7 @@ class Lake:
             self.source.alter_partition(NAME, altered)
         for name in ("plain", "delta"):
             seconds = timed(lambda name=name: self.until_head(name))
-            [epoch] = Wiring(load(self.job.config)).ledger(name).epochs()[-1:]
+            [epoch] = Wiring(APP.load(self.job.config)).ledger(name).epochs()[-1:]
             tell(f"{events} events over {standing} standing partitions, {name}", [seconds], "s")
             print(f"  {epoch.hops} hops, {epoch.calls} calls")
         commits, grown = self.delta_table().version() - version, self.log_bytes() - log_bytes

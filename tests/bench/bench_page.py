@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 from rig import arguments, memory_mib, tell, tell_machine, timed, wait_until
 
-from calque.config import load
+from calque.app import APP
 from calque.config.checks import Endpoint
 from calque.core.records.lifecycle import State
 from calque.engine.sides.table_states import TableStates, TableStatus
@@ -77,7 +77,7 @@ def console_of(folder: Path, targets: int) -> ConsoleOfRun:
         )
     file = folder / "calque.toml"
     file.write_text("\n".join(lines))
-    config = load(file)
+    config = APP.load(file)
     run = Run(Wiring(config), tuple(config.targets))
     run.parts = [TargetPart(run, run.streams["hq"], name) for name in config.targets]
     for part in run.parts:

@@ -18,7 +18,7 @@ import pytest
 
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
-from calque.config import load
+from calque.app import APP
 from calque.control.status import snapshot
 from calque.demo import configuration
 from calque.demo.run import replication, started
@@ -60,7 +60,7 @@ def test_the_demo_reads_nothing_again_and_nothing_is_away_that_its_source_has(
         writer = Writer(source, seed())
         run = replication(file, tmp_path)
         stack.callback(run.stop)
-        wiring, logs = Wiring(load(str(file))), {name: HiveLog(Client(servers[name].uri)) for name in servers}
+        wiring, logs = Wiring(APP.load(str(file))), {name: HiveLog(Client(servers[name].uri)) for name in servers}
 
         while None in [target["position"] for target in snapshot(wiring)["targets"].values()]:
             writer.step()

@@ -10,12 +10,10 @@ import click
 from calque.commands.options import CommandSettings, examples, shared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from calque.config import Config
     from calque.engine.check.findings import Finding, Findings
     from calque.engine.check.sides import Target
-    from calque.extension import Check
+    from calque.extension import App
     from calque.wiring.source import SourceWiring
     from calque.wiring.wiring import Wiring
 
@@ -39,7 +37,7 @@ def run(settings: CommandSettings, config: Config, master: str = "") -> int:
     from calque.commands.output import print_json
     from calque.errors import Refused, Unavailable, print_error
 
-    findings = look(config, settings.app.checks(), master)
+    findings = look(config, settings.app, master)
     if settings.json:
         print_json({"ok": findings.ok, "findings": findings.entries})
     else:
@@ -53,15 +51,15 @@ def run(settings: CommandSettings, config: Config, master: str = "") -> int:
     return 0
 
 
-def look(config: Config, checks: Iterable[Check] = (), master: str = "") -> Findings:
-    """Check the world of a configuration, whose jobs run on that master of Spark's. `checks` are those of plugins."""
+def look(config: Config, app: App, master: str = "") -> Findings:
+    """Check the world of a configuration, whose jobs run on that master of Spark's."""
     from calque.engine.check.findings import Findings
     from calque.wiring.wiring import Wiring
 
     wiring, findings = Wiring(config), Findings()
     if config.sources:
-        look_at_deployment(wiring, findings, master)
-    for check in checks:
+        look_at_deployment(wiring, findings, app, master)
+    for check in app.checks():
         check(wiring, findings)
     look_at_secrets(config, findings)
     if config.sources:
@@ -69,14 +67,15 @@ def look(config: Config, checks: Iterable[Check] = (), master: str = "") -> Find
     return findings
 
 
-def look_at_deployment(wiring: Wiring, findings: Findings, master: str) -> None:
+def look_at_deployment(wiring: Wiring, findings: Findings, app: App, master: str) -> None:
     """The sources, their targets, the journals and the state."""
+    from functools import partial
+
     from calque.config.conflicts import taking_nothing, unsupported
     from calque.engine.check.check import check
     from calque.engine.check.shared_storage import runs_elsewhere
     from calque.engine.check.sides import Source
     from calque.errors import CalqueError
-    from calque.plugins.marks.api.sets import DoneSets
     from calque.wiring.storage_probes import state_probe
 
     config = wiring.config
@@ -91,13 +90,12 @@ def look_at_deployment(wiring: Wiring, findings: Findings, master: str) -> None:
             side.storage,
             allow_weak_log=keys.allow_weak_log,
             why_not_linked=source_wiring.why_not_linked if keys.pin == "auto" else None,
-            why_no_lifetime=DoneSets(wiring).why_no_lifetime,
+            table_looks=tuple(partial(look, wiring) for look in app.table_checks()),
             shared_storage=runs_elsewhere(master),
             why_not_read=source_wiring.why_not_read(),
-            privileges=side.privileges,
             scans=keys.scans_some(),
         )
-        found = check(source, [target_of(wiring, target) for target in config.targets_of(name)])
+        found = check(source, [target_of(wiring, target, app) for target in config.targets_of(name)])
         look_at_journal(source_wiring, found)
         findings.add_all(found, f" {name}" if len(wiring.sources) > 1 else "")
     try:
@@ -199,7 +197,7 @@ def look_at_journal(source: SourceWiring, findings: Findings) -> None:
         findings.refused("journal", error)
 
 
-def target_of(wiring: Wiring, name: str) -> Target:
+def target_of(wiring: Wiring, name: str, app: App) -> Target:
     from functools import partial
     from secrets import token_hex
 
@@ -211,7 +209,8 @@ def target_of(wiring: Wiring, name: str) -> Target:
     target = wiring.target(name)
     side, probe = target.side_behind(NoFence()), partial(write_probe, target.systems())
     scratch = f"{OURS}_probe_{token_hex(6)}"
-    return Target(side.policy, target.server(), side.catalog, side.storage, probe, scratch, side.privileges)
+    looks = tuple(partial(look, wiring, name) for look in app.target_checks())
+    return Target(side.policy, target.server(), side.catalog, side.storage, probe, scratch, looks)
 
 
 WORDS = re.compile(r"(?!calque\b)[a-z]+,? (?!=)")

@@ -34,21 +34,15 @@ class CommandSettings:
     app: App = field(default_factory=App)
 
     def load(self) -> Config:
-        """The configuration, checked whole, with what links add. Raises `Refused`, also where it has no source."""
+        """The configuration, checked whole, with what the state folder adds. Raises `Refused`, also where it has no
+        source."""
         config = self.load_any()
         config.require_source()
         return config
 
     def load_any(self) -> Config:
-        """The configuration with what links add, which may have clusters alone."""
-        from calque.config import load
-
-        config = load(self.config)
-        if config.remotes is None:
-            return config
-        from calque.plugins.remotes.wiring.remotes import with_links
-
-        return with_links(config)
+        """The configuration with what the state folder adds, which may replicate nothing."""
+        return self.app.load(self.config)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,8 @@ def run(
         stopping,
         reread=ConfigurationReader(settings.load, named),
         serve_settings=config.serve,
+        kinds=settings.app.process(),
     )
     if settings.json:
-        print_json(snapshot(Wiring(settings.load())))
+        print_json(snapshot(Wiring(settings.load()), settings.app.status()))
     return code

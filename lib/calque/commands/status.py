@@ -37,7 +37,7 @@ def run(settings: CommandSettings, config: Config) -> int:
     from calque.control.status import snapshot
     from calque.wiring.wiring import Wiring
 
-    document = snapshot(Wiring(config))
+    document = snapshot(Wiring(config), settings.app.status())
     if settings.json:
         print_json(document)
     else:
@@ -45,7 +45,7 @@ def run(settings: CommandSettings, config: Config) -> int:
     return 0
 
 
-def watch_on(_settings: CommandSettings, config: Config) -> int:
+def watch_on(settings: CommandSettings, config: Config) -> int:
     """Print it each second until interrupted."""
     import time
 
@@ -54,7 +54,7 @@ def watch_on(_settings: CommandSettings, config: Config) -> int:
 
     wiring = Wiring(config)
     while True:
-        document = snapshot(wiring)
+        document = snapshot(wiring, settings.app.status())
         click.clear()
         show(document)
         time.sleep(1.0)
@@ -76,7 +76,7 @@ def show(document: Mapping[str, Any]) -> None:
     kept_seconds = {source["source"]["name"]: source["capture"]["kept_seconds"] for source in document["sources"]}
     headings = ("target", "state", "position", "lag", "epoch", "live", "being read", "waiting", "quarantined", "error")
     print_table(headings, [(name, *cells(target)) for name, target in document["targets"].items()])
-    if document["notices"]:
+    if document.get("notices"):
         columns = ("notices", "at", "state", "position", "lag", "error")
         print_table(columns, [(name, *channel_cells(one)) for name, one in document["notices"].items()])
     for name, target in document["targets"].items():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from calque.engine.sweep.retention import DeletedRows
     from calque.engine.sweep.sweep import SweepResult, Unsent
     from calque.errors import CalqueError
+    from calque.extension import App
     from calque.wiring.source import SourceWiring
     from calque.wiring.wiring import Wiring
 
@@ -86,7 +87,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], optio
     failures: list[CalqueError] = []
     for name in targets:
         try:
-            results[name] = sweep_one(wiring, name, options)
+            results[name] = sweep_one(wiring, name, settings.app, options)
         except (Refused, Unavailable) as error:
             failures.append(error)
             if len(targets) > 1:
@@ -94,7 +95,9 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], optio
     deleted_rows = {}
     # Who may not remove anything at a target does not let go of its events either.
     if not options.dry and not any(isinstance(failure, Refused) for failure in failures):
-        deleted_rows = {name: forget_of_source(wiring, name, source) for name, source in wiring.sources.items()}
+        deleted_rows = {
+            name: forget_of_source(wiring, name, source, settings.app) for name, source in wiring.sources.items()
+        }
     if failures and len(targets) == 1:
         raise failures[0]
     if settings.json:
@@ -107,7 +110,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], optio
     return HELD if any(result.held or result.troubles for result in results.values()) else 0
 
 
-def sweep_one(wiring: Wiring, name: str, options: SweepOptions = BY_RECORD) -> SweepResult:
+def sweep_one(wiring: Wiring, name: str, app: App, options: SweepOptions = BY_RECORD) -> SweepResult:
     from calque.commands.progress import bar
     from calque.control.epoch_holds import held_since
     from calque.control.identity import require_for_removal
@@ -125,13 +128,18 @@ def sweep_one(wiring: Wiring, name: str, options: SweepOptions = BY_RECORD) -> S
         # Also where nothing is to be removed: what this state folder says of the target may be out of date.
         fence.permit()
         now = believed_now_at(side)
+
+        def keep(before: int) -> None:
+            for kind in app.retention():
+                kind.before_epochs(target, before, now)
+
         terms = SweepTerms(
             noted=record.noted,
             neighbours=neighbours(wiring, name),
             living_writer=target.living_writer(),
             held_ns=held_since(wiring.control, name, now),
-            unsent=unsent(wiring, name, now),
-            keep=lambda before: target.keep_history(before, now),
+            unsent=unsent(wiring, name, now, app),
+            keep=keep,
             unknown=options.unknown,
             confirmed=options.confirmed,
             aliases=spellings_of(identity, side.policy.warehouse),
@@ -165,20 +173,15 @@ def stock(settings: CommandSettings, config: Config, targets: Sequence[str]) -> 
     return 0
 
 
-def unsent(wiring: Wiring, name: str, now_ns: int) -> Unsent | None:
-    """None where no channel is at the target. Channels that never ran want nothing of the past."""
+def unsent(wiring: Wiring, name: str, now_ns: int, app: App) -> Unsent | None:
+    """None where nobody reads epochs of the target."""
     from calque.engine.sweep.sweep import Unsent
-    from calque.plugins.notices.engine.positions import Position
 
-    records = [
-        record
-        for channel in wiring.config.channels_at(name)
-        if (record := wiring.control.read(wiring.channel(channel.name).places.position_record)) is not None
-    ]
-    if not records:
+    sent = [epoch for kind in app.retention() if (epoch := kind.sent_epoch(wiring, name)) is not None]
+    if not sent:
         return None
     retention = wiring.target(name).source.plug.journal.retention
-    return Unsent(min(Position.of(record).epoch for record in records), now_ns - int(retention * 1e9))
+    return Unsent(min(sent), now_ns - int(retention * 1e9))
 
 
 def last_sweep(wiring: Wiring, name: str) -> SweepRecord:
@@ -205,9 +208,9 @@ def neighbours(wiring: Wiring, name: str) -> list[Neighbour]:
     ]
 
 
-def forget_of_source(wiring: Wiring, name: str, source: SourceWiring) -> DeletedRows:
+def forget_of_source(wiring: Wiring, name: str, source: SourceWiring, app: App) -> DeletedRows:
     from calque.control.believed_time import with_believed_clock
-    from calque.engine.sweep.retention import Limits, let_go, retain_keys
+    from calque.engine.sweep.retention import Limits, let_go
     from calque.streams.beginning import beginning_of
 
     side = with_believed_clock(wiring, name, source.side())
@@ -216,8 +219,8 @@ def forget_of_source(wiring: Wiring, name: str, source: SourceWiring) -> Deleted
 
     def before() -> None:
         begin = beginning_of(wiring, name).recorded() or 0
-        retain_keys(side, wiring.control, source.places.notice_keys_record, begin, retention)
-        source.keep_history(side.clock.now_ns())
+        for kind in app.retention():
+            kind.before_events(source, side, begin)
 
     return let_go(side, ledgers, retention, Limits(keys.pin_bytes, keys.pin_age), before)
 

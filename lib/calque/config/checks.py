@@ -20,7 +20,6 @@ from calque.errors import Refused, nearest
 from calque.model.bounds import LONGEST_MESSAGE
 from calque.model.names import OURS
 from calque.model.secrets import Options
-from calque.plugins.kafka import config as librdkafka
 
 Item = TypeVar("Item")
 SMALLEST, LARGEST = 10**6, 10**9
@@ -335,8 +334,9 @@ def _options(options: object, info: ValidationInfo) -> Options:
     return secret_options(options, base_folder(info))
 
 
-def _librdkafka(options: Options) -> Options:
-    refusal = librdkafka.refusal(options)
+def _broker_options(options: Options, info: ValidationInfo) -> Options:
+    """As the broker's client takes them, where there is one: the context of the validation has it."""
+    refusal = (info.context or {}).get("broker_options", lambda _options: None)(options)
     if refusal is not None:
         key, refused = refusal
         raise WrongError(refused, key)
@@ -390,5 +390,5 @@ Renames = Annotated[Mapping[str, str], AfterValidator(_renames)]
 Prefixes = Annotated[Mapping[str, str], AfterValidator(_prefixes)]
 Properties = Annotated[Mapping[str, str], AfterValidator(_properties)]
 OptionTable = Annotated[Options, BeforeValidator(_options)]
-KafkaOptions = Annotated[OptionTable, AfterValidator(_librdkafka)]
+KafkaOptions = Annotated[OptionTable, AfterValidator(_broker_options)]
 RegistryOptions = Annotated[OptionTable, AfterValidator(_registry_options)]

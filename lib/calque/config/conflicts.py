@@ -7,11 +7,11 @@ from itertools import combinations
 
 from calque.config.lines import Path
 from calque.config.places import one_metastore
-from calque.config.plugs import AT_SOURCE, Config, Target
+from calque.config.plugs import Config, Target
 from calque.core.images.image import PARKED
 from calque.core.images.overlap import shared_name
 from calque.core.policy.admit import Admission
-from calque.errors import Refused, nearest
+from calque.errors import Refused
 
 
 def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
@@ -24,21 +24,10 @@ def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
         yield from _as_delta(name, target)
         if one_metastore(target.keys.metastore, config.source_of(name).keys.metastore):
             yield from _onto_itself(name, admission)
-    for name, channel in config.channels.items():
-        if not channel.is_at_source() and channel.at not in config.targets:
-            what = f'"{channel.at}" is neither "source" nor a target'
-            yield ("notices", name, "at"), Refused(what, nearest(channel.at, (AT_SOURCE, *config.targets)))
-    if AT_SOURCE in config.targets and config.channels:
-        what = 'a target is called "source"'
-        why = "Notices would be of that target, or of the source itself"
-        yield ("targets", AT_SOURCE), Refused(what, why, "Give the target another name")
     for one, other in combinations(config.targets.values(), 2):
         yield from _between(one, other)
-    for one_cluster, other_cluster in combinations(config.clusters.values(), 2):
-        if one_metastore(one_cluster.keys.metastore, other_cluster.keys.metastore):
-            what = f"{one_cluster.name} and {other_cluster.name} have one metastore"
-            why = "A cluster has a metastore of its own, by which its tables are known"
-            yield ("clusters", other_cluster.name, "metastore"), Refused(what, why, "Correct one of the addresses")
+    for kind in config.kinds.sections:
+        yield from kind.misfits(config)
 
 
 def _within(name: str, admission: Admission) -> Iterator[tuple[Path, Refused]]:

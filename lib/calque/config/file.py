@@ -1,20 +1,19 @@
-"""A whole configuration file: which sections it has. It holds one source, links, or clusters alone."""
+"""A whole configuration file: which sections it has, the kernel's and those that plugins add."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, create_model
 
-from calque.config.keys import Done, Journal, Log, Repl, Section, Source, State, Target, Window
+from calque.config.keys import Journal, Log, Section, Source, State, Target, Window
 from calque.config.pydantic_errors import WrongError
+from calque.config.sections import FileKinds, SectionKind
 from calque.config.serve_keys import Serve
 from calque.errors import Refused
-from calque.plugins.clusters.config.sections import Clusters
-from calque.plugins.notices.config import Notices, named_channels
-from calque.plugins.remotes.config import Remotes
 
 TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
@@ -33,57 +32,64 @@ Targets = Annotated[Mapping[str, Target], AfterValidator(_named_targets)]
 
 
 class Sections(Section):
-    """Those of every file."""
+    """The kernel's sections but `[source]` and targets, which some files need not have."""
 
     state: State = Field(default_factory=dict, validate_default=True)
     journal: Journal = Field(default_factory=dict, validate_default=True)
     window: Window = Field(default_factory=dict, validate_default=True)
     serve: Serve = Field(default_factory=dict, validate_default=True)
     log: Log = Field(default_factory=dict, validate_default=True)
-    repl: Repl = Field(default_factory=dict, validate_default=True)
-    done: Done = Field(default_factory=dict, validate_default=True)
-    notices: Annotated[Mapping[str, Notices], AfterValidator(named_channels)] = {}
-    clusters: Clusters | None = None
 
 
-class File(Sections):
-    """A file without links."""
+class StateAlone(Section):
+    """What a file has that replicates nothing."""
 
-    source: Source
-    targets: Targets
-    remotes: None = None
-
-
-class FileOfLinks(Sections):
-    """A file with links, which may have a source, too."""
-
-    remotes: Remotes
-    source: Source | None = None
-    targets: Targets = {}  # noqa: RUF012 - pydantic copies it
-
-    @model_validator(mode="after")
-    def _has_source(self) -> FileOfLinks:
-        if self.source is None and (self.targets or self.notices):
-            why = f"[{'targets' if self.targets else 'notices'}] needs it"
-            raise WrongError(Refused("source is missing", why, "Add the section [source]"))
-        return self
-
-
-class ClustersFile(Section):
-    """A file that replicates nothing: it says who has what of several deployments, and where statements run."""
-
-    clusters: Clusters
     state: State = Field(default_factory=dict, validate_default=True)
     log: Log = Field(default_factory=dict, validate_default=True)
 
 
-def holds_clusters_alone(data: Mapping[str, object]) -> bool:
-    """Whether the sections of a file are those of `ClustersFile`."""
-    return "clusters" in data and not {"source", "targets", "remotes"} & data.keys()
+def alone_in(data: Mapping[str, object], kinds: FileKinds) -> SectionKind[Any] | None:
+    """The section beside which the file has no other that needs more than a state folder."""
+    with_others = {"source", "targets", *(kind.name for kind in kinds.sections if kind.brings_sources)}
+    if with_others & data.keys():
+        return None
+    return next((kind for kind in kinds.sections if kind.stands_alone and kind.name in data), None)
 
 
-def form_of(data: Mapping[str, object]) -> type[File | FileOfLinks | ClustersFile]:
-    """What a file with these sections is."""
-    if holds_clusters_alone(data):
-        return ClustersFile
-    return FileOfLinks if "remotes" in data else File
+def form_of(data: Mapping[str, object], kinds: FileKinds) -> type[Section]:
+    """The model of a file that has these sections."""
+    alone = alone_in(data, kinds)
+    if alone is not None:
+        return _model("FileOfOne", StateAlone, (alone,))
+    sources = [kind for kind in kinds.sections if kind.brings_sources]
+    others = tuple(kind for kind in kinds.sections if not kind.brings_sources or kind.name in data)
+    if any(kind.name in data for kind in sources):
+        return _model("FileOfSources", Sections, others, is_source_needed=False)
+    return _model("File", Sections, others, is_source_needed=True)
+
+
+def whole_form(kinds: FileKinds) -> type[Section]:
+    """The model that has every section."""
+    return _model("FileOfSources", Sections, kinds.sections, is_source_needed=False)
+
+
+@lru_cache
+def _model(
+    name: str, base: type[Section], kinds: tuple[SectionKind[Any], ...], *, is_source_needed: bool | None = None
+) -> type[Section]:
+    """`is_source_needed` is None for a file that has none."""
+    fields: dict[str, Any] = {kind.name: (kind.annotation, Field(default_factory=kind.default)) for kind in kinds}
+    if is_source_needed is True:
+        fields |= {"source": (Source, ...), "targets": (Targets, ...)}
+    elif is_source_needed is False:
+        fields |= {"source": (Source | None, None), "targets": (Targets, Field(default_factory=dict))}
+    return create_model(name, __base__=base, **fields)
+
+
+def without_source(data: Mapping[str, object], kinds: FileKinds) -> Refused | None:
+    """Why a file can't do without `[source]`: the first of its sections that needs it."""
+    named: Iterable[str] = ("targets", *(kind.name for kind in kinds.sections if kind.needs_source))
+    needing = next((name for name in named if data.get(name)), None)
+    return (
+        None if needing is None else Refused("source is missing", f"[{needing}] needs it", "Add the section [source]")
+    )

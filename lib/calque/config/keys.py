@@ -22,7 +22,6 @@ from calque.config.checks import (
     Name,
     OptionalFile,
     OptionalLocation,
-    OptionalName,
     OptionTable,
     Patterns,
     PositiveDuration,
@@ -33,7 +32,6 @@ from calque.config.checks import (
     Registry,
     RegistryOptions,
     Renames,
-    Retentions,
     Scan,
     Scans,
     Share,
@@ -210,26 +208,6 @@ class Log(Section):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-class Done(Section):
-    """How marks of complete sets are kept, in seconds, and whether metastores are told of them."""
-
-    retention: PositiveDuration = 30 * 86400.0
-    retentions: Retentions = {}
-    metastore: bool = False
-
-    def lifetimes(self) -> Callable[[TableName], float]:
-        """The seconds for which marks of a table are kept that says nothing itself. Of the patterns that match, the
-        longest decides."""
-        rules = [
-            (parse_pattern(text), self.retentions[text]) for text in sorted(self.retentions, key=len, reverse=True)
-        ]
-
-        def lifetime(name: TableName) -> float:
-            return next((seconds for pattern, seconds in rules if matches(pattern, name)), self.retention)
-
-        return lifetime
-
-
 class Compact(Section):
     """What small files of a new partition are."""
 
@@ -270,13 +248,3 @@ class Target(MetastoreSection):
 
     def small_files(self) -> Mapping[str, SmallFilesRule]:
         return {pattern: compact.rule() for pattern, compact in self.compact.items()}
-
-
-class Repl(Section):
-    """Of REPL DUMP and REPL LOAD. An empty `source` means the name of `[source]`."""
-
-    root: OptionalLocation = ""
-    retain: Annotated[int, Field(ge=0)] = 3
-    source: OptionalName = ""
-    mode: Literal["seed", "hive4"] = "seed"
-    storage: OptionTable = {}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import assert_never
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
 from calque.config import keys as sections
-from calque.config.file import ClustersFile, File, FileOfLinks
 from calque.config.secret_keys import secret_files
+from calque.config.sections import FileKinds, KeyPath, SectionKind
 from calque.config.serve_keys import Serve, ServeTls
 from calque.core.formats.roots import Roots, roots_of
 from calque.core.policy.admit import Admission
@@ -20,13 +20,11 @@ from calque.model.access import MetastoreAccess, SshRoute
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.state_places import SourcePlaces
-from calque.plugins.clusters.config.sections import Cluster as ClusterSection
-from calque.plugins.clusters.config.sections import Clusters as ClustersSection
-from calque.plugins.clusters.model import Clusters
-from calque.plugins.notices.config import Notices
-from calque.plugins.remotes.config import Remotes
 from calque.plugins.remotes.model import Endpoint
 from calque.plugins.remotes.ports import RemoteAccess, RemoteCatalog, RemoteClient
+
+AT_SOURCE = "source"
+"""What stands for the source itself where a target could be named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,44 +120,11 @@ class HiveTarget:
         return Admission(self.policy())
 
 
-@dataclass(frozen=True, slots=True)
-class NoticeChannel:
-    """What is announced of the source of that name. `at` is `source`, or the target at which it is visible then."""
-
-    name: str
-    source: str
-    keys: Notices
-
-    @property
-    def at(self) -> str:
-        return self.keys.at
-
-    def is_at_source(self) -> bool:
-        return self.keys.at == AT_SOURCE
-
-
-@dataclass(frozen=True, slots=True)
-class HiveCluster:
-    """A Hive metastore, and the engine that processes statements over its tables; an empty address for none."""
-
-    name: str
-    keys: ClusterSection
-
-    @property
-    def engine(self) -> str:
-        return self.keys.engine
-
-
-AT_SOURCE = "source"
 Source = HiveSource
 """What is captured."""
 Target = HiveTarget
 """What follows a source."""
-Channel = NoticeChannel
-"""What announces."""
-Cluster = HiveCluster
-"""What processes statements."""
-Plug = Source | Target | Channel | Cluster
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +140,18 @@ class Config:
     window: sections.Window
     serve: Serve
     log: sections.Log
-    repl: sections.Repl
-    done: sections.Done
-    channels: Mapping[str, Channel] = field(default_factory=dict)
-    clusters: Mapping[str, Cluster] = field(default_factory=dict)
-    resolution: ClustersSection | None = None
-    """How statements choose among the clusters; None where there are none."""
-    deployments: tuple[Config, ...] = ()
-    """Configurations of which the clusters' sources and targets are, besides this one."""
-    remotes: Remotes | None = None
+    parts: Mapping[str, object] = field(default_factory=dict)
+    """Sections of plugins by their names; `section` knows what one is that the file can't have."""
+    kinds: FileKinds = field(default=FileKinds(), compare=False)
+    """By which the file was read."""
+    alone: str = ""
+    """The only section of a file that replicates nothing."""
+    others: tuple[Config, ...] = ()
+    """What is in further configurations that the file names."""
+
+    def section(self, kind: SectionKind[S]) -> S:
+        """What the file says there, or the default."""
+        return cast("S", self.parts[kind.name] if kind.name in self.parts else kind.default())
 
     def own_sources(self) -> tuple[str, ...]:
         """Those that the file names, without those that links made sources."""
@@ -217,54 +185,28 @@ class Config:
         return self.sources[names[0]]
 
     def require_source(self) -> None:
-        """Raises `Refused` for a file that has clusters alone."""
-        if not self.sources and self.remotes is None:
+        """Raises `Refused` for a file that replicates nothing."""
+        if not self.sources and self.alone:
             todo = "Name a configuration with a source and targets"
-            raise Refused(f"{self.path} has no [source]", "It has [clusters] alone, which replicate nothing", todo)
-
-    def require_clusters(self) -> Clusters:
-        """The clusters as statements choose among them. Raises `Refused` where the file has none."""
-        keys = self.resolution
-        if keys is None:
-            todo = "Add [clusters], and a section [clusters.NAME] for each"
-            raise Refused("The configuration has no [clusters]", "They say where statements may run", todo)
-        return Clusters(tuple(self.clusters), keys.default, keys.use_default, keys.enabled, keys.max_lag)
-
-    def cluster(self, name: str) -> Cluster:
-        """Raises `Refused` with the nearest name."""
-        self.require_clusters()
-        if name not in self.clusters:
-            todo = "Name a section [clusters.NAME] of the configuration"
-            raise Refused(f'There is no cluster "{name}"', nearest(name, self.clusters), todo)
-        return self.clusters[name]
+            raise Refused(f"{self.path} has no [source]", f"It has [{self.alone}] alone, which replicate nothing", todo)
 
     def sections(self) -> Iterator[BaseModel]:
         """All of the file."""
-        yield from (self.state, self.window, self.serve, self.log, self.repl, self.done)
-        if self.remotes is not None:
-            yield from (self.remotes, *self.remotes.credentials.values())
+        yield from (self.state, self.window, self.serve, self.log)
         for source in self.sources.values():
             yield from (source.keys, source.journal)
         yield from (target.keys for target in self.targets.values())
-        yield from (channel.keys for channel in self.channels.values())
-        if self.resolution is not None:
-            yield self.resolution
-        yield from (cluster.keys for cluster in self.clusters.values())
+        for kind in self.kinds.sections:
+            yield from kind.models_in(self.section(kind))
+
+    def files(self) -> Iterator[tuple[KeyPath, str]]:
+        """Further configurations that the file names, each with its key."""
+        for kind in self.kinds.sections:
+            yield from kind.files(self.section(kind))
 
     def targets_of(self, source: str) -> tuple[str, ...]:
         """The targets that follow the source."""
         return tuple(name for name, target in self.targets.items() if target.source == source)
-
-    def channel(self, name: str) -> Channel:
-        """Raises `Refused` with the nearest name."""
-        if name not in self.channels:
-            todo = "Name a section [notices.NAME] of the configuration"
-            raise Refused(f'There is no channel "{name}"', nearest(name, self.channels), todo)
-        return self.channels[name]
-
-    def channels_at(self, place: str) -> tuple[Channel, ...]:
-        """Those at `source`, or at the target of that name."""
-        return tuple(channel for channel in self.channels.values() if channel.at == place)
 
     def select(self, names: Iterable[str]) -> tuple[str, ...]:
         """The named targets, each once, or all when none is named. Raises `Refused` for an unknown one."""
@@ -284,51 +226,29 @@ def is_path(value: object) -> bool:
     return isinstance(value, str) and value.startswith("/")
 
 
-def config_of(path: Path, file: File | FileOfLinks | ClustersFile, deployments: tuple[Config, ...] = ()) -> Config:
-    """The file's sections as plugs, over the deployments that its clusters name."""
-    sources: dict[str, Source] = {}
-    targets: dict[str, Target] = {}
-    channels: dict[str, Channel] = {}
-    clusters: dict[str, Cluster] = {}
-    for plug in plugs_of(file):
-        match plug:
-            case HiveSource():
-                sources[plug.name] = plug
-            case HiveTarget():
-                targets[plug.name] = plug
-            case NoticeChannel():
-                channels[plug.name] = plug
-            case HiveCluster():
-                clusters[plug.name] = plug
-            case _:
-                assert_never(plug)
-    window, serve, repl, done = (
-        (sections.Window(), Serve(), sections.Repl(), sections.Done())
-        if isinstance(file, ClustersFile)
-        else (file.window, file.serve, file.repl, file.done)
-    )
+def config_of(path: Path, file: Any, kinds: FileKinds, alone: str = "") -> Config:
+    """The sections of a file of one of the models of `config.file` as plugs; `alone` names its only section where it
+    replicates nothing."""
+    source: sections.Source | None = getattr(file, "source", None)
     config = Config(
         path,
-        sources,
-        targets,
+        {} if source is None else {source.name: HiveSource(source.name, source, file.journal, SourcePlaces())},
+        {} if source is None else {name: HiveTarget(name, source.name, keys) for name, keys in file.targets.items()},
         file.state,
-        window,
-        serve,
+        getattr(file, "window", sections.Window()),
+        getattr(file, "serve", Serve()),
         file.log,
-        repl,
-        done,
-        channels,
-        clusters,
-        file.clusters,
-        deployments,
-        None if isinstance(file, ClustersFile) else file.remotes,
+        {kind.name: getattr(file, kind.name) for kind in kinds.sections if hasattr(file, kind.name)},
+        kinds,
+        alone,
     )
-    return replace(config, sources={name: guarded(source, config) for name, source in sources.items()})
+    return replace(config, sources={name: guarded(source, config) for name, source in config.sources.items()})
 
 
 def guarded(source: Source, config: Config) -> Source:
     """The source, which does not lend out what is the configuration's own."""
-    readable = tuple(filter(None, (config.repl.root, source.keys.pins)))
+    own = (path for kind in config.kinds.sections for path in kind.readable(config.section(kind)))
+    readable = tuple(filter(None, (*own, source.keys.pins)))
     return replace(source, private=tuple(private_places(config)), readable=readable)
 
 
@@ -344,17 +264,5 @@ def private_places(config: Config) -> Iterator[str]:
             yield value.key
         elif isinstance(value, Mapping):
             yield from (str(path) for name, path in value.items() if name.endswith(KEY_FILES) and is_path(path))
-    for deployment in config.deployments:
-        yield from private_places(deployment)
-
-
-def plugs_of(file: File | FileOfLinks | ClustersFile) -> Iterator[Plug]:
-    """Each section that plugs something in, in the order of the file's model."""
-    if not isinstance(file, ClustersFile) and file.source is not None:
-        yield HiveSource(file.source.name, file.source, file.journal, SourcePlaces())
-        for name, target in file.targets.items():
-            yield HiveTarget(name, file.source.name, target)
-        for name, channel in file.notices.items():
-            yield NoticeChannel(name, file.source.name, channel)
-    for name, cluster in (file.clusters.named if file.clusters is not None else {}).items():
-        yield HiveCluster(name, cluster)
+    for other in config.others:
+        yield from private_places(other)

@@ -15,18 +15,16 @@ from pydantic_core import ErrorDetails
 
 from calque.config.conflicts import conflicts
 from calque.config.environment import overridden, variable_of
-from calque.config.file import FileOfLinks, form_of
-from calque.config.keys import Done, Journal, Log, Repl, Source, State, Target, TlsSection, Window
+from calque.config.file import alone_in, form_of, whole_form, without_source
+from calque.config.keys import Journal, Log, Source, State, Target, TlsSection, Window
 from calque.config.lines import FileLines
 from calque.config.lines import Path as KeyPath
 from calque.config.places import without_login
 from calque.config.plugs import Config, config_of
 from calque.config.pydantic_errors import WrongError
+from calque.config.sections import KERNEL_ALONE, FileKinds
 from calque.config.serve_keys import Serve, ServeTls
 from calque.errors import Refused, nearest, sentence
-from calque.plugins.clusters.config.sections import Cluster, Clusters
-from calque.plugins.notices.config import Notices
-from calque.plugins.remotes.config import Credentials, Remotes
 
 SECTIONS: Mapping[str, type[BaseModel]] = {
     "source": Source,
@@ -35,9 +33,6 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
     "window": Window,
     "serve": Serve,
     "log": Log,
-    "repl": Repl,
-    "done": Done,
-    "clusters": Clusters,
 }
 KINDS = {
     "string": 'text in quotes, e.g. "hq"',
@@ -61,33 +56,31 @@ class Problem:
     todo: str = ""
 
 
-def load(path: str | Path, environment: Mapping[str, str] = os.environ) -> Config:
-    """The configuration in the file, with keys that the environment says in place of it, and those of the deployments
-    that its clusters name, checked whole; nothing is connected to. Raises `Refused` with the line of each problem."""
+def load(path: str | Path, kinds: FileKinds = KERNEL_ALONE, environment: Mapping[str, str] | None = None) -> Config:
+    """The configuration in the file, with keys that the environment (the process's own, where None is given) says in
+    place of it, and those of further configurations that it names, checked whole; nothing is connected to. `kinds` are
+    sections besides the kernel's. Raises `Refused` with the line of each problem."""
     path = Path(path)
-    config, lines = _loaded(path, environment)
-    if config.resolution is not None and config.resolution.deployments:
-        deployments = tuple(
-            _deployment(path, lines, Path(one), number)
-            for number, one in enumerate(config.resolution.deployments)
-            if Path(one) != config.path
-        )
-        config = replace(config, deployments=deployments)
-    return config
+    config, lines = _loaded(path, kinds, os.environ if environment is None else environment)
+    others = tuple(
+        _other(path, lines, key, Path(one), kinds) for key, one in config.files() if Path(one) != config.path
+    )
+    return replace(config, others=others)
 
 
-def _deployment(path: Path, lines: FileLines, deployment: Path, number: int) -> Config:
+def _other(path: Path, lines: FileLines, key: KeyPath, other: Path, kinds: FileKinds) -> Config:
     """What that file says of its source and targets."""
     try:
-        config, _ = _loaded(deployment, {})
+        config, _ = _loaded(other, kinds, {})
         config.require_source()
     except Refused as refused:
-        where = f"{path}:{lines.find(('clusters', 'deployments', number), deployment.name) or 1}"
-        raise Refused(f"{where}: clusters.deployments: {refused.what}", refused.why, refused.todo) from None
+        where = f"{path}:{lines.find(key, other.name) or 1}"
+        named = _key(tuple(part for part in key if isinstance(part, str)))
+        raise Refused(f"{where}: {named}: {refused.what}", refused.why, refused.todo) from None
     return config
 
 
-def _loaded(path: Path, environment: Mapping[str, str]) -> tuple[Config, FileLines]:
+def _loaded(path: Path, kinds: FileKinds, environment: Mapping[str, str]) -> tuple[Config, FileLines]:
     text = _text(path)
     try:
         data = tomllib.loads(text)
@@ -95,11 +88,16 @@ def _loaded(path: Path, environment: Mapping[str, str]) -> tuple[Config, FileLin
         raise _refused(path, [_syntax(error)]) from None
     data, variables = overridden(data, environment)
     lines = FileLines(text)
-    context = {"base": path.absolute().parent}
+    context = {"base": path.absolute().parent, "broker_options": kinds.broker_options}
+    alone = alone_in(data, kinds)
     try:
-        config = config_of(path.absolute(), form_of(data).model_validate(data, context=context))
+        file = form_of(data, kinds).model_validate(data, context=context)
     except ValidationError as error:
-        raise _refused(path, [_problem(details, lines, variables) for details in error.errors()]) from None
+        raise _refused(path, [_problem(details, lines, variables, kinds) for details in error.errors()]) from None
+    missing = without_source(data, kinds) if alone is None and "source" not in data else None
+    if missing is not None:
+        raise _refused(path, [Problem(lines.find(()), missing.what, missing.why, missing.todo)])
+    config = config_of(path.absolute(), file, kinds, alone.name if alone is not None else "")
     problems = [
         _said_by(variables, key, Problem(lines.find(key), refused.what, refused.why, refused.todo))
         for key, refused in conflicts(config)
@@ -155,12 +153,12 @@ def _said_by(variables: Mapping[KeyPath, str], path: KeyPath, problem: Problem) 
     return replace(problem, line=None, what=f"{problem.what} ({variable} says so)") if variable else problem
 
 
-def _problem(details: ErrorDetails, lines: FileLines, variables: Mapping[KeyPath, str]) -> Problem:
+def _problem(details: ErrorDetails, lines: FileLines, variables: Mapping[KeyPath, str], kinds: FileKinds) -> Problem:
     path: KeyPath = tuple(part for part in details["loc"] if part != "[key]")
-    return _said_by(variables, path, _problem_of(details, path, lines))
+    return _said_by(variables, path, _problem_of(details, path, lines, kinds))
 
 
-def _problem_of(details: ErrorDetails, path: KeyPath, lines: FileLines) -> Problem:
+def _problem_of(details: ErrorDetails, path: KeyPath, lines: FileLines, kinds: FileKinds) -> Problem:
     wrong = details.get("ctx", {}).get("error")
     value = details["input"]
     if isinstance(wrong, WrongError):
@@ -171,9 +169,9 @@ def _problem_of(details: ErrorDetails, path: KeyPath, lines: FileLines) -> Probl
     line = lines.find(path, value)
     match details["type"]:
         case "extra_forbidden":
-            return Problem(line, f"{_key(path)} is no key", *_unknown(path))
+            return Problem(line, f"{_key(path)} is no key", *_unknown(path, kinds))
         case "missing":
-            return Problem(line, f"{_key(path)} is missing", "It has no default", _add(path))
+            return Problem(line, f"{_key(path)} is missing", "It has no default", _add(path, kinds))
         case "literal_error":
             choices = re.findall(r"'([^']*)'", str(details["ctx"]["expected"]))
             shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
@@ -190,45 +188,36 @@ def _nearest_text(value: Any, choices: list[str]) -> str:
     return nearest(value, choices) if isinstance(value, str) else ""
 
 
-def _unknown(path: KeyPath) -> tuple[str, str]:
+def _unknown(path: KeyPath, kinds: FileKinds) -> tuple[str, str]:
     """Why and what to do: a key of that name in another section wins over a similar one here."""
     name = str(path[-1])
-    elsewhere = [section for section, model in _models().items() if name in model.model_fields]
+    elsewhere = [section for section, model in _models(kinds).items() if name in model.model_fields]
     if elsewhere:
         return f"It belongs to [{elsewhere[0]}]", "Move it there"
-    model = _model(path[:-1])
+    model = _model(path[:-1], kinds)
     if f"{name}_env" in model.model_fields:
         return "A secret does not stand in this file", f"Write {name}_env or {name}_file, which name where it is"
     return nearest(name, model.model_fields), "Write a key that there is, or remove it"
 
 
-def _models() -> Mapping[str, type[BaseModel]]:
-    return {
-        **SECTIONS,
-        "targets.NAME": Target,
-        "notices.NAME": Notices,
-        "clusters.NAME": Cluster,
-        "remotes": Remotes,
-    }
+def _models(kinds: FileKinds) -> Mapping[str, type[BaseModel]]:
+    added = {name: model for kind in kinds.sections for name, model in kind.models.items()}
+    return {**SECTIONS, "targets.NAME": Target, **added}
 
 
-def _model(path: KeyPath) -> type[BaseModel]:
+def _model(path: KeyPath, kinds: FileKinds) -> type[BaseModel]:
     if not path:
-        return FileOfLinks
+        return whole_form(kinds)
     if path[-1] == "tls":
         return ServeTls if path[0] == "serve" else TlsSection
-    if path[0] == "remotes":
-        return Credentials if len(path) > 1 else Remotes
-    if path[0] == "clusters" and len(path) > 1:
-        return Cluster
-    return Notices if path[0] == "notices" else SECTIONS.get(str(path[0]), Target)
+    added = next((kind for kind in kinds.sections if kind.name == path[0]), None)
+    return added.model_at(path) if added is not None else SECTIONS.get(str(path[0]), Target)
 
 
-def _add(path: KeyPath) -> str:
+def _add(path: KeyPath, kinds: FileKinds) -> str:
     if len(path) == 1:
-        return (
-            f"Add the section [{path[0]}.NAME]" if path[0] in ("targets", "notices") else f"Add the section [{path[0]}]"
-        )
+        is_named = f"{path[0]}.NAME" in _models(kinds) and path[0] not in _models(kinds)
+        return f"Add the section [{path[0]}.NAME]" if is_named else f"Add the section [{path[0]}]"
     examples = {
         "name": '"hq"',
         "metastore": '"thrift://host:9083"',

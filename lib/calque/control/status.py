@@ -24,7 +24,6 @@ from calque.errors import CalqueError, StateUnusable, Unavailable
 from calque.model.gaps import Gap
 from calque.model.ledger import StateRow, TableRow, TableState, count_bridges, count_parts, count_rereads
 from calque.model.names import EventId, Span, TableName
-from calque.plugins.notices.status import of_channel
 from calque.ports import EventLog, Ledger
 from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
@@ -32,20 +31,22 @@ from calque.wiring.wiring import Wiring
 OUT = (TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING)
 PATIENCE_SECONDS = 3.0
 Document = dict[str, Any]
+StatusParts = Mapping[str, Callable[[Wiring], Mapping[str, Any]]]
+"""Keys of the document, and what makes the value of each."""
 
 
-def snapshot(wiring: Wiring) -> Document:
-    """The whole document. An unreachable source is a fact in it, no error; a silent one is waited for no longer than
-    `PATIENCE_SECONDS`."""
+def snapshot(wiring: Wiring, parts: StatusParts | None = None) -> Document:
+    """The whole document, with the keys that plugins add. An unreachable source is a fact in it, no error; a silent one
+    is waited for no longer than `PATIENCE_SECONDS`."""
     with ExitStack() as stack:
         logs = {
             name: stack.enter_context(closing(source.impatient_log(PATIENCE_SECONDS)))
             for name, source in wiring.sources.items()
         }
-        return document(wiring, logs)
+        return document(wiring, logs, parts or {})
 
 
-def document(wiring: Wiring, logs: Mapping[str, EventLog]) -> Document:
+def document(wiring: Wiring, logs: Mapping[str, EventLog], parts: StatusParts) -> Document:
     """`source`, `capture` and `journal` are of the first source: the only one, as a rule. None where there is none, as
     before the first link."""
     sources = [of_source(wiring, source, logs[name]) for name, source in wiring.sources.items()]
@@ -60,7 +61,7 @@ def document(wiring: Wiring, logs: Mapping[str, EventLog]) -> Document:
         "sources": sources,
         "targets": targets,
         "identity": recorded(wiring),
-        "notices": {name: of_channel(wiring, name) for name in wiring.config.channels},
+        **{key: part(wiring) for key, part in parts.items()},
         "processes": [
             {"pid": one.pid, "host": one.host, "targets": list(one.targets), "serves": one.serves or None}
             for one in processes(wiring.control)

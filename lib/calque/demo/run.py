@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from calque.commands import verify, wait
 from calque.commands.options import CommandSettings
-from calque.config import Config, load
+from calque.config import Config
 from calque.demo import configuration
 from calque.demo.ending import kept_folder, signals_interrupt, temporary_folder
 from calque.demo.outcome import Answer, Outcome, TargetOutcome
@@ -69,12 +69,13 @@ def run_demo(keep: Path | None, targets: int, seconds: float, output: TextIO, jo
         writer = Writer(source)
         child = replication(file, directory)
         stack.callback(child.stop)
-        config = load(str(file))
+        settings = CommandSettings(str(file), json=True)
+        config = settings.load()
         observer = StateObserver(Wiring(config))
         with Progress(output, observer.look, writer.counts.total) as progress:
             seconds_written = _write(writer, child, progress, seconds)
             head = client.current()
-            answers = _settled(CommandSettings(str(file), json=True), config, head, progress)
+            answers = _settled(settings, config, head, progress)
         view = observer.look()
         return Outcome(dict(writer.counts), seconds_written, head, _outcomes(view, answers), keep and directory)
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from calque.errors import Refused
 from calque.model.secrets import Secret
-from calque.plugins.page.run.routes import ASSETS, PAGE, shell
+from calque.serve.front_page import FrontPage
 
 LOG = logging.getLogger(__name__)
 OPEN = frozenset({"/healthz", "/readyz"})
@@ -38,7 +38,7 @@ class Tokens:
 
     def of(self, path: str) -> tuple[Secret, ...]:
         """Each of which opens the page; none where it is open to everybody."""
-        if path in OPEN or path.startswith(ASSETS):
+        if path in OPEN:
             return ()
         tokens = (self.every, self.metrics) if path == METRICS else (self.every,)
         return tuple(token for token in tokens if token is not None)
@@ -48,8 +48,8 @@ class Guard:
     """Passes on a request that has one of its page's tokens. Tokens are read at each request, so that a file that is
     written anew counts at once."""
 
-    def __init__(self, application: ASGIApp, tokens: Tokens) -> None:
-        self.application, self.tokens = application, tokens
+    def __init__(self, application: ASGIApp, tokens: Tokens, front: FrontPage | None = None) -> None:
+        self.application, self.tokens, self.front = application, tokens, front
         self.answering = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,14 +67,16 @@ class Guard:
             finally:
                 self.answering -= 1
             return
-        if scope["path"] == PAGE and status is not HTTPStatus.MISDIRECTED_REQUEST:
-            await shell(status)(scope, receive, send)
+        front = self.front if self.front is not None and scope["path"] == self.front.path else None
+        if front is not None and status is not HTTPStatus.MISDIRECTED_REQUEST:
+            await front.shell(status)(scope, receive, send)
             return
         headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
         await JSONResponse({"error": TEXTS[status]}, status, headers)(scope, receive, send)
 
     def refusal(self, scope: Scope) -> HTTPStatus | None:
-        tokens = self.tokens.of(scope["path"])
+        is_open = self.front is not None and scope["path"].startswith(self.front.open_folder)
+        tokens = () if is_open else self.tokens.of(scope["path"])
         if not tokens:
             is_guarded = self.tokens.every is not None or is_own_host(Headers(scope=scope))
             return None if is_guarded else HTTPStatus.MISDIRECTED_REQUEST

@@ -1,5 +1,5 @@
-"""The pages of a running process: `/healthz`, `/readyz`, `/metrics`, `/status`, which read and take nothing, and with a
-console the page at `/`. Probes get a word, and with the token the reasons; they have threads of their own."""
+"""The pages of a running process: `/healthz`, `/readyz`, `/metrics`, `/status`, which read and take nothing, and
+what else there is at `/`. Probes get a word, and with the token the reasons; they have threads of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from calque.errors import CalqueError
-from calque.plugins.page.run.routes import PAGE, Console, routes
+from calque.serve.front_page import FrontPage
 from calque.serve.guard import METRICS, Guard, Tokens, has_token
 from calque.serve.metrics import ProcessView
 
@@ -34,7 +34,7 @@ class Pages:
     look: Callable[[], ProcessView]
     metrics: Callable[[str], tuple[bytes, str]]
     status: Callable[[], Mapping[str, Any]]
-    console: Console | None = None
+    front: FrontPage | None = None
 
 
 def application(pages: Pages, tokens: Tokens) -> Guard:
@@ -67,12 +67,15 @@ def application(pages: Pages, tokens: Tokens) -> Guard:
     def missing(request: Request, _error: Exception) -> Response:
         return document(
             HTTPStatus.NOT_FOUND,
-            {"error": f"There is no {request.url.path}", "pages": [*endpoints, *(PAGE for _ in of_console[:1])]},
+            {
+                "error": f"There is no {request.url.path}",
+                "pages": [*endpoints, *(route.path for route in of_front[:1])],
+            },
         )
 
-    of_console = () if pages.console is None else routes(pages.console, tokens.every is not None)
+    of_front = () if pages.front is None else pages.front.routes
     of_pages = [Route(path, endpoint) for path, endpoint in endpoints.items()]
-    return Guard(Starlette(routes=[*of_pages, *of_console], exception_handlers={404: missing}), tokens)
+    return Guard(Starlette(routes=[*of_pages, *of_front], exception_handlers={404: missing}), tokens, pages.front)
 
 
 def verdict(problems: list[str], *, has_reasons: bool) -> Response:

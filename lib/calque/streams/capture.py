@@ -17,7 +17,7 @@ from calque.adapters.spark.news import brisk
 from calque.control.believed_time import with_believed_clock
 from calque.control.identity import settle_source
 from calque.control.requests import leave_request
-from calque.control.status_records import UNREAD, tell
+from calque.control.status_records import tell
 from calque.core.policy.admit import Admission
 from calque.core.records.continuity import first_and_last
 from calque.engine.capture.capture import Capture
@@ -28,11 +28,10 @@ from calque.engine.sides.journal_reads import newest
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.engine.source.unscanned_reloads import UnscannedReloads
-from calque.engine.sweep.retention import Limits, keep, retain_keys
-from calque.errors import CalqueError, Refused, Unavailable
+from calque.engine.sweep.retention import Limits, keep
+from calque.errors import CalqueError, Unavailable
 from calque.model.names import EventId, TableName
 from calque.model.requests import Action
-from calque.plugins.remotes.engine.looker import Looker
 from calque.ports.records import Json
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
@@ -50,10 +49,6 @@ if TYPE_CHECKING:
     from calque.wiring.target import TargetWiring
 
 LOG = logging.getLogger(__name__)
-AGAIN_SECONDS, LONGEST_SECONDS = 2.0, 60.0
-"""After which a remote catalog that was refused is tried again: first, and in the end."""
-MOST_TOLD = 1000
-"""Tables that can't be looked at and are told of one by one."""
 
 
 class CapturePart(Part):
@@ -251,11 +246,10 @@ class CapturePart(Part):
         plug, ledgers = self.source.plug, [target.ledger() for target in self.followers()]
         retention, limits = plug.journal.retention, Limits(plug.keys.pin_bytes, plug.keys.pin_age)
         side = with_believed_clock(self.wiring, self.stream.name, fenced(source))
-        records, name = self.wiring.control, self.source.places.notice_keys_record
 
         def before() -> None:
-            retain_keys(side, records, name, self.stream.begin.first(), retention)
-            self.source.keep_history(side.clock.now_ns())
+            for kind in self.run.retention:
+                kind.before_events(self.source, side, self.stream.begin.first())
 
         self.go_on("retention", lambda stopping: keep(side, ledgers, retention, limits, stopping, before))
 
@@ -284,89 +278,3 @@ class CapturePart(Part):
             self.gatherer.stop()
         while self.beside:
             self.beside.pop().stop()
-
-
-class RemoteCapturePart(CapturePart):
-    """The same of a remote catalog that links made a source: what is wrong with it is no business of the others."""
-
-    def __init__(self, run: RunForParts, stream: SourceStream) -> None:
-        super().__init__(run, stream)
-        self.over = False
-        """This attempt has failed."""
-        self.looker: Looker | None = None
-        self.look_problem: str | None = None
-        """Why a catalog without a log can't be looked at."""
-
-    def problem(self) -> str | None:
-        return super().problem() or self.look_problem
-
-    def told(self) -> dict[str, Json]:
-        unread = dict(self.looker.refused) if self.looker is not None else {}
-        return super().told() | {UNREAD: {str(name): unread[name] for name in sorted(unread)[:MOST_TOLD]}}
-
-    def keep_up(self) -> None:
-        """What was refused is tried again: somebody may have mended it."""
-        delay = AGAIN_SECONDS
-        try:
-            while True:
-                super().keep_up()
-                if super().stopped() or not self.over:
-                    return
-                self.sleep(delay)
-                if super().stopped():
-                    return
-                delay, self.over = min(2 * delay, LONGEST_SECONDS), False
-        finally:
-            if self.looker is not None:
-                self.looker.catalog.close()
-
-    def stopped(self) -> bool:
-        return super().stopped() or self.over
-
-    def failed(self, error: CalqueError) -> None:
-        if not self.stopped():
-            self.over, self.state, self.last_error = True, "failed", str(error)
-            LOG.warning("%s failed: %s", self.name, error)
-            self.stream.looked.set()
-
-    def once(self) -> None:
-        try:
-            self.look_first()
-        except CalqueError:
-            # Links show what they showed: nobody waits for a catalog that is away.
-            self.stream.looked.set()
-            raise
-        super().once()
-
-    def look_first(self) -> None:
-        """Raises `Refused` where the remote catalog is the local one, whatever its address, and what a look raises."""
-        identity = self.source.side().catalog.identity()
-        if identity and identity == self.wiring.remotes().catalog().identity():
-            todo = "Name another metastore, or make a view"
-            raise Refused("The link leads to the local metastore itself", "Both have one id", todo)
-        catalog = self.source.plug.catalog
-        if catalog is not None:
-            source = self.source.side()
-            self.looker = self.looker or Looker(catalog.connect(), self.source.looks(), self.linked, source.clock)
-            self.looker.look(self.stopped)
-
-    def keep(self, source: SourceSide) -> None:
-        super().keep(source)
-        if self.looker is not None:
-            self.go_on("looks", self.look_again)
-
-    def look_again(self, stopping: threading.Event) -> None:
-        """Look at the catalog at its interval; what does not answer is asked again."""
-        catalog, looks = self.source.plug.catalog, self.source.looks()
-        assert catalog is not None
-        assert self.looker is not None
-        while not stopping.wait(catalog.interval):
-            try:
-                self.looker.look(stopping.is_set)
-                looks.forget(self.committed)
-            except (Refused, Unavailable) as error:
-                if self.look_problem != str(error):
-                    LOG.warning("%s can't be looked at: %s", self.name, error)
-                self.look_problem = str(error)
-            else:
-                self.look_problem = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
+from calque.config import Config
 from calque.config.checks import endpoint
 from calque.config.conflicts import taking_nothing, unsupported
 from calque.config.serve_keys import Serve
@@ -22,16 +23,11 @@ from calque.engine.failpoints import NAMES, is_known
 from calque.errors import AccessRefused, CalqueError, Refused, StateUnusable, Unavailable
 from calque.logs.setup import log_to_stderr, report_error
 from calque.model.names import EventId
-from calque.plugins.page.run.console import ConsoleOfRun
-from calque.plugins.remotes.engine.linked_catalog import put_back
-from calque.plugins.remotes.run.follow_links import look_anew
-from calque.plugins.remotes.run.reconcile_links import settle
-from calque.plugins.remotes.wiring.remotes import ROLE as LINKS
-from calque.plugins.remotes.wiring.remotes import load, with_links
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, serve
 from calque.serve.pages import Pages
 from calque.streams.descriptors import raise_descriptor_limit
+from calque.streams.kinds import KERNEL_ALONE, ProcessKinds
 from calque.streams.reload import ConfigurationReader
 from calque.streams.run import Run
 from calque.streams.signals import ended_by_signals, set_by_handler
@@ -51,11 +47,12 @@ def run_job(
     capture: bool = True,
     reread: ConfigurationReader | None = None,
     serve_settings: Serve | None = None,
+    kinds: ProcessKinds = KERNEL_ALONE,
 ) -> int:
     """Run capture and the targets until `stopping`, or until every target shows `until`. The exit code; raises what
     ended a part. Capture and targets may be spread over processes with one state folder, each in one of them. On
     SIGHUP, or when `calque reload` asks, the configuration is read again as `reread` says. Meanwhile health and metrics
-    are served as `serve_settings` says."""
+    are served as `serve_settings` says. `kinds` are what the process does besides."""
     log_to_stderr(wiring.config.log.format, wiring.config.log.level)
     raise_descriptor_limit()
     require_known_failpoint()
@@ -64,7 +61,8 @@ def run_job(
     wiring.folder.open()
     wiring.folder.require_known_format()
     with Roles(wiring.state) as held_roles:
-        wiring, targets = following_links(wiring, targets, held_roles, stopping, capture, reread)
+        if capture and (reread is None or reread.has_all()):
+            wiring, targets = watched(wiring, targets, held_roles, stopping, reread, kinds)
         if not held_roles.take(roles(wiring.config, wiring.sources if capture else (), targets), stopping):
             return 0
         wiring = wiring.behind(held_roles)
@@ -72,10 +70,10 @@ def run_job(
             source.journal_location.agree()
         require_known_ledgers(wiring, targets)
         goal = goals_of(wiring, until)
-        run = Run(wiring, targets, capture, held_roles, reread, stopping=stopping)
+        run = Run(wiring, targets, capture, held_roles, reread, kinds, stopping=stopping)
         with (
             reloading_on_hangup(run.presence.reload_requested),
-            served(serve_settings, run, lambda: snapshot(Wiring(run.wiring.config))),
+            served(serve_settings, run, lambda: snapshot(Wiring(run.wiring.config), kinds.status)),
         ):
             try:
                 run.start()
@@ -94,29 +92,28 @@ def run_job(
     return 0
 
 
-def following_links(
+def watched(
     wiring: Wiring,
     targets: Sequence[str],
     held_roles: Roles,
     stopping: threading.Event,
-    capture: bool,
     reread: ConfigurationReader | None,
+    kinds: ProcessKinds,
 ) -> tuple[Wiring, Sequence[str]]:
-    """The configuration with the links that there are now, and the process's targets in it: of the process that
-    captures all, and follows the local catalog. One that does not answer is waited for later."""
-    remotes = wiring.config.remotes
-    if remotes is None or not capture or (reread is not None and (reread.named is None or len(reread.named) > 0)):
-        return wiring, targets
-    if not held_roles.take({LINKS: remotes.lease}, stopping):
-        return wiring, targets
-    try:
-        put_back(wiring.remotes().catalog(), wiring.remotes().in_hand())
-        look_anew(wiring.remotes())
-        settle(wiring.remotes())
-    except Unavailable as error:
-        LOG.warning("links are those that were known before: %s", error)
-    config = with_links(wiring.config)
-    return Wiring(config, wiring.runtime), reread.targets(config) if reread is not None else tuple(config.targets)
+    """The configuration with what watches find now, and the process's targets in it: of the process that captures all,
+    and has their roles. What does not answer is waited for later."""
+    for kind in kinds.watches:
+        wanted = kind.roles(wiring.config)
+        if not wanted or not held_roles.take(wanted, stopping):
+            continue
+        try:
+            kind.prepare(wiring)
+        except Unavailable as error:
+            LOG.warning("%s: %s", kind.unprepared, error)
+        config = kinds.amended(wiring.config)
+        wiring = Wiring(config, wiring.runtime)
+        targets = reread.targets(config) if reread is not None else tuple(config.targets)
+    return wiring, targets
 
 
 def require_known_ledgers(wiring: Wiring, targets: Sequence[str]) -> None:
@@ -152,14 +149,17 @@ def served(serve_settings: Serve | None, run: Run, status: Callable[[], Mapping[
         return
     tokens = Tokens(serve_settings.token(), serve_settings.metrics_token())
     access = Access(tokens, serve_settings.tls.tls())
-    console = ConsoleOfRun(run, tokens.every is not None)
-    serving = serve(serve_settings.address, Pages(run.look, run.meters.text, status, console.console()), access)
+    page = run.kinds.page(run, tokens.every is not None) if run.kinds.page is not None else None
+    front = page.front() if page is not None else None
+    serving = serve(serve_settings.address, Pages(run.look, run.meters.text, status, front), access)
     run.presence.serves = serving.address
-    console.begin()
+    if page is not None:
+        page.begin()
     try:
         yield
     finally:
-        console.end()
+        if page is not None:
+            page.end()
         serving.end()
 
 
@@ -172,19 +172,31 @@ def leave(code: int) -> NoReturn:
 
 
 def run_file(
-    path: str, named: Sequence[str] | None, until: str | int | None, *, capture: bool, address: str = ""
+    load: Callable[[], Config],
+    named: Sequence[str] | None,
+    until: str | int | None,
+    *,
+    capture: bool,
+    kinds: ProcessKinds,
+    address: str = "",
 ) -> int:
-    """`run_job` as the file says, with the `named` targets: all where none is named, and with None no target. Several
-    processes may have one file, so that each says itself where it serves health and metrics."""
+    """`run_job` as the file says that `load` reads, with the `named` targets: all where none is named, and with None no
+    target. Several processes may have one file, so that each says itself where it serves health and metrics."""
     with ended_by_signals() as stopping:
-        config = load(path)
+        config = load()
         config.require_source()
         log_to_stderr(config.log.format, config.log.level)
         serve_settings = config.serve.at(endpoint(address)) if address else None
         targets = () if named is None else config.select(named)
-        reread = ConfigurationReader(lambda: load(path), named)
         return run_job(
-            Wiring(config), targets, until, stopping, capture=capture, reread=reread, serve_settings=serve_settings
+            Wiring(config),
+            targets,
+            until,
+            stopping,
+            capture=capture,
+            reread=ConfigurationReader(load, named),
+            serve_settings=serve_settings,
+            kinds=kinds,
         )
 
 

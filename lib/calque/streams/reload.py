@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from calque.config import Config
 from calque.config.conflicts import unsupported
-from calque.config.plugs import Target
 from calque.errors import Refused
-from calque.model.names import TableName
-from calque.plugins.remotes.core.definitions import DATA
+from calque.streams.kinds import KERNEL_ALONE, ProcessKinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +18,10 @@ class ConfigurationReader:
 
     load: Callable[[], Config]
     named: Sequence[str] | None = ()
+
+    def has_all(self) -> bool:
+        """Whether all targets are the process's."""
+        return self.named is not None and not self.named
 
     def targets(self, config: Config) -> tuple[str, ...]:
         if self.named is None:
@@ -49,7 +51,13 @@ class Difference:
         return tuple(name for name in self.ended_targets if name not in self.begun_targets)
 
 
-def difference(before: Config, now: Config, old_targets: Sequence[str], new_targets: Sequence[str]) -> Difference:
+def difference(
+    before: Config,
+    now: Config,
+    old_targets: Sequence[str],
+    new_targets: Sequence[str],
+    kinds: ProcessKinds = KERNEL_ALONE,
+) -> Difference:
     """From `old_targets`, which the process replicates to, to `new_targets`, which it is to replicate to."""
     sources = {name for name, source in now.sources.items() if source != before.sources.get(name)}
     common_targets = [name for name in old_targets if name in new_targets]
@@ -57,11 +65,8 @@ def difference(before: Config, now: Config, old_targets: Sequence[str], new_targ
         name for name in common_targets if before.window != now.window or now.targets[name].source in sources
     }
     changed_targets = disturbed_targets | {name for name in common_targets if before.targets[name] != now.targets[name]}
-    relinked_targets = {
-        name for name in changed_targets - disturbed_targets if has_other_links(before.targets[name], now.targets[name])
-    }
-    if relinked_targets and moves_links(before, now):
-        relinked_targets = set()
+    candidates = changed_targets - disturbed_targets
+    relinked_targets = {name for kind in kinds.watches for name in kind.relinked(before, now, candidates)}
     changed_targets -= relinked_targets
     return Difference(
         tuple(name for name in now.sources if name in sources or taken(before, name) != taken(now, name)),
@@ -70,27 +75,6 @@ def difference(before: Config, now: Config, old_targets: Sequence[str], new_targ
         tuple(name for name in before.sources if name not in now.sources),
         tuple(name for name in new_targets if name in relinked_targets),
     )
-
-
-def has_other_links(before: Target, now: Target) -> bool:
-    """Whether the links of a projection are all that differs."""
-    names: dict[str, object] = {"include": (), "exclude": (), "rename": {}, "data": "none"}
-    bare_before, bare_now = (replace(one, keys=one.keys.model_copy(update=names), links=None) for one in (before, now))
-    return None not in (before.links, now.links) and bare_before == bare_now
-
-
-def moves_links(before: Config, now: Config) -> bool:
-    """Whether a link is of another projection than before, or stands for another object."""
-    old_links, new_links = links_of(before), links_of(now)
-    return any(old_links[name] != new_links[name] for name in old_links.keys() & new_links.keys())
-
-
-def links_of(config: Config) -> Mapping[TableName, object]:
-    return {
-        name: (target.name, {key: value for key, value in link.items() if key != DATA})
-        for target in config.targets.values()
-        for name, link in (target.links or {}).items()
-    }
 
 
 def taken(config: Config, source: str) -> object:
@@ -106,7 +90,7 @@ def fixed(config: Config) -> Mapping[str, object]:
     return {
         "[source] name": config.own_sources(),
         "[source] metastore": [config.sources[name].keys.metastore for name in config.own_sources()],
-        "[remotes] metastore": config.remotes.metastore if config.remotes is not None else None,
+        **{key: value for kind in config.kinds.sections for key, value in kind.fixed(config.section(kind)).items()},
         "[state]": config.state,
         "[journal]": [config.sources[name].journal for name in config.own_sources()],
         "[serve]": config.serve,

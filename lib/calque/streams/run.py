@@ -14,27 +14,22 @@ from typing import TYPE_CHECKING
 from calque.config.plugs import AT_SOURCE
 from calque.control.process_locks import Roles, roles
 from calque.control.processes import Answer, ProcessPresence
-from calque.control.requests import leave_request
 from calque.core.records.standing import Standing
 from calque.errors import CalqueError, Refused
 from calque.logs.setup import set_level
-from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
-from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
-from calque.plugins.notices.run import NoticePart, part_name
-from calque.plugins.remotes.run.follow_links import LinkWatch
-from calque.plugins.remotes.wiring.remotes import ROLE as LINKS
-from calque.plugins.remotes.wiring.remotes import target_of, with_links
 from calque.serve.metrics import Meters, ProcessView, SourceLook
 from calque.streams.beginning import beginning_of
-from calque.streams.capture import CapturePart, RemoteCapturePart
+from calque.streams.capture import CapturePart
+from calque.streams.followers import Follower
 from calque.streams.journal import JournalPart
-from calque.streams.part import Part
+from calque.streams.kinds import KERNEL_ALONE, ProcessKinds, Publisher, PublisherSetup, RunningPart, Watch
 from calque.streams.reload import ConfigurationReader, difference, require_reloadable
 from calque.streams.shared import Bell, SourceStream
 from calque.streams.spark_session import own_session
 from calque.streams.target import TargetPart
+from calque.wiring.retention_kinds import RetentionKind
 from calque.wiring.runtime import Runtime
 from calque.wiring.wiring import Wiring
 
@@ -58,17 +53,20 @@ class Run:
     capture: bool = True
     held_roles: InitVar[Roles | None] = None
     reread: ConfigurationReader | None = None
+    kinds: ProcessKinds = KERNEL_ALONE
     roles: Roles = field(init=False)
     presence: ProcessPresence = field(init=False)
     streams: Mapping[str, SourceStream] = field(init=False)
     stopping: threading.Event = field(default_factory=threading.Event)
     failure: CalqueError | None = None
-    parts: list[Part] = field(default_factory=list)
+    parts: list[RunningPart] = field(default_factory=list)
+    publishers: dict[str, tuple[PublisherSetup, Publisher]] = field(default_factory=dict)
+    """Those of the parts that are publishers, by their names."""
     starting: threading.Lock = field(default_factory=threading.Lock)
     meters: Meters = field(init=False)
     bells: dict[str, Bell] = field(default_factory=lambda: defaultdict(Bell))
-    links: LinkWatch | None = None
-    """Follows the local catalog's links, in the process that has that role."""
+    watches: list[Watch] = field(default_factory=list)
+    """Those whose roles the process has."""
 
     def __post_init__(self, held_roles: Roles | None) -> None:
         self.roles = held_roles or Roles(self.wiring.state)
@@ -94,34 +92,48 @@ class Run:
         they need. Returns at once."""
         self.presence.begin(self.targets)
         self.begin_parts(self.wiring.sources if self.capture else (), self.targets)
-        for name in self.channels():
-            self.begin_channel(name)
-        if LINKS in self.roles.held_roles:
-            self.links = LinkWatch(self.wiring.remotes(), self.fail, self.note_room)
-            self.links.begin()
+        self.begin_publishers()
+        for kind in self.kinds.watches:
+            roles_of_watch = kind.roles(self.wiring.config).keys()
+            if roles_of_watch and roles_of_watch <= self.roles.held_roles.keys():
+                self.watches.append(kind.make(self))
+                self.watches[-1].begin()
 
-    def channels(self) -> tuple[str, ...]:
-        """The channels of notices that are this process's: those at its targets, and with capture those at the
-        source."""
-        places = (*((AT_SOURCE,) if self.capture else ()), *self.targets)
-        return tuple(channel.name for place in places for channel in self.wiring.config.channels_at(place))
+    @property
+    def followers(self) -> tuple[Follower, ...]:
+        return self.kinds.followers
 
-    def begin_channel(self, name: str) -> None:
-        channel = self.wiring.channel(name)
-        self.begin_part(NoticePart(self, self.streams[channel.plug.source], channel))
+    @property
+    def retention(self) -> tuple[RetentionKind, ...]:
+        return self.kinds.retention
+
+    def begin_publishers(self) -> None:
+        """Those of this process, at its targets and with capture at the source, that have not begun."""
+        setups = self.publisher_setups()
+        for kind in self.kinds.publishers:
+            for name in kind.setups(self.wiring.config):
+                if name in setups and name not in self.publishers:
+                    part = kind.make(self, name)
+                    self.publishers[name] = setups[name], part
+                    self.begin_part(part)
+
+    def target_parts(self) -> dict[str, TargetPart]:
+        """By the names of the targets."""
+        return {part.name: part for part in list(self.parts) if isinstance(part, TargetPart)}
 
     def begin_parts(self, sources: Iterable[str], targets: Iterable[str]) -> None:
         """Captures first: they know what targets admit before these list it, so that no evidence is missed."""
         for name in sources:
-            kind = CapturePart if self.wiring.config.sources[name].endpoint is None else RemoteCapturePart
-            self.begin_part(kind(self, self.streams[name]))
+            plug = self.wiring.config.sources[name]
+            make = next((kind.make for kind in self.kinds.captures if kind.takes(plug)), CapturePart)
+            self.begin_part(make(self, self.streams[name]))
         for name in targets:
             stream = self.streams[self.wiring.config.source_of(name).name]
             if not self.capture and not any(part.stream is stream for part in self.parts):
                 self.begin_part(JournalPart(self, stream))
             self.begin_part(TargetPart(self, stream, name))
 
-    def begin_part(self, part: Part) -> None:
+    def begin_part(self, part: RunningPart) -> None:
         self.parts.append(part)
         part.start()
 
@@ -129,8 +141,8 @@ class Run:
         """Finish the windows in hand if that takes no time, else the calls in hand; record, end. False where a call is
         not answered: what runs then is left to end with the process, like after a crash. Idempotent."""
         self.stopping.set()
-        if self.links is not None:
-            self.links.stop()
+        for watch in self.watches:
+            watch.stop()
         ended = end(self.parts, cut, leave)
         self.presence.end()
         return ended
@@ -141,7 +153,7 @@ class Run:
         captures = {part.stream.name: part.look() for part in parts if isinstance(part, CapturePart)}
         sources = tuple(SourceLook(name, captures.get(name), stream.gaps) for name, stream in self.streams.items())
         targets = tuple(part.look() for part in parts if isinstance(part, TargetPart))
-        channels = tuple(part.look() for part in parts if isinstance(part, NoticePart))
+        channels = tuple(publisher.look() for _, publisher in list(self.publishers.values()))
         silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.turns())
         return ProcessView(sources, targets, silent, channels)
 
@@ -161,29 +173,17 @@ class Run:
             LOG.info("the configuration is taken over")
             self.presence.answer(Answer(request), self.targets)
 
-    def take_links(self) -> None:
-        """Take over links that came, went or changed."""
-        assert self.links is not None
-        if not self.links.has_news():
+    def take_news(self, watch: Watch) -> None:
+        """Take over sources and targets that came, went or changed, as the watch found."""
+        if not watch.has_news():
             return
         try:
-            config = with_links(self.wiring.config)
-            if config != self.wiring.config or self.links.leaves():
+            config = self.kinds.amended(self.wiring.config)
+            if config != self.wiring.config or watch.is_owing():
                 self.take_over(config, self.targets_of(config))
         except CalqueError as error:
-            LOG.warning("links are not taken over: %s", error)
-            self.links.again()
-
-    def note_room(self, names: Sequence[TableName]) -> None:
-        """Have tables tried again that were set aside because of a local object of their name, which has gone."""
-        parts = {part.name: part for part in list(self.parts) if isinstance(part, TargetPart)}
-        for name in names:
-            target = target_of(self.wiring.config, name)
-            part = parts.get(target.name) if target is not None else None
-            remote = part.target.admission().source_of(name) if part is not None else None
-            row = part.find_table(remote) if part is not None and remote is not None else None
-            if part is not None and row is not None and row.state is TableState.QUARANTINED:
-                leave_request(self.wiring, part.name, Action.RELEASE, [str(row.name)])
+            LOG.warning("%s are not taken over: %s", watch.name, error)
+            watch.again()
 
     def targets_of(self, config: Config) -> Sequence[str]:
         """Those of this process."""
@@ -194,54 +194,58 @@ class Run:
         wiring = Wiring(config, Runtime(self.spark, self.wiring.runtime.hit))
         config = wiring.config
         require_reloadable(self.wiring.config, config)
-        changes = difference(self.wiring.config, config, self.targets, targets)
+        changes = difference(self.wiring.config, config, self.targets, targets, self.kinds)
         added_captures = tuple(name for name in changes.captures if name not in self.wiring.sources and self.capture)
         if not self.roles.take(roles(config, added_captures, changes.added), self.stopping):
             return
         gone_captures = [self.wiring.sources[name].places.role for name in changes.ended_captures if self.capture]
-        old_links = {name: target.links or {} for name, target in self.wiring.config.targets.items()}
-        old_channels = {name: self.wiring.config.channel(name) for name in self.channels()}
+        before = self.wiring.config
         set_level(config.log.level)
-        has_other_rules = self.wiring.config.remotes != config.remotes
         self.wiring = wiring
-        if self.links is not None and has_other_rules:
-            self.links.take_keys(self.wiring.remotes())
+        for watch in self.watches:
+            watch.take_over(before, wiring)
         captures = changes.captures if self.capture else ()
         ending = {*changes.ended_targets, *(self.wiring.sources[name].places.role for name in captures), *gone_captures}
         self.targets = tuple(targets)
-        kept_channels = {
-            name
-            for name in self.channels()
-            if old_channels.get(name) == config.channel(name)
-            and not captures
-            and config.channel(name).at not in changes.begun_targets
-        }
-        ending |= {part_name(name) for name in old_channels if name not in kept_channels}
+        setups = self.publisher_setups()
+        for name, (setup, _) in list(self.publishers.items()):
+            if captures or setup.at in changes.begun_targets or setup != setups.get(name):
+                ending.add(name)
+                del self.publishers[name]
         self.end_parts([part for part in self.parts if part.name in ending])
         for role in (*(TargetPlaces(name).role for name in changes.removed), *gone_captures):
             self.roles.give_back(role)
         self.make_streams()
-        parts = [part for part in self.parts if isinstance(part, TargetPart)]
+        parts = self.target_parts().values()
         relinked = [part for part in parts if part.name in changes.relinked_targets]
-        if self.links is not None and not relinked and all(part.next_target is None for part in parts):
-            try:
-                self.links.settle()
-            except CalqueError as error:
-                LOG.warning("links are not settled yet: %s", error)
-                self.links.again()
+        if not relinked and all(part.next_target is None for part in parts):
+            self.settle()
         self.begin_parts(captures, changes.begun_targets)
         for part in relinked:
-            part.exchange(self.wiring.target(part.name), partial(self.settle_links, old_links[part.name]))
-        for name in self.channels():
-            if name not in kept_channels:
-                self.begin_channel(name)
+            names = [name for kind in self.kinds.watches for name in kind.names(before, part.name)]
+            part.exchange(self.wiring.target(part.name), partial(self.settle_names, names))
+        self.begin_publishers()
 
-    def settle_links(self, names: Collection[TableName]) -> None:
-        """Of links that no projection writes any more."""
-        if self.links is not None:
-            self.links.settle(names)
+    def publisher_setups(self) -> Mapping[str, PublisherSetup]:
+        """Of this process's publishers, by the names of their parts."""
+        places = {*((AT_SOURCE,) if self.capture else ()), *self.targets}
+        found = (kind.setups(self.wiring.config) for kind in self.kinds.publishers)
+        return {name: setup for setups in found for name, setup in setups.items() if setup.at in places}
 
-    def end_parts(self, parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> None:
+    def settle(self) -> None:
+        for watch in self.watches:
+            try:
+                watch.settle()
+            except CalqueError as error:
+                LOG.warning("%s are not settled yet: %s", watch.name, error)
+                watch.again()
+
+    def settle_names(self, names: Collection[TableName]) -> None:
+        """Of what no target writes any more."""
+        for watch in self.watches:
+            watch.settle(names)
+
+    def end_parts(self, parts: Sequence[RunningPart], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> None:
         end(parts, cut, leave)
         self.parts = [part for part in self.parts if part not in parts]
 
@@ -259,9 +263,9 @@ class Run:
                 raise self.roles.lost
             if self.presence.reload_requested.is_set():
                 self.reload()
-            if self.links is not None:
-                self.take_links()
-            targets = [part for part in self.parts if isinstance(part, TargetPart)]
+            for watch in self.watches:
+                self.take_news(watch)
+            targets = list(self.target_parts().values())
             own = [part for part in targets if part.target.plug.links is None]
             own_failures = [part.failure for part in own if part.failure is not None]
             if own_failures and len(own_failures) == len(own):
@@ -270,9 +274,8 @@ class Run:
                 awaited = [part for part in targets if part.stream.name in until]
                 failures = [part.failure for part in awaited if part.failure is not None]
                 standings = [part.standing(until[part.stream.name]) for part in awaited if part.failure is None]
-                channels = [part for part in self.parts if isinstance(part, NoticePart)]
                 is_shown = all(item is not Standing.GOING for item in standings)
-                if is_shown and all(part.has_sent(until[part.stream.name]) for part in channels):
+                if is_shown and all(part.has_sent(until[part.stream.name]) for _, part in self.publishers.values()):
                     if failures:
                         raise failures[0]
                     return Standing.WITHOUT if Standing.WITHOUT in standings else Standing.REACHED
@@ -283,7 +286,7 @@ class Run:
         return Standing.GOING
 
 
-def end(parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> bool:
+def end(parts: Sequence[RunningPart], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> bool:
     """Stop the parts, and wait until they have ended; after `cut` seconds they make no further call. False where after
     `leave` seconds one is not answered: that part is left behind, and holds up nobody."""
     began = time.monotonic()
@@ -300,5 +303,5 @@ def end(parts: Sequence[Part], cut: float = CUT_SECONDS, leave: float = LEAVE_SE
     return not remaining
 
 
-def running(parts: Sequence[Part]) -> list[threading.Thread]:
+def running(parts: Sequence[RunningPart]) -> list[threading.Thread]:
     return [thread for part in parts for thread in part.threads() if thread.is_alive()]

@@ -12,6 +12,8 @@ from calque.errors import CalqueError
 from calque.serve.lag_clock import HeadTimes
 from calque.serve.metrics import Meters
 from calque.streams.beginning import JournalBeginning
+from calque.streams.followers import Follower
+from calque.wiring.retention_kinds import RetentionKind
 from calque.wiring.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -72,6 +74,14 @@ class RunForParts(Protocol):
 
     @property
     def meters(self) -> Meters: ...
+
+    @property
+    def followers(self) -> tuple[Follower, ...]:
+        """What goes on beside each target's windows."""
+
+    @property
+    def retention(self) -> tuple[RetentionKind, ...]:
+        """What is kept of what journals forget."""
 
     @property
     def stopping(self) -> threading.Event:

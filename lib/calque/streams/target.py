@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from calque.control.identity import RunIdentity
@@ -29,15 +30,12 @@ from calque.model.lease import Writer
 from calque.model.ledger import DatabaseRow, FunctionRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.model.state_places import TargetPlaces
-from calque.plugins.grants.engine import follow
-from calque.plugins.grants.engine.follow import GrantsFollower
-from calque.plugins.marks.api.sets import judge_at
-from calque.plugins.marks.engine.tell_metastore import TargetTeller
 from calque.ports.records import MISSING, Json, Stamp
 from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import TargetLook
 from calque.serve.table_lag import TableLag, lagging_of, table_lags
 from calque.streams.background import BackgroundThread, again_and_again
+from calque.streams.followers import Follower
 from calque.streams.part import Part
 from calque.streams.shared import Bell, RunForParts, SourceStream
 
@@ -76,8 +74,7 @@ class TargetPart(Part):
         self.identity: IdentityOfPart = RunIdentity(self.target)
         self.ledger_id = ""
         """That of the ledger, by which claims name it; empty before the lease was taken."""
-        self.telling: BackgroundThread | None = None
-        self.granting: BackgroundThread | None = None
+        self.following: list[BackgroundThread] = []
         self.looking: BackgroundThread | None = None
         self.bell = Bell()
         self.is_woken = threading.Event()
@@ -216,8 +213,7 @@ class TargetPart(Part):
         """Follow the journal, which begins after that event, until the part is to end or a gap is found."""
         self.after = after
         self.open_replica()
-        self.tell_of_marks()
-        self.follow_grants()
+        self.begin_followers()
         self.look_at_databases()
         heard, is_due = self.bell.rings, True
         while not self.stopped() and not self.is_behind():
@@ -246,39 +242,19 @@ class TargetPart(Part):
         replica.epochs.passed = position_of(self.wiring, self.name, replica.epoch) or 0
         return replica
 
-    def tell_of_marks(self) -> None:
-        """Tell the target's metastore of marks that are done there, beside the windows, where the configuration wants
-        it."""
-        if not self.wiring.config.done.metastore:
-            return
-        side, record = self.target.side(), self.places.marks_record
-        teller = TargetTeller(
-            judge_at(self.wiring, self.target),
-            side.catalog,
-            self.target.partition_events(),
-            side.admission,
-            self.wiring.control,
-            record,
-        )
-        self.telling = BackgroundThread(f"marks at {self.name}", teller.keep, self.marks_failed)
-        self.telling.begin()
+    def begin_followers(self) -> None:
+        """Beside the windows, what the configuration wants of it."""
+        for follower in self.run.followers:
+            work = follower.work(self.wiring, self.target)
+            if work is not None:
+                thread = BackgroundThread(
+                    f"{follower.name} at {self.name}", work, partial(self.follower_failed, follower)
+                )
+                self.following.append(thread)
+                thread.begin()
 
-    def marks_failed(self, defect: BaseException) -> None:
-        LOG.error("%s is told of no marks any more", self.name, exc_info=defect)
-
-    def follow_grants(self) -> None:
-        """Beside the windows, where the policy wants it."""
-        source, side = self.target.followed(), self.target.side()
-        if source.privileges is None or side.privileges is None:
-            return
-        follower = GrantsFollower(source, side, source.privileges, side.privileges)
-        what = f"grants at {self.name}"
-        work = again_and_again(follower.once, what, follow.SECONDS, follow.SHARE)
-        self.granting = BackgroundThread(what, work, self.grants_failed)
-        self.granting.begin()
-
-    def grants_failed(self, defect: BaseException) -> None:
-        LOG.error("%s follows no grants any more", self.name, exc_info=defect)
+    def follower_failed(self, follower: Follower, defect: BaseException) -> None:
+        LOG.error("%s %s", self.name, follower.ended, exc_info=defect)
 
     def look_at_databases(self) -> None:
         """Beside the windows, for changes that the source's log has no event of."""
@@ -525,12 +501,8 @@ class TargetPart(Part):
         return table_lags(replica.tables.behind(position), self.stream.heads, time.time())
 
     def close(self) -> None:
-        if self.telling is not None:
-            self.telling.stop()
-            self.telling = None
-        if self.granting is not None:
-            self.granting.stop()
-            self.granting = None
+        while self.following:
+            self.following.pop().stop()
         if self.replica is not None and self.stopped() and self.state != "failed":
             with suppress(CalqueError):
                 self.replica.rest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.scans import DeltaScans
@@ -19,21 +19,17 @@ from calque.adapters.metastore.server import MetastoreServer
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
 from calque.engine.identity.identity import SourceAnswer, ask_source
-from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.state_places import SourcePlaces
-from calque.plugins.audit.adapters.history import EventHistory
 from calque.plugins.grants.adapters import HivePrivileges
 from calque.plugins.kafka.adapters.client.topic import Topic
-from calque.plugins.marks.adapters.delta_marks import DeltaMarks
-from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
-from calque.plugins.marks.ports import ForwardingMarkStore, ForwardingPartitionEvents, MarkStore, PartitionEvents
 from calque.plugins.remotes.adapters.looks_log import LooksLog
 from calque.plugins.remotes.engine.catalog_as_source import RemoteReader
 from calque.ports import CatalogReader, EventLog, EvidenceStore, Gaps, Journal, Pins, Scans, Storage
 from calque.ports.services import tells_inserts
 from calque.wiring.journal_location import JournalAddress, JournalLocation
+from calque.wiring.kept import KeptObjects
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
 from calque.wiring.worker_openers import (
@@ -46,6 +42,8 @@ from calque.wiring.worker_openers import (
 if TYPE_CHECKING:
     from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 
+T = TypeVar("T")
+
 
 @dataclass(slots=True)
 class SourceWiring:
@@ -57,6 +55,11 @@ class SourceWiring:
     first_seen: FirstSeen = field(default_factory=FirstSeen)
     """The metastore, as this process met it first."""
     _side: SourceSide | None = None
+    _kept: KeptObjects[SourceWiring] = field(default_factory=KeptObjects)
+
+    def kept(self, make: Callable[[SourceWiring], T]) -> T:
+        """What `make` makes of the source, made when it is first asked for: live objects of plugins."""
+        return self._kept.of(self, make)
 
     @property
     def places(self) -> SourcePlaces:
@@ -78,8 +81,7 @@ class SourceWiring:
                 scans=self.scans(),
                 pins=self.pins(),
                 gaps=self.gaps(),
-                marks=self.marks(),
-                privileges=HivePrivileges(self._client()) if self.plug.catalog is None else None,
+                privileges=HivePrivileges(self.client()) if self.plug.catalog is None else None,
             )
         return self._side
 
@@ -89,7 +91,7 @@ class SourceWiring:
 
     def server(self) -> MetastoreServer:
         """What the metastore says of itself."""
-        return MetastoreServer(self._client())
+        return MetastoreServer(self.client())
 
     def tells_inserts(self, log: EventLog) -> bool | None:
         """Whether engines are to tell of INSERTs, through the log's connection; None where that is not known."""
@@ -106,14 +108,14 @@ class SourceWiring:
         """The log through a connection of its own, on which an answer is waited for no longer than that."""
         if self.plug.catalog is not None:
             return self.looks()
-        client = self._client(connect_timeout=seconds, call_timeout=seconds, connections=1)
+        client = self.client(connect_timeout=seconds, call_timeout=seconds, connections=1)
         return HiveLog(client, max_message=self.plug.keys.max_message)
 
     def answer(self, seconds: float) -> SourceAnswer:
         """What the source says of itself now, within that time. A catalog without a log has no id."""
         if self.plug.catalog is not None:
             return SourceAnswer("")
-        client = self._client(connect_timeout=seconds, call_timeout=seconds, connections=1)
+        client = self.client(connect_timeout=seconds, call_timeout=seconds, connections=1)
         try:
             return ask_source(HiveReader(client), HiveLog(client))
         finally:
@@ -127,17 +129,6 @@ class SourceWiring:
 
     def gaps(self) -> Gaps:
         return self.folder.gaps(self.places.gaps_record)
-
-    def marks(self) -> MarkStore:
-        """Sets that were marked done."""
-        table = self.folder.table(self.places.marks)
-        return self.runtime.guard.wrapped("marks", DeltaMarks(table, self.folder.table_options), ForwardingMarkStore)
-
-    def partition_events(self) -> PartitionEvents:
-        """What the source's metastore is told of marks. Nothing else is written at a source's metastore."""
-        return self.runtime.guard.wrapped(
-            "partition_events", HivePartitionEvents(self._client()), ForwardingPartitionEvents
-        )
 
     def pins(self) -> Pins | None:
         """None where the configuration keeps no files of the source."""
@@ -209,18 +200,6 @@ class SourceWiring:
             return KafkaJournal(self.topic(address))
         return DeltaJournal(self.folder.table(self.places.journal), self.folder.table_options)
 
-    def history(self) -> EventHistory:
-        """What is kept of events when the journal forgets them."""
-        return EventHistory(self.folder.table(self.places.history), self.folder.table_options)
-
-    def keep_history(self, now_ns: int) -> None:
-        """As long as the configuration says: of all events that the journal has."""
-        history, seconds = self.history(), self.folder.section.history
-        if seconds:
-            journal = self.journal()
-            history.keep(journal, journal.rows, newest(self.gaps()))
-        history.expire(int(now_ns / 1e9 - seconds))
-
     def open_journal(self, address: JournalAddress | None = None) -> tuple[Journal, EvidenceStore]:
         """The journal (that one, or the one there is) and its evidence, opened anew."""
         address = address or self.journal_location.place()
@@ -241,10 +220,11 @@ class SourceWiring:
     def _log_and_catalog(self) -> tuple[EventLog, CatalogReader]:
         if self.plug.catalog is not None:
             return self.looks(), RemoteReader(self.plug.catalog.connect())
-        client = self._client(connections=self.plug.keys.connections)
+        client = self.client(connections=self.plug.keys.connections)
         return HiveLog(client, max_message=self.plug.keys.max_message), HiveReader(client)
 
-    def _client(self, **options: Any) -> Client:
+    def client(self, **options: Any) -> Client:
+        """A client of the source's metastore."""
         return Client(self._uris(), self.plug.access(), first_seen=self.first_seen, **options)
 
     def _uris(self) -> str:

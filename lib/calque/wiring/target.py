@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from socket import gethostname
 from typing import Any
@@ -33,13 +32,10 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
-from calque.plugins.audit.adapters.history import TargetHistory
 from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
 from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
 from calque.plugins.grants.adapters import HivePrivileges
 from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
-from calque.plugins.marks.adapters.partition_events import HivePartitionEvents
-from calque.plugins.marks.ports import ForwardingPartitionEvents, PartitionEvents
 from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog
 from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
 from calque.ports import Catalog, Leases, Ledger, Storage
@@ -92,7 +88,7 @@ class TargetWiring:
         given."""
         stopping, guard = threading.Event(), self.runtime.guard
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.pool, self.leaves)
-        catalog: Catalog = guard.catalog(HiveCatalog(self._client(permit=fence.permit), TargetCapabilities()))
+        catalog: Catalog = guard.catalog(HiveCatalog(self.client(permit=fence.permit), TargetCapabilities()))
         if self.plug.links is not None:
             admission = self.admission()
             catalog = LinkedCatalog(
@@ -119,27 +115,11 @@ class TargetWiring:
     def privileges(self, fence: Fence) -> Privileges:
         """Of the metastore, changed as the fence permits."""
         return self.runtime.guard.wrapped(
-            "privileges", HivePrivileges(self._client(permit=fence.permit)), ForwardingPrivileges
+            "privileges", HivePrivileges(self.client(permit=fence.permit)), ForwardingPrivileges
         )
 
     def ledger(self) -> DeltaLedger:
         return DeltaLedger(self.folder.table(self.places.ledger), self.folder.table_options)
-
-    def history(self) -> TargetHistory:
-        """What is kept of the ledger's epochs when it forgets them."""
-        return TargetHistory(self.folder.table(self.places.ledger), self.folder.table_options)
-
-    def keep_history(self, before: int, now_ns: int) -> None:
-        """As long as the configuration says: of epochs below that number, which are to be forgotten."""
-        history, seconds = self.history(), self.folder.section.history
-        if seconds:
-            history.keep(self.ledger(), before)
-        history.expire(datetime.fromtimestamp(now_ns / 1e9 - seconds, UTC).isoformat())
-
-    def partition_events(self) -> PartitionEvents:
-        """What the metastore is told of marks, by whoever has the lease on the target."""
-        client = self._client(permit=self.lease().permit)
-        return self.runtime.guard.wrapped("partition_events", HivePartitionEvents(client), ForwardingPartitionEvents)
 
     def ledger_of_load(self, database: str, source: str) -> DeltaLedger:
         """Of dumps of the source into the database, which the target does not follow by itself."""
@@ -171,18 +151,18 @@ class TargetWiring:
 
     def catalog_for_statements(self) -> Catalog:
         """For objects that are no replicas, and that anybody may write."""
-        return self.runtime.guard.catalog(HiveCatalog(self._client(), TargetCapabilities()))
+        return self.runtime.guard.catalog(HiveCatalog(self.client(), TargetCapabilities()))
 
     def storage_for_statements(self) -> Storage:
         return self.runtime.guard.storage(self.runtime.storage(self.systems(), self._terms()))
 
     def server(self) -> MetastoreServer:
         """What the metastore says of itself."""
-        return MetastoreServer(self._client())
+        return MetastoreServer(self.client())
 
     def impatient_server(self, seconds: float) -> MetastoreServer:
         """The same through a connection of its own, on which an answer is waited for no longer than that."""
-        return MetastoreServer(self._client(connect_timeout=seconds, call_timeout=seconds, connections=1))
+        return MetastoreServer(self.client(connect_timeout=seconds, call_timeout=seconds, connections=1))
 
     def systems(self) -> FileSystemSet:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
@@ -233,7 +213,7 @@ class TargetWiring:
         """Through a connection of its own, so that no long call holds up a renewal."""
         keys = self.plug.keys
         seconds = renewed_after(keys.lease)
-        client = self._client(connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
+        client = self.client(connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
         catalog = HiveCatalog(client, TargetCapabilities())
         leases = CatalogLeases(catalog, self.plug.source, self.plug.name, keys.warehouse, self.first_place)
         return self.runtime.guard.leases(leases)
@@ -248,7 +228,8 @@ class TargetWiring:
         """On which files are copied."""
         return CopyTerms(bandwidth=self.plug.keys.bandwidth, parallel=self.plug.keys.parallel_copies)
 
-    def _client(self, **options: Any) -> Client:
+    def client(self, **options: Any) -> Client:
+        """A client of the target's metastore."""
         keys = self.plug.keys
         return Client(",".join(keys.metastore), keys.access(), first_seen=self.first_seen, **options)
 

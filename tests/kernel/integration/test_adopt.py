@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.core.formats.layout import place
 from calque.core.formats.pointers import moved
 from calque.core.images.image import EVENT, INCARNATION, SOURCE
@@ -85,7 +85,7 @@ class Filled:
         return sum(epoch.bytes for epoch in self.ledger(target).epochs())
 
     def ledger(self, target: str):  # type: ignore[no-untyped-def]
-        return Wiring(load(self.deployment.config)).ledger(target)
+        return Wiring(APP.load(self.deployment.config)).ledger(target)
 
     def until_none(self, target: str, *states: TableState) -> None:
         deadline = time.monotonic() + 200

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.ledger import TableRow
 from calque.model.names import TableName
@@ -76,7 +76,7 @@ def test_a_bootstrap_that_is_killed_goes_on_and_reads_only_what_was_not_exact(
 
 
 def landed(deployment: Deployment) -> set[str]:
-    rows = Wiring(load(deployment.config)).ledger("dr").tables().values()
+    rows = Wiring(APP.load(deployment.config)).ledger("dr").tables().values()
     return {row.table for row in rows if isinstance(row, TableRow) and row.state in {"live", "staging"}}
 
 

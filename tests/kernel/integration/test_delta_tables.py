@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.control.status import snapshot
 from calque.core.formats.deltalog import log_of
 from calque.core.formats.layout import place
@@ -51,7 +51,7 @@ class Rig:
         self.source = SparkSql(servers["source"].uri, root / "spark-source")
         self.target = SparkSql(servers["target"].uri, root / "spark-target")
         self.catalog = self.deployment.targets[0].catalog
-        self.wiring = Wiring(load(self.deployment.config))
+        self.wiring = Wiring(APP.load(self.deployment.config))
 
     def fire(self, table: str) -> None:
         """An event on a table; commits raise none."""

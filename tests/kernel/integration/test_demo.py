@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.demo import configuration
 from calque.resources import cache_folder
 from calque.sandbox import manifest, unpacked
@@ -170,14 +170,14 @@ def test_a_folder_that_holds_something_is_not_used(tmp_path: Path) -> None:
 def test_the_configuration_that_the_demo_writes_is_valid(tmp_path: Path, targets: int) -> None:
     addresses = {name: f"thrift://127.0.0.1:{10000 + index}" for index, name in enumerate(configuration.names(targets))}
     configuration.write(tmp_path / "calque.toml", "thrift://127.0.0.1:9999", addresses)
-    assert list(load(str(tmp_path / "calque.toml")).targets) == list(addresses)
+    assert list(APP.load(str(tmp_path / "calque.toml")).targets) == list(addresses)
     assert len(addresses) == targets
 
 
 def test_the_configuration_of_a_demo_on_kafka_names_its_broker(tmp_path: Path) -> None:
     file = tmp_path / "calque.toml"
     configuration.write(file, "thrift://127.0.0.1:9999", {"mirror": "thrift://127.0.0.1:9998"}, "127.0.0.1:9092")
-    config = load(str(file))
+    config = APP.load(str(file))
     source = config.only_source()
     assert (source.journal.format, source.journal.brokers, source.topic()) == ("kafka", "127.0.0.1:9092", "demo.events")
 

@@ -18,9 +18,9 @@ import pytest
 from calque.adapters.control import ControlStore
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.app import APP
 from calque.commands import wait
 from calque.commands.options import CommandSettings
-from calque.config import load
 from calque.core.formats.layout import COPYING, join, place
 from calque.errors import Unavailable
 from calque.model.hive import is_partitioned
@@ -104,7 +104,7 @@ class Faulty(Deployment):
     def goes_on(self, name: str) -> None:
         """The target shows what changes now."""
         self.change()
-        wait.run(CommandSettings(), load(self.config), name, self.source.current(), 60)
+        wait.run(CommandSettings(), APP.load(self.config), name, self.source.current(), 60)
 
     def reload(self, source: Metastore) -> None:
         """Have the process read its configuration, as it is to be now."""

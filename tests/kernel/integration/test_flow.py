@@ -16,7 +16,7 @@ import pytest
 
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.messages import ALTER_TABLE, Context
-from calque.config import load
+from calque.app import APP
 from calque.control.status import snapshot
 from calque.model.facets import ColumnStatistics, Longs, PrimaryKey, StatisticsCounts
 from calque.model.hive import Column, Function, Partition, SerDe, Storage, Table
@@ -112,7 +112,7 @@ def test_a_target_whose_server_is_silent_delays_neither_capture_nor_another_targ
 
 
 def position(deployment: Deployment, name: str) -> int:
-    found: int = snapshot(Wiring(load(deployment.config)))["targets"][name]["position"]
+    found: int = snapshot(Wiring(APP.load(deployment.config)))["targets"][name]["position"]
     return found
 
 

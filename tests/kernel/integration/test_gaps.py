@@ -15,8 +15,8 @@ from calque.adapters.control import ControlGaps, ControlStore
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.app import APP
 from calque.cli import main
-from calque.config import load
 from calque.control.identity import RunIdentity
 from calque.core.records.lifecycle import State
 from calque.engine.capture.capture import Capture
@@ -217,7 +217,7 @@ class Engine:
     """Calque's engine in this process, as a deployment's configuration wires it. Nothing goes on by itself."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self.wiring = Wiring(load(str(deployment.config)))
+        self.wiring = Wiring(APP.load(str(deployment.config)))
         self.beginning = beginning_of(self.wiring, "hq")
         source, begun = self.wiring.only_source().side(), self.beginning.event()
         self.gatherer = EvidenceGatherer(source, lambda _: True)

@@ -17,7 +17,7 @@ import pytest
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen
-from calque.config import load
+from calque.app import APP
 from calque.control.identity import recorded, require_for_removal
 from calque.demo.source import Source
 from calque.engine.sides.calque_database import ensure_own_database
@@ -68,7 +68,7 @@ class Exchanged:
         return done.stdout + done.stderr
 
     def remembered(self) -> Mapping[str, Any]:
-        target: Mapping[str, Any] = recorded(Wiring(load(self.deployment.config)))["targets"]["dr"]
+        target: Mapping[str, Any] = recorded(Wiring(APP.load(self.deployment.config)))["targets"]["dr"]
         return target
 
     def accept(self, *arguments: str) -> bool:
@@ -156,7 +156,7 @@ def test_nothing_is_written_or_removed_where_another_metastore_or_state_answers_
     assert second["ledger"] == first["ledger"]
     (directory,) = second["directories"]
     assert {spelling.rpartition("/")[2] for spelling in directory["spellings"]} == {"warehouse", "link"}
-    wiring = Wiring(load(deployment.config))
+    wiring = Wiring(APP.load(deployment.config))
     assert require_for_removal(wiring, "dr").ledger == first["ledger"]
     lying = tree(one.warehouse)
     swept = deployment.calque("sweep")

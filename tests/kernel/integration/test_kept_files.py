@@ -12,7 +12,7 @@ import hdfs_native
 import pytest
 
 from calque.adapters.files import FileStorage, FileSystemSet
-from calque.config import load
+from calque.app import APP
 from calque.core.events import decode
 from calque.core.formats.layout import join, place
 from calque.core.states.kept_files import NamedFile
@@ -96,7 +96,7 @@ class OnKeepingHdfs(Deployment):
 
     def bridged(self) -> set[str]:
         """The tables that went over a bridge, by all epochs."""
-        epochs = Wiring(load(self.config)).ledger("dr").epochs()
+        epochs = Wiring(APP.load(self.config)).ledger("dr").epochs()
         return {str(bridge.table) for epoch in epochs for bridge in epoch.bridges}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from calque.config import load
+from calque.app import APP
 from calque.demo.source import Source
 from calque.model.hive import Column, location_of
 from calque.model.ledger import TableState
@@ -109,7 +109,7 @@ def test_spark_at_the_target_finds_the_sources_rows_and_repairing_partitions_cha
 
 def settle(deployment: Deployment) -> None:
     """Until the ledger says that the target shows the source's newest event, and every table is live."""
-    wanted, ledger = deployment.source.current(), Wiring(load(deployment.config)).ledger("dr")
+    wanted, ledger = deployment.source.current(), Wiring(APP.load(deployment.config)).ledger("dr")
     deadline = time.monotonic() + 300
     while (
         (epoch := ledger.last_epoch()) is None

@@ -23,8 +23,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from calque.app import APP
 from calque.cli import main
-from calque.config import load
 from calque.control.processes import processes
 from calque.control.status import snapshot
 from calque.model.hive import Column, Function, Partition, Resource, SerDe, Table
@@ -70,7 +70,7 @@ class Running:
             time.sleep(0.1)
 
     def status(self) -> Any:
-        return snapshot(Wiring(load(self.config)))["targets"]["dr"]
+        return snapshot(Wiring(APP.load(self.config)))["targets"]["dr"]
 
     def is_done(self) -> bool:
         status = self.status()
@@ -85,7 +85,7 @@ class Running:
 
     @property
     def address(self) -> str:
-        return next(one.serves for one in processes(Wiring(load(self.config)).control) if one.serves)
+        return next(one.serves for one in processes(Wiring(APP.load(self.config)).control) if one.serves)
 
     def page(self, path: str, **headers: str) -> tuple[int, str]:
         try:

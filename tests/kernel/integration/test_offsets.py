@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName
@@ -48,7 +48,7 @@ class Told(Deployment):
     def last_rows(self) -> tuple[object, object]:
         """The event of the ledger's last row of each object, and what its rows say of tables: a live one shows the
         position."""
-        ledger = Wiring(load(self.config)).ledger("dr")
+        ledger = Wiring(APP.load(self.config)).ledger("dr")
         objects = {
             (row["database"], row["table"], row["partition"]): row["event_id"]
             for row in sorted(ledger.view().objects.to_table().to_pylist(), key=lambda row: row["epoch"])

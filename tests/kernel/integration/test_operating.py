@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore
@@ -100,7 +100,7 @@ def test_a_running_system_is_paused_replayed_reloaded_waited_for_and_killed_with
     deployment.watch()
     deployment.start()
     deployment.settle()
-    ledger = Wiring(load(deployment.config)).ledger("dr")
+    ledger = Wiring(APP.load(deployment.config)).ledger("dr")
     with deployment.writing():
         deployment.ask("pause")
         time.sleep(2)
@@ -128,7 +128,7 @@ def test_a_running_system_is_paused_replayed_reloaded_waited_for_and_killed_with
         assert deployment.end(signal.SIGKILL) == -signal.SIGKILL
         deployment.start()
         deployment.reach()
-    until(deployment, lambda: not Wiring(load(deployment.config)).control.names("requests/"))
+    until(deployment, lambda: not Wiring(APP.load(deployment.config)).control.names("requests/"))
     deployment.check()
     deployment.ask("pause")
     assert deployment.end(signal.SIGTERM) == 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.control.status import snapshot
 from calque.demo.source import Source
 from calque.engine.target.fault_isolation import RELEASE
@@ -60,7 +60,7 @@ class Poisoned(Deployment):
 
     def wait_for_all(self, reached: Callable[[Mapping[str, Any]], bool], seconds: float) -> None:
         """Until that is true of each target, at the source's newest event."""
-        wiring, deadline = Wiring(load(self.config)), time.monotonic() + seconds
+        wiring, deadline = Wiring(APP.load(self.config)), time.monotonic() + seconds
         while True:
             found, head = snapshot(wiring)["targets"], self.source.current()
             if all(target["position"] == head and reached(target) for target in found.values()):

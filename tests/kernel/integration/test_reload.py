@@ -13,7 +13,7 @@ import pytest
 
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
-from calque.config import load
+from calque.app import APP
 from calque.core.formats.layout import join
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.verify.verify import verify
@@ -143,7 +143,7 @@ def until(deployment: Deployment, reached: Callable[[], object], seconds: float 
 
 
 def wiring(deployment: Deployment) -> Wiring:
-    return Wiring(load(deployment.config))
+    return Wiring(APP.load(deployment.config))
 
 
 def epochs(deployment: Deployment) -> Sequence[Epoch]:

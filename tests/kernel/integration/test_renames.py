@@ -20,7 +20,7 @@ import pytest
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.messages import Fault
-from calque.config import load
+from calque.app import APP
 from calque.control.status import snapshot
 from calque.model.hive import Column, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
@@ -124,7 +124,7 @@ def test_renames_cost_no_read_of_what_is_there_and_no_moment_without_a_table(
             deployment.work(deployment.rng.choice(RENAMES) for _ in range(BURST))
         deployment.settle()
     deployment.check_equal()
-    status = snapshot(Wiring(load(deployment.config)))
+    status = snapshot(Wiring(APP.load(deployment.config)))
     gone_at_source, gone_at_target = (
         departures(logged(source.uri, source_start)),
         departures(logged(target_server.uri, target_start)),

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from calque.app import APP
 from calque.commands import wait
 from calque.commands.options import CommandSettings
-from calque.config import load
 from calque.core.events.keys import keys_of
 from calque.core.images.image import ORIGIN, SOURCE
 from calque.engine.verify.verify import verify
@@ -94,7 +94,7 @@ class Hub:
         return "\n".join(self.log.read_text().splitlines()[-30:]) if self.log.exists() else ""
 
     def settle(self) -> None:
-        wiring = Wiring(load(self.config))
+        wiring = Wiring(APP.load(self.config))
         for target in LINKS[self.name]:
             try:
                 wait.run(
@@ -104,7 +104,7 @@ class Hub:
                 raise AssertionError(f"{error}\n{self.tail()}") from error
 
     def require_equal(self) -> None:
-        wiring = Wiring(load(self.config))
+        wiring = Wiring(APP.load(self.config))
         for target in LINKS[self.name]:
             found = verify(wiring.only_source().side(), wiring.target(f"to_{target}").side(), data="checksum")
             assert (found.differences, found.set_aside) == ((), ()), f"{self.name} to {target}\n{self.tail()}"
@@ -237,4 +237,4 @@ def test_a_chain_and_a_ring_carry_each_object_from_its_home_to_all_others_and_co
 
 
 def epochs_of(hub: Hub, target: str) -> int:
-    return len(Wiring(load(hub.config)).ledger(f"to_{target}").epochs())
+    return len(Wiring(APP.load(hub.config)).ledger(f"to_{target}").epochs())

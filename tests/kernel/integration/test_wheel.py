@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from support.places import ROOT
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
@@ -110,7 +110,7 @@ def test_version_and_help_work_outside_the_checkout(installed: Path, wheel: Path
 
 def test_init_writes_a_configuration_that_is_valid(installed: Path, tmp_path: Path) -> None:
     run(installed / "calque", "init", "conf/mine.toml", folder=tmp_path)
-    assert list(load(tmp_path / "conf" / "mine.toml").targets) == ["dr"]
+    assert list(APP.load(tmp_path / "conf" / "mine.toml").targets) == ["dr"]
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists() or not shutil.which("git"), reason="this is no git checkout")

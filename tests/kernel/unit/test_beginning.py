@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import Gap, GapCause
@@ -38,7 +38,7 @@ class Site:
         self.file.write_text(self.file.read_text().replace('name = "hq"', f'name = "{name}"'))
         log, reader = MemoryLog(self.source), MemoryReader(self.source)
         source = SourceSide(name, log, reader, MemoryJournal(), MemoryEvidence(), MemoryStorage())
-        wiring = Wiring(load(self.file))
+        wiring = Wiring(APP.load(self.file))
         wiring.only_source()._side = source
         return beginning_of(wiring, name)
 

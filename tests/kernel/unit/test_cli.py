@@ -12,11 +12,11 @@ from pathlib import Path
 import click
 import pytest
 
+from calque.app import APP
 from calque.cli import commands, main
 from calque.commands.init import TEMPLATE
 from calque.commands.options import CommandSettings
 from calque.commands.output import print_json, print_table
-from calque.config import load
 from calque.model.names import Span
 from support.judges.documents import read_document
 
@@ -211,13 +211,13 @@ def test_init_writes_a_file_that_is_valid_and_says_the_defaults(
         for name, section in zip(("source", "targets.dr"), sections, strict=True)
     )
     least.write_text(text, encoding="utf-8")
-    assert load(file) == load(least)
+    assert APP.load(file) == APP.load(least)
 
 
 def test_init_names_every_key_there_is(tmp_path: Path) -> None:
     file = tmp_path / "calque.toml"
     file.write_text(TEMPLATE, encoding="utf-8")
-    config = load(file)
+    config = APP.load(file)
     for section in config.sections():
         for key in type(section).model_fields:
             assert f"\n{key} = " in TEMPLATE or f"\n# {key} = " in TEMPLATE

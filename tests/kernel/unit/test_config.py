@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from calque.app import APP
 from calque.commands.check import look_at_secrets
-from calque.config import Config, load
+from calque.config import Config
 from calque.config.conflicts import taking_nothing
 from calque.config.units import seconds, share, size
 from calque.engine.check.findings import Finding, Findings, Severity
@@ -20,6 +21,7 @@ from calque.model.policy import Policy, SmallFilesRule
 from calque.model.secrets import FileSecret, VariableSecret, revealed
 from calque.model.tls import Tls
 from calque.plugins.clusters.config.secondary_tables import SecondaryTable, amended
+from calque.plugins.clusters.config.sections import cluster_of, clusters_of, require_clusters
 from calque.plugins.clusters.model import Clusters
 
 SMALL = """\
@@ -91,7 +93,7 @@ warehouse = "file:///data/copy"
 def read(folder: Path, text: str) -> Config:
     file = folder / "calque.toml"
     file.write_text(text, encoding="utf-8")
-    return load(file)
+    return APP.load(file)
 
 
 @pytest.fixture(autouse=True)
@@ -717,12 +719,12 @@ def test_one_metastore_as_source_and_target_needs_other_names(tmp_path: Path) ->
 
 def test_a_file_that_can_not_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"^There is no file .*none\.toml\. .* Write one with 'calque init"):
-        load(tmp_path / "none.toml")
+        APP.load(tmp_path / "none.toml")
     with pytest.raises(Refused, match=r"can't be read\. Is a directory\."):
-        load(tmp_path)
+        APP.load(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b'[source]\nname = "\xe9"')
     with pytest.raises(Refused, match=r"is not UTF-8\. Byte 17 is not\."):
-        load(tmp_path / "latin.toml")
+        APP.load(tmp_path / "latin.toml")
 
 
 @pytest.mark.parametrize(
@@ -792,12 +794,12 @@ def test_clusters_alone_are_a_whole_configuration_over_their_deployments(tmp_pat
     read(tmp_path, SMALL)
     file = tmp_path / "clusters.toml"
     file.write_text(CLUSTERS)
-    config = load(file)
-    assert config.require_clusters() == Clusters(("C1", "C2"), "C1", max_lag=30.0)
-    assert [config.cluster(name).engine for name in config.clusters] == ["sc://c1:15002/;use_ssl=true", ""]
-    assert [list(deployment.targets) for deployment in config.deployments] == [["dr"]]
+    config = APP.load(file)
+    assert require_clusters(config) == Clusters(("C1", "C2"), "C1", max_lag=30.0)
+    assert [cluster.engine for cluster in clusters_of(config).values()] == ["sc://c1:15002/;use_ssl=true", ""]
+    assert [list(deployment.targets) for deployment in config.others] == [["dr"]]
     with pytest.raises(Refused, match=r'There is no cluster "c1"\. The nearest is C1\.'):
-        config.cluster("c1")
+        cluster_of(config, "c1")
     with pytest.raises(Refused, match=r"clusters\.toml has no \[source\]"):
         config.only_source()
 
@@ -810,12 +812,12 @@ def test_three_keys_of_clusters_have_hives_names_too(tmp_path: Path, names: str)
     file = tmp_path / "clusters.toml"
     read(tmp_path, SMALL)
     file.write_text(CLUSTERS.replace('default = "C1"', names))
-    assert load(file).require_clusters() == Clusters(("C1", "C2"), "C1", True, False, max_lag=30.0)
+    assert require_clusters(APP.load(file)) == Clusters(("C1", "C2"), "C1", True, False, max_lag=30.0)
     for own, hive in (("default", "default.cluster.name"), ("use_default", "use.default.cluster")):
         value = '"C1"' if own == "default" else "false"
         file.write_text(CLUSTERS.replace('default = "C1"', f"{names}\n{own} = {value}"))
         with pytest.raises(Refused, match=rf"it says what {own} says\. hive\.{hive} is Hive's name for it"):
-            load(file)
+            APP.load(file)
 
 
 def test_a_target_may_say_that_it_takes_nothing_and_is_refused_by_who_would_replicate_to_it(tmp_path: Path) -> None:
@@ -830,9 +832,9 @@ def test_a_target_may_say_that_it_takes_nothing_and_is_refused_by_who_would_repl
 
 def test_clusters_beside_a_source_are_over_its_own_targets(tmp_path: Path) -> None:
     config = read(tmp_path, SMALL + CLUSTERS)
-    assert (list(config.clusters), config.deployments, config.only_source().name) == (["C1", "C2"], (), "hq")
+    assert (list(clusters_of(config)), config.others, config.only_source().name) == (["C1", "C2"], (), "hq")
     with pytest.raises(Refused, match=r"The configuration has no \[clusters\]"):
-        read(tmp_path, SMALL).require_clusters()
+        require_clusters(read(tmp_path, SMALL))
 
 
 @pytest.mark.parametrize(

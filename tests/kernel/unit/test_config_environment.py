@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from calque.app import APP
 from calque.cli import main
-from calque.config import Config, load
+from calque.config import Config
 from calque.errors import Refused
+from calque.plugins.clusters.config.sections import require_clusters
 
 FILE = """
 [source]
@@ -32,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def loaded(file: Path, **environment: str) -> Config:
-    return load(file, environment)
+    return APP.load(file, environment)
 
 
 def test_a_variable_is_a_key_and_its_value_toml_or_text(file: Path) -> None:
@@ -92,7 +94,7 @@ def test_deployments_of_clusters_are_read_without_them(file: Path, tmp_path: Pat
     other = tmp_path / "clusters.toml"
     metastores = '[clusters.A]\nmetastore = "thrift://hq:9083"\n[clusters.B]\nmetastore = "thrift://dr:9083"\n'
     other.write_text(f'[clusters]\ndefault = "A"\ndeployments = ["{file.name}"]\n{metastores}')
-    config = load(other, {"CALQUE__CLUSTERS__DEFAULT": "B"})
-    assert config.require_clusters().default == "B"
-    [deployment] = config.deployments
+    config = APP.load(other, {"CALQUE__CLUSTERS__DEFAULT": "B"})
+    assert require_clusters(config).default == "B"
+    [deployment] = config.others
     assert deployment.target("dr").keys.include == ("a.*",)

@@ -17,8 +17,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from calque.app import APP
 from calque.cli import commands
-from calque.config import load
 from support.places import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -47,7 +47,7 @@ def test_the_manifests_fit_together_and_fit_calque(tmp_path: Path, monkeypatch: 
         monkeypatch.setenv(name, value)
     file = tmp_path / "calque.toml"
     file.write_text(found["ConfigMap"]["data"]["calque.toml"])
-    config = load(file)
+    config = APP.load(file)
     pod = found["StatefulSet"]["spec"]["template"]["spec"]
     [container] = pod["containers"]
     assert found["StatefulSet"]["spec"]["replicas"] == 1

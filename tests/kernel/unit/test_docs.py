@@ -19,9 +19,9 @@ from markdown_it.token import Token
 
 from calque.app import APP
 from calque.cli import commands
-from calque.config import load
 from calque.config.file import form_of
 from calque.core.records.lifecycle import Change, State
+from calque.extension import file_kinds_of
 from support.places import ROOT
 from support.services.authority import Authority
 
@@ -175,7 +175,7 @@ def test_every_example_of_a_configuration_is_valid_with_what_it_leaves_out(
 ) -> None:
     text = with_secrets(text, tmp_path, monkeypatch)
     data = completed(tomllib.loads(text))
-    form_of(data).model_validate(data, context={"base": page.parent})
+    form_of(data, file_kinds_of(APP.plugins)).model_validate(data, context={"base": page.parent})
 
 
 @pytest.mark.parametrize(("page", "text"), WHOLE, ids=lambda part: part.name if isinstance(part, Path) else "")
@@ -184,7 +184,7 @@ def test_every_whole_example_of_a_configuration_is_loaded(
 ) -> None:
     file = tmp_path / "calque.toml"
     file.write_text(with_secrets(text, tmp_path, monkeypatch), encoding="utf-8")
-    assert load(file).only_source().name == "hq", page
+    assert APP.load(file).only_source().name == "hq", page
 
 
 def test_there_are_whole_examples_of_a_configuration() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.control.identity import ledgers_of_deployment
 from calque.core.records.identity import KEPT_LEDGERS, aliases, with_ledgers
 from calque.engine.identity.identity import (
@@ -282,7 +282,7 @@ def test_the_ledgers_of_targets_that_share_a_metastore_or_a_directory_are_of_one
     )
     (tmp_path / "state" / "loads" / "same_place" / "sales").mkdir(parents=True)
     (tmp_path / "state" / "loads" / "other" / "hr").mkdir(parents=True)
-    wiring = Wiring(load(str(file)))
+    wiring = Wiring(APP.load(str(file)))
 
     def names(target: str) -> set[str]:
         return {one.name for one in ledgers_of_deployment(wiring, target)}

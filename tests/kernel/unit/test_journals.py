@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.control import ControlStore
-from calque.config import load
+from calque.app import APP
 from calque.errors import Refused
 from calque.wiring.journal_location import FormerJournal, JournalAddress, JournalLocation
 
@@ -26,7 +26,7 @@ def location(control: ControlStore, folder: Path, journal: str = "") -> JournalL
         f'[source]\nname = "hq"\nmetastore = "thrift://hq:1"\n[journal]\n{journal}\n'
         '[targets.dr]\nmetastore = "thrift://dr:1"\nwarehouse = "dr"\n'
     )
-    return JournalLocation(load(file).only_source(), control)
+    return JournalLocation(APP.load(file).only_source(), control)
 
 
 def kafka(control: ControlStore, folder: Path, brokers: str, topic: str = "hq.events") -> JournalLocation:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.control.process_locks import Roles
 from calque.engine.lease.keeper import Lease, LeaseHeldByOther
 from calque.errors import Broken, CalqueError, Unavailable
@@ -44,7 +44,7 @@ class Process:
             '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
             '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
         )
-        wiring = Wiring(load(str(file)))
+        wiring = Wiring(APP.load(str(file)))
         self.catalog = MemoryCatalog(MemoryMetastore(HIVE_3, "file:/warehouse"))
         self.leases, self.clock = leases_of(self.catalog), Elapsed()
         self.run = Run(wiring, ["dr"], held_roles=held)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.control import ControlStore
-from calque.config import Config, load
+from calque.app import APP
+from calque.config import Config
 from calque.control.process_locks import Roles
 from calque.control.processes import Answer, ProcessPresence, answers, ask_reload, processes
 from calque.errors import Refused, Unavailable
@@ -26,7 +27,7 @@ def target(name: str, more: str = "") -> str:
 
 def config(folder: Path, text: str) -> Config:
     (folder / "calque.toml").write_text(text)
-    return load(folder / "calque.toml")
+    return APP.load(folder / "calque.toml")
 
 
 BASE = SOURCE + target("a") + target("b")
@@ -77,7 +78,7 @@ def test_what_needs_a_new_start_is_refused(tmp_path: Path, text: str, what: str)
 def test_a_refused_reload_changes_nothing_and_is_answered(tmp_path: Path) -> None:
     before = config(tmp_path, BASE)
     path = tmp_path / "calque.toml"
-    run = Run(Wiring(before), ("a", "b"), reread=ConfigurationReader(lambda: load(path)))
+    run = Run(Wiring(before), ("a", "b"), reread=ConfigurationReader(lambda: APP.load(path)))
     control = run.wiring.control
     run.presence.begin(run.targets)
     try:

@@ -12,7 +12,7 @@ import pytest
 from calque.adapters.files.copy import WHOLE
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
-from calque.config import load
+from calque.app import APP
 from calque.core.events.decode import LoggedFile
 from calque.core.formats.layout import place
 from calque.core.formats.roots import HOST, Roots, roots_of
@@ -74,7 +74,7 @@ def test_a_configuration_lends_nothing_of_its_own(tmp_path: Path) -> None:
         'password_file = "password"\nroots = ["data", "."]\n'
         '[targets.dr]\nmetastore = "thrift://d:9083"\nwarehouse = "dr"\n'
     )
-    roots = load(config).sources["hq"].roots()
+    roots = APP.load(config).sources["hq"].roots()
     for own in ("password", "calque.toml", "state/journal", "checkpoints"):
         assert roots.why_not(place(f"{tmp_path}/{own}")) == "a place of calque's own", own
     assert roots.why_not(place(f"{tmp_path}/data/t")) == ""

@@ -20,8 +20,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.samples import Exemplar
 
+from calque.app import APP
 from calque.commands.check import look_at_endpoint
-from calque.config import load
 from calque.config.checks import Endpoint, endpoint
 from calque.control.processes import ProcessPresence
 from calque.engine.check.findings import Findings, Severity
@@ -32,7 +32,7 @@ from calque.model.ledger import Bridge, Epoch, Parts, Reread, RereadCause, Table
 from calque.model.names import Span, TableName
 from calque.model.secrets import FileSecret, VariableSecret
 from calque.model.tls import ServerTls
-from calque.plugins.page.run.routes import FOLDER, ActionRequest, Console
+from calque.plugins.page.run.routes import FOLDER, ActionRequest, Console, front_page
 from calque.serve import http
 from calque.serve.connections import ACCEPTED
 from calque.serve.connections import MOST as MOST_OPEN
@@ -74,7 +74,8 @@ def served(
     tls: ServerTls | None = None,
     console: Console | None = None,
 ) -> Iterator[Serving]:
-    found = serve(where, Pages(look, Meters(look).text, lambda: {"targets": {}}, console), Access(tokens, tls))
+    front = front_page(console, tokens.every is not None) if console is not None else None
+    found = serve(where, Pages(look, Meters(look).text, lambda: {"targets": {}}, front), Access(tokens, tls))
     try:
         yield found
     finally:
@@ -470,7 +471,7 @@ def test_what_serving_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, l
     monkeypatch.setenv("T", TOKEN)
     (tmp_path / "t").write_text(TOKEN)
     with pytest.raises(Refused) as caught:
-        load(written(tmp_path, lines))
+        APP.load(written(tmp_path, lines))
     assert said in str(caught.value)
 
 
@@ -478,8 +479,8 @@ def test_a_job_serves_elsewhere_under_the_same_conditions(tmp_path: Path, monkey
     monkeypatch.setenv("T", TOKEN)
     beyond = endpoint("0.0.0.0:9400")
     with pytest.raises(Refused, match="no token is given"):
-        load(written(tmp_path, "")).serve.at(beyond)
-    serve_settings = load(written(tmp_path, 'token_env = "T"')).serve.at(beyond)
+        APP.load(written(tmp_path, "")).serve.at(beyond)
+    serve_settings = APP.load(written(tmp_path, 'token_env = "T"')).serve.at(beyond)
     assert (serve_settings.address, serve_settings.token(), serve_settings.is_default()) == (
         *(beyond, VariableSecret("T")),
         False,
@@ -489,7 +490,7 @@ def test_a_job_serves_elsewhere_under_the_same_conditions(tmp_path: Path, monkey
 def test_check_warns_of_tokens_that_travel_in_the_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("T", TOKEN)
     findings = Findings()
-    look_at_endpoint(Wiring(load(written(tmp_path, 'address = "0.0.0.0:0"\ntoken_env = "T"'))), findings)
+    look_at_endpoint(Wiring(APP.load(written(tmp_path, 'address = "0.0.0.0:0"\ntoken_env = "T"'))), findings)
     [finding] = findings.entries
     assert (finding.severity, finding.what) == (Severity.WARNING, "Tokens go to 0.0.0.0:0 in the clear")
 
@@ -550,7 +551,7 @@ def test_it_is_served_by_default_and_not_where_the_configuration_says_so(
     path = tmp_path / "calque.toml"
     source = '[source]\nname = "hq"\nmetastore = "thrift://h:1"\n[targets.dr]\nmetastore = "thrift://h:2"\n'
     path.write_text(f'{section}{source}warehouse = "dr"\n')
-    found = load(path).serve
+    found = APP.load(path).serve
     assert (found.address, found.is_default()) == (address, default)
 
 
@@ -632,7 +633,7 @@ def configured(folder: Path, port: int) -> Wiring:
         f'[serve]\naddress = "127.0.0.1:{port}"\n'
         '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
     )
-    return Wiring(load(path))
+    return Wiring(APP.load(path))
 
 
 def test_check_finds_an_address_that_another_has_and_none_that_a_process_of_ours_serves(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from calque.app import APP
 from calque.cli import main
-from calque.config import load
 from calque.control.process_locks import Roles
 from calque.control.status_records import tell
 from calque.model.state_places import TargetPlaces
@@ -87,7 +86,7 @@ def test_show_tables_gives_the_tables_that_the_pattern_matches(
 def test_what_a_process_is_doing_with_a_table_is_its_state(
     configured: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wiring = Wiring(load(configured / "calque.toml"))
+    wiring = Wiring(APP.load(configured / "calque.toml"))
     with Roles(wiring.state) as held:
         held.take({TargetPlaces("dr").role: 30.0})
         tell(wiring.control, TargetPlaces("dr").status_record, "running", None, states={"sales.orders": "reading"})

@@ -21,7 +21,6 @@ from prompt_toolkit.output import DummyOutput
 
 from calque.app import APP
 from calque.commands.sql_shell import StatementCompleter, history_file, shell
-from calque.config import load
 from calque.errors import Refused
 from calque.statements.session import Session
 from calque.wiring.wiring import Wiring
@@ -38,7 +37,7 @@ def keyboard() -> Iterator[PipeInput]:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
-    return Session(Wiring(load(recorded_ledger(tmp_path))))
+    return Session(Wiring(APP.load(recorded_ledger(tmp_path))))
 
 
 def typed(keyboard: PipeInput, session: Session, tmp_path: Path, *keys: str) -> list[str]:

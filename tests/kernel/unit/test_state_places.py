@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-from calque.config import load
+from calque.app import APP
 from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.wiring.wiring import Wiring
 
@@ -81,7 +81,7 @@ def test_a_configuration_has_one_source_and_its_targets_follow_it(tmp_path: Path
         '[targets.dr]\nmetastore = "thrift://dr:1"\nwarehouse = "dr"\n'
         '[targets.near]\nmetastore = "thrift://near:1"\nwarehouse = "near"\n'
     )
-    wiring = Wiring(load(file))
+    wiring = Wiring(APP.load(file))
     config, source = wiring.config, wiring.only_source()
     assert list(wiring.sources) == list(config.sources) == ["hq"]
     assert config.targets_of("hq") == ("dr", "near") == tuple(wiring.targets)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from calque.app import APP
 from calque.commands.status import show
-from calque.config import load
 from calque.control.pause_rules import PauseAction, change
 from calque.control.process_locks import Roles
 from calque.control.processes import ProcessPresence
@@ -53,11 +53,11 @@ def wiring(tmp_path: Path) -> Wiring:
         '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
         '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
     )
-    return Wiring(load(path))
+    return Wiring(APP.load(path))
 
 
 def target_of(wiring: Wiring) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = snapshot(wiring)["targets"]["dr"]
+    found: Mapping[str, Any] = snapshot(wiring, APP.status())["targets"]["dr"]
     return found
 
 
@@ -73,7 +73,7 @@ def told_before(wiring: Wiring, **changes: object) -> None:
 
 
 def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring) -> None:
-    document = snapshot(wiring)
+    document = snapshot(wiring, APP.status())
     assert document["source"] == {"name": "hq", "head": None, "reachable": False, "dml_events": None}
     assert document["capture"] == {"state": "stopped", "last_error": None, "pins": None, "kept_seconds": None}
     assert document["journal"] == {"last": None, "oldest": None, "gaps": [], "last_error": None}
@@ -157,7 +157,7 @@ def test_several_processes_over_one_state_folder_are_told_apart(
                 "The journal can't be written. No space. Make room.",
                 pins="hardlink",
             )
-            document = snapshot(wiring)
+            document = snapshot(wiring, APP.status())
     finally:
         one.end()
         other.end()
@@ -179,7 +179,7 @@ def test_several_processes_over_one_state_folder_are_told_apart(
 def test_a_lag_beyond_half_of_the_time_for_which_hive_keeps_files_is_warned_of(
     wiring: Wiring, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    document = snapshot(wiring)
+    document = snapshot(wiring, APP.status())
     for lag, kept, warned in ((51.0, 100.0, True), (50.0, 100.0, False), (51.0, None, False), (None, 100.0, False)):
         document["targets"]["dr"]["lag_seconds"], document["capture"]["kept_seconds"] = lag, kept
         show(document)
@@ -192,7 +192,7 @@ def test_tables_that_lag_are_told_of_while_the_process_runs(wiring: Wiring, caps
     with Roles(wiring.state) as held:
         held.take({TargetPlaces("dr").role: 30.0})
         tell(wiring.control, TargetPlaces("dr").status_record, "running", None, lagging=lags, window="dr-3-8")
-        document = snapshot(wiring)
+        document = snapshot(wiring, APP.status())
     target = document["targets"]["dr"]
     assert target["lagging"] == [{"table": "sales.x", "shows": 7, "lag_events": 5, "lag_seconds": 90.0}]
     assert target["window"] == "dr-3-8"
@@ -261,7 +261,7 @@ def test_a_ledger_that_can_not_be_read_is_told_of_and_nothing_is_made_up(
     with Roles(wiring.state) as held:
         held.take({TargetPlaces("dr").role: 30.0})
         tell(wiring.control, TargetPlaces("dr").status_record, "running", None)
-        document = snapshot(wiring)
+        document = snapshot(wiring, APP.status())
     found = document["targets"]["dr"]
     assert (found["state"], found["position"], found["lag_events"], found["tables"]["live"]) == (
         "running",
@@ -285,7 +285,7 @@ def test_a_journal_that_can_not_be_read_is_told_of_beside_what_is_known(wiring: 
             "running",
             "The journal can't be written. It is a file. Put it back.",
         )
-        document = snapshot(wiring)
+        document = snapshot(wiring, APP.status())
     assert document["journal"]["last"] is None
     assert f"{wiring.state}/journal is damaged" in document["journal"]["last_error"]
     assert document["capture"]["last_error"] == "The journal can't be written. It is a file. Put it back."
@@ -340,7 +340,7 @@ def test_a_gap_is_told_of_with_what_became_of_it(wiring: Wiring, settled: int, s
     wiring.only_source().gaps().settle(1)
     wiring.ledger("dr").put_tables([TableRow("sales", "x", TableState.LIVE, 3)])
     wiring.ledger("dr").put_records([GapRecovery(settled)])
-    [gap] = snapshot(wiring)["journal"]["gaps"]
+    [gap] = snapshot(wiring, APP.status())["journal"]["gaps"]
     assert (gap["from"], gap["to"], gap["state"]) == (4, 7, state)
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from calque.app import APP
 from calque.commands import wait
 from calque.commands.options import CommandSettings
-from calque.config import load
 from calque.control.pause_rules import PauseAction, change
 from calque.control.requests import leave_request
 from calque.control.status import snapshot
@@ -125,7 +125,7 @@ def run(tmp_path: Path) -> Run:
         '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\nallow_weak_log = true\n'
         '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
     )
-    found = Run(Wiring(load(path)), ("dr",))
+    found = Run(Wiring(APP.load(path)), ("dr",))
     found.presence.begin(found.targets)
     return found
 

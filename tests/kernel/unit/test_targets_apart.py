@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.control.status import snapshot
 from calque.core.records.standing import Standing
 from calque.errors import Broken, CalqueError, Refused, Unavailable
@@ -55,7 +55,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
         for name, port in (("one", 2), ("other", 3))
     )
     path.write_text(f'[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n{targets}')
-    found = Run(Wiring(load(path)), ("one", "other"), capture=False)
+    found = Run(Wiring(APP.load(path)), ("one", "other"), capture=False)
     found.presence.begin(found.targets)
     yield found
     found.stop()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from calque.app import APP
 from calque.commands import verify
 from calque.commands.output import print_json
-from calque.config import load
 from calque.control import verification
 from calque.core.images.compare import ComparedCounts, Difference, DifferenceKind
 from calque.engine.verify.report import SkippedObject, Verification
@@ -24,7 +24,7 @@ def wiring(tmp_path: Path) -> Wiring:
         '[source]\nname = "hq"\nmetastore = "thrift://hq:1"\n'
         '[targets.dr]\nmetastore = "thrift://dr:1"\nwarehouse = "dr"\nrename = { "b" = "b_dr" }\n'
     )
-    return Wiring(load(file))
+    return Wiring(APP.load(file))
 
 
 FOUND = Verification(

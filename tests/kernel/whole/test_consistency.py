@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from calque.config import load
+from calque.app import APP
 from calque.config.conflicts import unsupported
 from calque.core.images.image import STATE
 from calque.core.records.lifecycle import State
@@ -340,7 +340,7 @@ def refusals(tmp_path: Path, setting: str) -> list[str]:
     file = tmp_path / "calque.toml"
     text = '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n[targets.dr]\nconsistency = "database"\n'
     file.write_text(f'{text}metastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n{setting}\n')
-    return [refusal.what for refusal in unsupported(load(str(file)))]
+    return [refusal.what for refusal in unsupported(APP.load(str(file)))]
 
 
 def test_tables_that_are_kept_are_in_no_state_of_the_database(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from calque.adapters.control import ControlStore
-from calque.config import load
+from calque.app import APP
 from calque.control.process_locks import Roles
 from calque.errors import StateFolderGone, StateUnusable
 from calque.wiring.wiring import Wiring
@@ -133,7 +133,7 @@ include = ["*.*"]
 def wiring(tmp_path: Path) -> Wiring:
     config = tmp_path / "calque.toml"
     config.write_text(CONFIGURATION.format(state=tmp_path / "made" / "state", checkpoints=tmp_path / "checkpoints"))
-    return Wiring(load(config))
+    return Wiring(APP.load(config))
 
 
 def test_what_an_older_calque_let_others_read_is_restricted_but_for_files_that_are_the_source_s(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from calque.app import APP
 from calque.cli import main
-from calque.config import load
 from calque.core.records.gap_states import own_gap
 from calque.core.records.lifecycle import State
 from calque.engine.exact_reads.gap_recovery import forgotten_span
@@ -419,7 +419,7 @@ READ = TableRow("d1", "t", TableState.UNKNOWN, 800, "the journal has no events",
 def status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., list[tuple[str, int, str]]]:
     """The gaps that the status tells of, when a target has come so far: whose, its last event, its state."""
     (tmp_path / "calque.toml").write_text(TEXT.format(folder=tmp_path))
-    wiring = Wiring(load(str(tmp_path / "calque.toml")))
+    wiring = Wiring(APP.load(str(tmp_path / "calque.toml")))
 
     def told(gaps: list[Gap], recovery: GapRecovery, *rows: TableRow) -> list[tuple[str, int, str]]:
         for gap in gaps:

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from calque.adapters.delta.journal import DeltaJournal
+from calque.app import APP
 from calque.cli import main
-from calque.config import load
 from calque.control.process_locks import Roles, holder
 from calque.core.events.rows import table_of
 from calque.model.ledger import Epoch
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def wiring(folder: Path) -> Wiring:
-    return Wiring(load(folder / "calque.toml"))
+    return Wiring(APP.load(folder / "calque.toml"))
 
 
 def outputs(folder: Path) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calque.config import load
+from calque.app import APP
 from calque.core.events.rows import table_of
 from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import Span, TableName
@@ -27,7 +27,7 @@ warehouse = "file:///data"
 
 def test_it_works_at_all(tmp_path: Path, topic: Topic) -> None:
     (tmp_path / "calque.toml").write_text(CONFIGURATION)
-    assert load(tmp_path / "calque.toml").only_source().journal.topic == "hq.events"
+    assert APP.load(tmp_path / "calque.toml").only_source().journal.topic == "hq.events"
     journal = KafkaJournal(topic)
     event = Event(7, 1_700_000_000, "CREATE_TABLE", "hive", "sales", "t", "json-0.2", "{}")
     journal.append(table_of([(event, Keys(EventKind.CREATE_TABLE, table=TableName("sales", "t")))]))

@@ -38,6 +38,7 @@ from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
 from calque.plugins.grants.model import ROLE, Grant
 from calque.plugins.marks.core import Done
+from calque.plugins.marks.engine.follow_tables import remember
 from calque.plugins.marks.engine.judge import MarkJudge
 from calque.plugins.marks.engine.make import make_mark
 from calque.plugins.marks.engine.target_view import target_view
@@ -212,13 +213,14 @@ class Play:
         """Of all that is older than an hour, and of what nobody needs any more."""
         self.world.clock.now += 2 * HOUR_NS
         limits = Limits(10**12, 10**12)
-        self.world.finish(lambda: let_go(self.world.source_side, [self.world.ledger], 3600.0, limits))
+        source, marks = self.world.source_side, self.world.mark_store
+        self.world.finish(
+            lambda: let_go(source, [self.world.ledger], 3600.0, limits, before=lambda: remember(source, marks))
+        )
 
     def mark(self, name: TableName, **values: str) -> None:
         """That a set is done, for four hours."""
-        source = self.world.source_side
-        assert source.marks is not None
-        marks = source.marks
+        source, marks = self.world.source_side, self.world.mark_store
         self.world.finish(lambda: make_mark(source, marks, name, values, lambda _: 4 * 3600.0))
 
     def tell(self) -> None:

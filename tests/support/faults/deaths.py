@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from calque.adapters.metastore import messages
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
-from calque.config import load
+from calque.app import APP
 from calque.control.requests import leave_request
 from calque.core.formats.layout import COPYING, STAGE, place
 from calque.core.records.claims import claim_file
@@ -72,7 +72,7 @@ class Site:
 
     @property
     def wiring(self) -> Wiring:
-        return Wiring(load(self.deployment.config))
+        return Wiring(APP.load(self.deployment.config))
 
     def begin(self) -> None:
         """What is there when calque comes."""

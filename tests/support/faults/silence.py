@@ -66,11 +66,12 @@ class SilentWorld(DiskWorld):
             scans=ForwardingScans(side.scans, self.around("scans")) if side.scans is not None else None,
             gaps=ForwardingGaps(side.gaps, self.around("gaps")) if side.gaps is not None else None,
             pins=ForwardingPins(side.pins, self.around("pins")) if side.pins is not None else None,
-            marks=ForwardingMarkStore(side.marks, self.around("marks")) if side.marks is not None else None,
             privileges=ForwardingPrivileges(side.privileges, self.around("source_privileges"))
             if side.privileges is not None
             else None,
         )
+
+        self.mark_store = ForwardingMarkStore(self.mark_store, self.around("marks"))
 
     def follow(self, policy: Policy) -> None:
         super().follow(policy)

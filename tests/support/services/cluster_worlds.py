@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from calque.config import load
+from calque.app import APP
 from calque.core.formats.layout import place
 from calque.demo.files import storage
 from calque.demo.source import Source, location_at
@@ -220,4 +220,4 @@ def cluster_world(shared: Shared, tmp_path: Path) -> Iterator[ClusterWorld]:
 
 
 def newest_captured(world: ClusterWorld) -> int | None:
-    return Wiring(load(world.config)).sources["hq"].side().journal.last()
+    return Wiring(APP.load(world.config)).sources["hq"].side().journal.last()

@@ -41,10 +41,10 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.messages import Fault
+from calque.app import APP
 from calque.cli import main
 from calque.commands import wait
 from calque.commands.options import CommandSettings
-from calque.config import load
 from calque.control.status import snapshot
 from calque.core.formats.layout import join, place
 from calque.core.images.image import ImageBuilder
@@ -278,7 +278,7 @@ class Deployment:
     def settle(self, timeout: float = 120, names: Collection[str] = ()) -> None:
         """Until every target, or those of `names`, shows the source's newest event: what `calque wait` does, without a
         process for it."""
-        config, event_id = load(self.config), self.source.current()
+        config, event_id = APP.load(self.config), self.source.current()
         for name in names or [target.name for target in self.targets]:
             try:
                 wait.run(CommandSettings(), config, name, event_id, timeout)
@@ -288,7 +288,7 @@ class Deployment:
     def wait_for(self, reached: Callable[[Mapping[str, Any]], object], seconds: float = 60) -> None:
         """Until that is true of what `calque status` says of the only target; a process for each look would take a
         second of a processor."""
-        wiring, deadline = Wiring(load(self.config)), time.monotonic() + seconds
+        wiring, deadline = Wiring(APP.load(self.config)), time.monotonic() + seconds
         while not reached(status := snapshot(wiring)["targets"][self.targets[0].name]):
             assert time.monotonic() < deadline, f"{status}\n{self.tail()}"
             time.sleep(0.1)
@@ -347,7 +347,7 @@ class Deployment:
     def bridges(self, target: Target) -> list[tuple[frozenset[TableName], float, float]]:
         """Tables and their databases of which the target's ledger tells a bridge, and between which times it was."""
         found, before = [], 0.0
-        for epoch in Wiring(load(self.config)).ledger(target.name).epochs():
+        for epoch in Wiring(APP.load(self.config)).ledger(target.name).epochs():
             at = datetime.fromisoformat(epoch.published_at).timestamp()
             tables = {TableName(*bridge.table.split(".", 1)) for bridge in epoch.bridges}
             if tables:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from calque.config import Config, load
+from calque.app import APP
+from calque.config import Config
 from calque.model.state_places import SourcePlaces
 from calque.streams.job import run_job
 from calque.wiring.wiring import Wiring
@@ -20,7 +21,7 @@ from calque.wiring.wiring import Wiring
 
 def together(files: Sequence[Path]) -> Config:
     """Their plugs over the first one's state."""
-    configs = [load(file) for file in files]
+    configs = [APP.load(file) for file in files]
     first, *others = configs
     sources = dict(first.sources)
     for config in others:

@@ -171,6 +171,8 @@ class DiskWorld(World):
         self.pins = StoredPins(self.disk, f"{self.root}/pins", links=True) if pinned else None
         self.scans = MemoryScans() if scanned else None
         self.marks = MemoryMarks()
+        self.mark_store = FailpointGuard(death).wrapped("marks", self.marks, ForwardingMarkStore)
+        """The same, in which it dies."""
         self.partition_events = MemoryPartitionEvents(self.target_store)
         self.records = HeldRecords()
         self.source_side = replace(
@@ -180,7 +182,6 @@ class DiskWorld(World):
             gaps=FailpointGuard(death).gaps(self.gaps),
             pins=FailpointGuard(death).pins(self.pins) if self.pins is not None else None,
             scans=FailpointGuard(death).scans(self.scans) if self.scans is not None else None,
-            marks=FailpointGuard(death).wrapped("marks", self.marks, ForwardingMarkStore),
             privileges=MemoryPrivileges(self.source),
         )
         self.catalog = MemoryCatalog(self.target_store, abilities, before=self.called, after=self.returned)

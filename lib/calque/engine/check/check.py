@@ -17,7 +17,6 @@ from calque.engine.check.sides import Source, Target
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Table
 from calque.model.names import TableName
-from calque.plugins.grants.checks import check_privileges
 
 
 def check(source: Source, targets: Sequence[Target], refusals: Sequence[Refused] = ()) -> Findings:
@@ -36,7 +35,8 @@ def check(source: Source, targets: Sequence[Target], refusals: Sequence[Refused]
             with work_on(f"the look at {target.where}"):
                 carried_tables = carried_to(source, target, tables, findings)
                 check_target(target, carried_tables, findings)
-                check_privileges(source, target, findings)
+                for look in target.looks:
+                    look(findings)
                 check_column_changes(source, target, findings)
         except (Unavailable, Refused, AccessRefused) as error:
             findings.refused(target.where, error)

@@ -33,7 +33,6 @@ from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName, table_name
 from calque.model.policy import Policy
-from calque.plugins.marks.checks import check_marks
 from calque.ports import CatalogReader, Storage
 
 SAMPLE = 20
@@ -62,7 +61,8 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
         check_notes(tables, findings)
         check_subsets(tables, admissions, findings)
         check_locations(tables, findings)
-        check_marks(tables, source.why_no_lifetime, findings)
+        for look in source.table_looks:
+            look(tables, findings)
         copied_tables = {
             name: table
             for name, table in tables.items()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from calque.engine.check.findings import Findings
 from calque.errors import Refused
 from calque.model.hive import Table
-from calque.model.names import OURS
+from calque.model.names import OURS, TableName
 from calque.model.policy import Policy
-from calque.plugins.grants.ports import Privileges
 from calque.ports import Catalog, CatalogReader, EventLog, Storage
 from calque.ports.services import MetastoreInfo
 
@@ -18,8 +18,8 @@ from calque.ports.services import MetastoreInfo
 class Source:
     """`server` is None for a catalog without a log. `why_not_linked` says why the files of a directory can't be kept by
     links, empty where they can; None where they need not be. `why_not_read` says why nothing is read at a location that
-    a definition names; None where it is. `why_no_lifetime` says why it is not known how long marks of a table are kept,
-    empty where it is. `scans`: files of some tables are looked for without events."""
+    a definition names; None where it is. `table_looks` are looks of plugins at the tables that targets take. `scans`:
+    files of some tables are looked for without events."""
 
     server: MetastoreInfo | None
     log: EventLog
@@ -27,10 +27,9 @@ class Source:
     storage: Storage
     allow_weak_log: bool = False
     why_not_linked: Callable[[str], str] | None = None
-    why_no_lifetime: Callable[[Table], str] = lambda _: ""
+    table_looks: tuple[Callable[[Mapping[TableName, Table], Findings], None], ...] = ()
     shared_storage: bool = False
     why_not_read: Callable[[str], Refused | None] = lambda _: None
-    privileges: Privileges | None = None
     scans: bool = False
 
 
@@ -44,12 +43,17 @@ class Target:
     storage: Storage
     write_probe: Callable[[str], None]
     scratch: str = f"{OURS}_probe"
-    privileges: Privileges | None = None
-    """None where they are not followed."""
+    looks: tuple[Callable[[Findings], None], ...] = ()
+    """Those of plugins at the target."""
 
     @property
     def where(self) -> str:
-        return f"target {self.policy.target}"
+        return where_of(self.policy.target)
+
+
+def where_of(target: str) -> str:
+    """What findings call a target."""
+    return f"target {target}"
 
 
 def is_hive_4(version: str) -> bool:

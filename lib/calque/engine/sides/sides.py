@@ -20,7 +20,6 @@ from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
 from calque.model.bounds import Bounds
 from calque.model.policy import Policy
 from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
-from calque.plugins.marks.ports import MarkStore
 from calque.ports import (
     Catalog,
     CatalogReader,
@@ -73,8 +72,6 @@ class SourceSide:
     """None where files at the source are not kept."""
     gaps: Gaps | None = None
     """None where the journal is taken to continue the log."""
-    marks: MarkStore | None = None
-    """None where nothing is marked."""
     event_files: EventFiles | None = None
     """None where directories are listed while the log is captured."""
     privileges: Privileges | None = None

@@ -13,18 +13,14 @@ from dataclasses import dataclass
 
 from calque.core.records.gap_states import dealt_with
 from calque.engine.exact_reads.gap_recovery import goes_on_from
-from calque.engine.sides.journal_reads import begin_of, newest, reach
+from calque.engine.sides.journal_reads import newest, reach
 from calque.engine.sides.sides import SourceSide
 from calque.engine.window.scan_backlog import forget_taken
 from calque.errors import CalqueError
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
 from calque.model.records import BootstrapBeginning, one_of
-from calque.plugins.marks.engine.follow_tables import remember
-from calque.plugins.notices.core.table_keys import TableKeys
-from calque.plugins.notices.engine.positions import KeyRecords
 from calque.ports import EvidenceStore, Journal, Ledger, Pins
-from calque.ports.records import Records
 
 LOG = logging.getLogger(__name__)
 SECONDS = 5.0
@@ -69,12 +65,10 @@ def let_go(
     before: Callable[[], None] = nothing,
 ) -> DeletedRows:
     """Forget events that are older than `retention` seconds, their evidence and pins, pins that no target needs or that
-    are beyond their limits, scans that every target has taken that does not start again, and marks that have expired.
-    What the events say of marked tables is remembered first."""
+    are beyond their limits, and scans that every target has taken that does not start again; `before` is called
+    first."""
     before()
     now_ns = source.clock.now_ns()
-    if source.marks is not None:
-        remember(source, source.marks)
     deleted_rows = forget_journal(source.journal, source.evidence, now_ns, retention)
     if source.scans is not None:
         forget_taken(source.scans, [ledger for ledger in ledgers if not is_left_behind(source.journal, ledger)])
@@ -102,24 +96,6 @@ def keep(
                 release(source.pins, ledgers, limits, source.clock.now_ns(), newest(source.gaps))
         except CalqueError as error:
             LOG.warning("nothing is let go of: %s", error)
-
-
-def retain_keys(source: SourceSide, records: Records, name: str, begin: EventId, retention: float) -> None:
-    """Keep the keys of tables as they were half a retention ago, in the record of that name: channels of notices that
-    begin later, or stay away for long, know them though their events are gone by then. `begin` is where the journal
-    began."""
-    last, gap = source.journal.last(), newest(source.gaps)
-    if last is None:
-        return
-    kept_keys = KeyRecords(records, name, name)
-    known = kept_keys.newest(gap, last)
-    upto = (known or TableKeys(begin_of(source.gaps, begin))).upto
-    seconds = source.clock.now_ns() / 1e9 - retention / 2
-    upto = last_before(source.journal, max(upto, reach(source.journal)) + 1, last, seconds)
-    if known is None or upto > known.upto:
-        keys = kept_keys.keys(source.journal, gap, begin_of(source.gaps, begin), upto)
-        keys.forget(upto)
-        kept_keys.put(gap, keys)
 
 
 def is_left_behind(journal: Journal, ledger: Ledger) -> bool:

@@ -8,6 +8,7 @@ from calque.extension import Plugin
 
 if TYPE_CHECKING:
     from calque.statements.forms import Statements
+    from calque.wiring.retention_kinds import RetentionKind
 
 
 def statements() -> Statements:
@@ -21,4 +22,10 @@ def statements() -> Statements:
     return Statements(executors=executors)
 
 
-PLUGIN = Plugin(name="audit", statements=statements)
+def retention() -> tuple[RetentionKind, ...]:
+    from calque.plugins.audit.wiring import RETENTION
+
+    return (RETENTION,)
+
+
+PLUGIN = Plugin(name="audit", statements=statements, retention=retention)

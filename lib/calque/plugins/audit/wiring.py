@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
 
 from calque.engine.sides.journal_reads import newest
+from calque.engine.sides.sides import SourceSide
+from calque.model.names import EventId
+from calque.plugins.audit.adapters.history import EventHistory, TargetHistory
 from calque.plugins.audit.adapters.relations import AuditedSource, AuditedTarget, query
+from calque.wiring.retention_kinds import RetentionKind
+from calque.wiring.source import SourceWiring
+from calque.wiring.target import TargetWiring
 from calque.wiring.wiring import Wiring
 
 
@@ -21,6 +28,39 @@ def ask_audit(
         text,
         parameters,
         relations,
-        [AuditedTarget(one.plug.name, one.plug.source, one.ledger(), one.history()) for one in targets],
-        [AuditedSource(name, one.journal(), one.history(), newest(one.gaps())) for name, one in sources.items()],
+        [AuditedTarget(one.plug.name, one.plug.source, one.ledger(), history_of_target(one)) for one in targets],
+        [
+            AuditedSource(name, one.journal(), history_of_source(one), newest(one.gaps()))
+            for name, one in sources.items()
+        ],
     )
+
+
+def history_of_source(source: SourceWiring) -> EventHistory:
+    """What is kept of events when the journal forgets them."""
+    return EventHistory(source.folder.table(source.places.history), source.folder.table_options)
+
+
+def history_of_target(target: TargetWiring) -> TargetHistory:
+    """What is kept of the ledger's epochs when it forgets them."""
+    return TargetHistory(target.folder.table(target.places.ledger), target.folder.table_options)
+
+
+def keep_events(source: SourceWiring, side: SourceSide, _begin: EventId) -> None:
+    """As long as the configuration says: of all events that the journal has."""
+    history, seconds = history_of_source(source), source.folder.section.history
+    if seconds:
+        journal = source.journal()
+        history.keep(journal, journal.rows, newest(source.gaps()))
+    history.expire(int(side.clock.now_ns() / 1e9 - seconds))
+
+
+def keep_epochs(target: TargetWiring, before: int, now_ns: int) -> None:
+    """As long as the configuration says: of epochs below that number, which are to be forgotten."""
+    history, seconds = history_of_target(target), target.folder.section.history
+    if seconds:
+        history.keep(target.ledger(), before)
+    history.expire(datetime.fromtimestamp(now_ns / 1e9 - seconds, UTC).isoformat())
+
+
+RETENTION = RetentionKind(before_events=keep_events, before_epochs=keep_epochs)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from calque.plugins.clusters.api.matching import reachable
+from calque.plugins.clusters.config.sections import require_clusters
+from calque.plugins.clusters.wiring.cluster import cluster_wirings
 from calque.ports.records import Json
 from calque.wiring.wiring import Wiring
 
@@ -24,13 +26,13 @@ class ClusterLooks:
 
     def document(self, wiring: Wiring) -> Json:
         """Each cluster; `reachable` is None before it was asked."""
-        if not wiring.clusters:
+        if not cluster_wirings(wiring):
             return []
         if time.monotonic() >= self.again and (self.thread is None or not self.thread.is_alive()):
             self.again = time.monotonic() + AGAIN_SECONDS
             self.thread = threading.Thread(target=self.ask, args=(wiring,), name="page-clusters", daemon=True)
             self.thread.start()
-        default = wiring.config.require_clusters().default
+        default = require_clusters(wiring.config).default
         return [
             {
                 "name": name,
@@ -39,7 +41,7 @@ class ClusterLooks:
                 "default": name == default,
                 "reachable": self.answers.get(name),
             }
-            for name, cluster in wiring.clusters.items()
+            for name, cluster in cluster_wirings(wiring).items()
         ]
 
     def ask(self, wiring: Wiring) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
-    from calque.extension import Check
+    from calque.config.sections import SectionKind
+    from calque.extension import Amendment, Check
     from calque.statements.forms import Statements
 
 
@@ -17,10 +18,22 @@ def statements() -> Statements:
     return STATEMENTS
 
 
+def sections() -> tuple[SectionKind[Any], ...]:
+    from calque.plugins.clusters.config.sections import CLUSTERS
+
+    return (CLUSTERS,)
+
+
+def amendments() -> tuple[Amendment, ...]:
+    from calque.plugins.clusters.wiring.secondary_tables import as_statements_have_it
+
+    return (as_statements_have_it,)
+
+
 def checks() -> tuple[Check, ...]:
     from calque.plugins.clusters.api.matching import check_clusters
 
     return (check_clusters,)
 
 
-PLUGIN = Plugin(name="clusters", statements=statements, checks=checks)
+PLUGIN = Plugin(name="clusters", statements=statements, checks=checks, sections=sections, amendments=amendments)

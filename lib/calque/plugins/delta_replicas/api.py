@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from calque.config import load
+from calque.config import Config
 from calque.core.formats.deltalog import LOG, commit_path, log_of
 from calque.core.formats.layout import join
 from calque.core.images.image import FORMAT
@@ -12,7 +10,7 @@ from calque.core.images.table_layout import DELTA, is_delta_replica
 from calque.errors import Refused
 from calque.model.hive import Table, location_of
 from calque.model.ledger import TableRow, TableState
-from calque.model.names import EventId, TableName, table_name
+from calque.model.names import EventId, TableName
 from calque.plugins.delta_replicas.core.log import rows_of, version_of
 from calque.plugins.delta_replicas.core.versions import TableVersion, table_versions, version_showing
 from calque.ports import Storage
@@ -21,20 +19,13 @@ from calque.wiring.wiring import Wiring
 TABLE = "table"
 
 
-def version_at(table: str, event_id: EventId, config: str | Path = "calque.toml", target: str | None = None) -> int:
-    """The version of a target's Delta table that shows the source's table (`database.table`, by its name there) as it
-    was at the event: for `VERSION AS OF`, or delta-rs's `DeltaTable(…, version=…)`. `target` may be left out where the
-    configuration has one.
-
-    Raises `Refused` where no version does, naming its neighbours, and for a table that is no Delta table at the target.
-    """
-    loaded = load(config)
-    loaded.require_source()
-    name = table_name(*table.partition(".")[::2])
-    targets = loaded.select([target] if target is not None else [])
+def version_of_target(config: Config, name: TableName, event_id: EventId, target: str | None) -> int:
+    """See `calque.version_at`."""
+    config.require_source()
+    targets = config.select([target] if target is not None else [])
     if len(targets) != 1:
         raise Refused("No target is named", f"There are {len(targets)}", f"Name one: {', '.join(targets)}")
-    return version_showing(name, versions_of(Wiring(loaded), targets[0], name), event_id).version
+    return version_showing(name, versions_of(Wiring(config), targets[0], name), event_id).version
 
 
 def versions_of(wiring: Wiring, target: str, name: TableName) -> list[TableVersion]:

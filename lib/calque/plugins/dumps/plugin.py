@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from calque.config.sections import SectionKind
     from calque.statements.forms import Statements
 
 
@@ -16,4 +17,10 @@ def statements() -> Statements:
     return STATEMENTS
 
 
-PLUGIN = Plugin(name="dumps", statements=statements)
+def sections() -> tuple[SectionKind[Any], ...]:
+    from calque.plugins.dumps.config import REPL
+
+    return (REPL,)
+
+
+PLUGIN = Plugin(name="dumps", sections=sections, statements=statements)

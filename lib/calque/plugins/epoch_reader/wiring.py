@@ -63,14 +63,12 @@ def value_of(key: str, text: str) -> str | Secret:
     return text if secret is None else secret
 
 
-def ledger_of(config: str, target: str | None) -> LedgerAddress:
+def ledger_of(config: Config, target: str | None) -> LedgerAddress:
     """The ledger of a target, which may be left out where the configuration has one. Raises `Refused`."""
-    from calque.config import load
     from calque.wiring.wiring import Wiring
 
-    loaded = load(config)
-    loaded.require_source()
-    wiring = Wiring(loaded).target(one_target(loaded, target))
+    config.require_source()
+    wiring = Wiring(config).target(one_target(config, target))
     return LedgerAddress(wiring.folder.table(wiring.places.ledger), wiring.folder.table_options)
 
 

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from calque.engine.check.findings import Findings, Severity
-from calque.engine.check.sides import Source, Target
+from calque.engine.check.sides import where_of
+from calque.engine.lease.fence import NoFence
 from calque.errors import AccessRefused, Refused, Unavailable
+from calque.plugins.grants.ports import Privileges
+from calque.wiring.wiring import Wiring
 
 
-def check_privileges(source: Source, target: Target, findings: Findings) -> None:
-    """Reads only: a grant that is tried would be seen."""
-    if target.policy.grants != "follow" or target.privileges is None:
-        return
-    if source.privileges is None:
+def check_grants(wiring: Wiring, name: str, findings: Findings) -> None:
+    """Of the target of that name."""
+    target = wiring.target(name)
+    if target.plug.keys.grants == "follow":
+        where = where_of(name)
+        check_privileges(where, target.source.side().privileges, target.privileges(NoFence()), findings)
+
+
+def check_privileges(where: str, of_source: Privileges | None, at_target: Privileges, findings: Findings) -> None:
+    """Reads only: a grant that is tried would be seen. `of_source` is None where the source keeps none."""
+    if of_source is None:
         todo = 'Write grants = "ignore" for the target'
-        findings.add(target.where, Severity.ERROR, "There are no grants to follow", "The source keeps none", todo)
+        findings.add(where, Severity.ERROR, "There are no grants to follow", "The source keeps none", todo)
         return
-    for where, privileges in (("source", source.privileges), (target.where, target.privileges)):
+    for side, privileges in (("source", of_source), (where, at_target)):
         try:
             privileges.all_grants()
             privileges.roles()
         except (Unavailable, Refused, AccessRefused) as error:
-            findings.refused(where, error)
+            findings.refused(side, error)

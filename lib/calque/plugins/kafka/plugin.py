@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
-    from calque.extension import Check
+    from calque.extension import BrokerOptions, Check
 
 
 def checks() -> tuple[Check, ...]:
@@ -16,4 +16,10 @@ def checks() -> tuple[Check, ...]:
     return (check_journals,)
 
 
-PLUGIN = Plugin(name="kafka", checks=checks)
+def broker_options() -> BrokerOptions:
+    from calque.plugins.kafka.config import refusal
+
+    return refusal
+
+
+PLUGIN = Plugin(name="kafka", broker_options=broker_options, checks=checks)

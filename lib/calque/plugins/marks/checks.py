@@ -7,6 +7,13 @@ from collections.abc import Callable, Mapping
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.model.hive import Table, is_partitioned
 from calque.model.names import TableName
+from calque.plugins.marks.api.sets import DoneSets
+from calque.wiring.wiring import Wiring
+
+
+def check_lifetimes(wiring: Wiring, tables: Mapping[TableName, Table], findings: Findings) -> None:
+    """Of marks of the tables."""
+    check_marks(tables, DoneSets(wiring).why_no_lifetime, findings)
 
 
 def check_marks(tables: Mapping[TableName, Table], why_no_lifetime: Callable[[Table], str], findings: Findings) -> None:

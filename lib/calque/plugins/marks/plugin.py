@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from calque.config.sections import SectionKind
+    from calque.extension import TableCheck
     from calque.statements.forms import Statements
+    from calque.streams.followers import Follower
+    from calque.wiring.retention_kinds import RetentionKind
 
 
 def statements() -> Statements:
@@ -16,4 +20,35 @@ def statements() -> Statements:
     return STATEMENTS
 
 
-PLUGIN = Plugin(name="marks", statements=statements)
+def sections() -> tuple[SectionKind[Any], ...]:
+    from calque.plugins.marks.config import DONE
+
+    return (DONE,)
+
+
+def followers() -> tuple[Follower, ...]:
+    from calque.plugins.marks.run import FOLLOWER
+
+    return (FOLLOWER,)
+
+
+def retention() -> tuple[RetentionKind, ...]:
+    from calque.plugins.marks.run import RETENTION
+
+    return (RETENTION,)
+
+
+def table_checks() -> tuple[TableCheck, ...]:
+    from calque.plugins.marks.checks import check_lifetimes
+
+    return (check_lifetimes,)
+
+
+PLUGIN = Plugin(
+    name="marks",
+    sections=sections,
+    statements=statements,
+    followers=followers,
+    retention=retention,
+    table_checks=table_checks,
+)

@@ -9,6 +9,7 @@ from calque.errors import AccessRefused, CalqueError, Refused, Unavailable
 from calque.plugins.kafka.checks.topics import check_writers
 from calque.plugins.kafka.wiring import cluster_of
 from calque.plugins.notices.ports import NoticeBroker
+from calque.plugins.notices.wiring import channels
 from calque.ports.services import KafkaInfo
 from calque.wiring.wiring import Wiring
 
@@ -19,7 +20,7 @@ SHOWN = 20
 
 def check_channels(wiring: Wiring, findings: Findings) -> None:
     """All channels of the configuration."""
-    for name, channel in wiring.channels.items():
+    for name, channel in channels(wiring).items():
         try:
             topics = channel.topics().topics(filter(channel.channel().selection.takes_table, channel.tables()))
         except CalqueError as error:

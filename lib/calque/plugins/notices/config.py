@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Strict, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Strict, model_validator
 
 from calque.config import places, units
 from calque.config.checks import OptionTable, Patterns
 from calque.config.keys import Section
+from calque.config.plugs import AT_SOURCE, Config
 from calque.config.pydantic_errors import WrongError, with_pydantic_errors
+from calque.config.sections import KeyPath, SectionKind
 from calque.errors import Refused, nearest
 from calque.model.secrets import Options
 from calque.plugins.kafka import config as librdkafka
@@ -109,7 +111,7 @@ Types = Annotated[tuple[str, ...], Strict(False), AfterValidator(with_pydantic_e
 class Notices(Section):
     """A channel of notices. `at` is `source`, or the name of a target."""
 
-    at: str = "source"
+    at: str = AT_SOURCE
     url: BrokerAddress
     topic: Template = "{source}.{database}.{table}"
     types: Types = ("add_partition", "done")
@@ -134,3 +136,77 @@ def named_channels(channels: Mapping[str, Notices]) -> Mapping[str, Notices]:
             why = 'Letters, digits, "_" and "-", at most 64, make a name'
             raise WrongError(Refused(f'"{name}" is no name for a channel', why, "Write e.g. [notices.bus]"), name)
     return channels
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeChannel:
+    """What is announced of the source of that name. `at` is `source`, or the target at which it is visible then."""
+
+    name: str
+    source: str
+    keys: Notices
+
+    @property
+    def at(self) -> str:
+        return self.keys.at
+
+    def is_at_source(self) -> bool:
+        return self.keys.at == AT_SOURCE
+
+
+def misfits(config: Config) -> Iterator[tuple[KeyPath, Refused]]:
+    """Channels at places that there are not, and a target that has the source's word for a name."""
+    channels = config.section(NOTICES)
+    for name, channel in channels.items():
+        if channel.at != AT_SOURCE and channel.at not in config.targets:
+            what = f'"{channel.at}" is neither "source" nor a target'
+            yield ("notices", name, "at"), Refused(what, nearest(channel.at, (AT_SOURCE, *config.targets)))
+    if AT_SOURCE in config.targets and channels:
+        what = 'a target is called "source"'
+        why = "Notices would be of that target, or of the source itself"
+        yield ("targets", AT_SOURCE), Refused(what, why, "Give the target another name")
+
+
+def model_at(_path: KeyPath) -> type[Notices]:
+    return Notices
+
+
+def sections_in(channels: Mapping[str, Notices]) -> Iterator[BaseModel]:
+    yield from channels.values()
+
+
+def no_channels() -> Mapping[str, Notices]:
+    return {}
+
+
+NOTICES = SectionKind(
+    name="notices",
+    annotation=Annotated[Mapping[str, Notices], AfterValidator(named_channels)],
+    default=no_channels,
+    models={"notices.NAME": Notices},
+    model_at=model_at,
+    needs_source=True,
+    models_in=sections_in,
+    misfits=misfits,
+)
+
+
+def channels_of(config: Config) -> Mapping[str, NoticeChannel]:
+    """By their names, as in the configuration."""
+    channels = config.section(NOTICES)
+    source = config.own_sources()[0] if channels else ""
+    return {name: NoticeChannel(name, source, keys) for name, keys in channels.items()}
+
+
+def channel_of(config: Config, name: str) -> NoticeChannel:
+    """Raises `Refused` with the nearest name."""
+    channels = channels_of(config)
+    if name not in channels:
+        todo = "Name a section [notices.NAME] of the configuration"
+        raise Refused(f'There is no channel "{name}"', nearest(name, channels), todo)
+    return channels[name]
+
+
+def channels_at(config: Config, place: str) -> tuple[NoticeChannel, ...]:
+    """Those at `source`, or at the target of that name."""
+    return tuple(channel for channel in channels_of(config).values() if channel.at == place)

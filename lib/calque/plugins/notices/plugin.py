@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
-    from calque.extension import Check
+    from calque.config.sections import SectionKind
+    from calque.extension import Check, StatusPart
+    from calque.streams.kinds import PublisherKind
+    from calque.wiring.retention_kinds import RetentionKind
+
+
+def sections() -> tuple[SectionKind[Any], ...]:
+    from calque.plugins.notices.config import NOTICES
+
+    return (NOTICES,)
+
+
+def status() -> Mapping[str, StatusPart]:
+    from calque.plugins.notices.status import channel_states
+
+    return {"notices": channel_states}
 
 
 def checks() -> tuple[Check, ...]:
@@ -16,4 +32,18 @@ def checks() -> tuple[Check, ...]:
     return (check_channels,)
 
 
-PLUGIN = Plugin(name="notices", checks=checks)
+def publishers() -> tuple[PublisherKind, ...]:
+    from calque.plugins.notices.run import PUBLISHER
+
+    return (PUBLISHER,)
+
+
+def retention() -> tuple[RetentionKind, ...]:
+    from calque.plugins.notices.wiring import RETENTION
+
+    return (RETENTION,)
+
+
+PLUGIN = Plugin(
+    name="notices", sections=sections, checks=checks, status=status, publishers=publishers, retention=retention
+)

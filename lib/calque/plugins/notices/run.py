@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
+from calque.config import Config
 from calque.control.status_records import tell
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.names import EventId
-from calque.plugins.marks.api.sets import judge_at
+from calque.plugins.marks.wiring import judge_at
+from calque.plugins.notices.config import channels_of
 from calque.plugins.notices.ports import NoticeBroker
-from calque.plugins.notices.wiring import ChannelWiring, Feed
+from calque.plugins.notices.wiring import ChannelWiring, Feed, channels
 from calque.serve.metrics import ChannelLook
+from calque.streams.kinds import PublisherKind, PublisherSetup
 from calque.streams.part import Part
 from calque.streams.shared import Bell, RunForParts, SourceStream
 
@@ -27,6 +31,17 @@ REFUSED_SECONDS = 60.0
 
 def part_name(channel: str) -> str:
     return f"notices {channel}"
+
+
+def setups(config: Config) -> Mapping[str, PublisherSetup]:
+    """By the names of the parts of channels."""
+    return {part_name(name): PublisherSetup(plug.at, plug) for name, plug in channels_of(config).items()}
+
+
+def begun(run: RunForParts, name: str) -> NoticePart:
+    """The part of that name, which has not begun."""
+    channel = next(one for one in channels(run.wiring).values() if part_name(one.plug.name) == name)
+    return NoticePart(run, run.streams[channel.plug.source], channel)
 
 
 class NoticePart(Part):
@@ -152,3 +167,6 @@ class NoticePart(Part):
         if self.broker is not None:
             self.broker.close()
             self.broker = None
+
+
+PUBLISHER = PublisherKind(setups=setups, make=begun)

@@ -7,13 +7,17 @@ from typing import Any
 from calque.control.status_records import current_record
 from calque.errors import StateUnusable, Unavailable
 from calque.plugins.notices.engine.positions import Position
-from calque.plugins.notices.wiring import ChannelWiring
+from calque.plugins.notices.wiring import ChannelWiring, channels
 from calque.wiring.wiring import Wiring
 
 
-def of_channel(wiring: Wiring, name: str) -> dict[str, Any]:
+def channel_states(wiring: Wiring) -> dict[str, Any]:
+    """By channel."""
+    return {name: of_channel(wiring, channel) for name, channel in channels(wiring).items()}
+
+
+def of_channel(wiring: Wiring, channel: ChannelWiring) -> dict[str, Any]:
     """`position` is the event up to which all notices are sent; None before the channel first ran."""
-    channel = wiring.channel(name)
     role = channel.source.places.role if channel.target is None else channel.target.places.role
     report = current_record(wiring, channel.places.status_record, role)
     record = wiring.control.read(channel.places.position_record)

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from calque.config.plugs import Channel
 from calque.config.units import seconds
+from calque.engine.sides.sides import SourceSide
 from calque.model.ledger import TableRow
 from calque.model.names import EventId, TableName
 from calque.model.secrets import Options
 from calque.model.state_places import ChannelPlaces
 from calque.model.tls import Tls
 from calque.plugins.kafka.adapters.client.topic import Topic
-from calque.plugins.notices.config import TOPICS
+from calque.plugins.marks.wiring import mark_store
+from calque.plugins.notices.config import TOPICS, NoticeChannel, channel_of, channels_of
 from calque.plugins.notices.core import channel as core
 from calque.plugins.notices.core.selection import Selection
 from calque.plugins.notices.core.topics import TopicTemplate
-from calque.plugins.notices.engine.positions import KeyRecords
+from calque.plugins.notices.engine.keep_keys import retain_keys
+from calque.plugins.notices.engine.positions import KeyRecords, Position
 from calque.plugins.notices.engine.sending import Sender
 from calque.plugins.notices.engine.source_feed import SourceFeed
 from calque.plugins.notices.engine.target_feed import TargetFeed, TargetMarks
 from calque.plugins.notices.ports import ForwardingBroker, NoticeBroker
+from calque.wiring.retention_kinds import RetentionKind
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.state_folder import StateFolder
 from calque.wiring.target import TargetWiring
+from calque.wiring.wiring import Wiring
 
 Feed = SourceFeed | TargetFeed
 
@@ -35,7 +39,7 @@ Feed = SourceFeed | TargetFeed
 class ChannelWiring:
     """What the plug of a channel names, made when it is asked for. `target` is None for a channel at the source."""
 
-    plug: Channel
+    plug: NoticeChannel
     source: SourceWiring
     target: TargetWiring | None
     folder: StateFolder
@@ -80,7 +84,7 @@ class ChannelWiring:
         records, places, side = self.folder.control, self.places, self.source.side()
         keys = KeyRecords(records, places.keys_record, self.source.places.notice_keys_record)
         if self.target is None:
-            return SourceFeed(side, side.marks, sender, records, places.position_record, keys, first)
+            return SourceFeed(side, mark_store(self.source), sender, records, places.position_record, keys, first)
         return TargetFeed(
             side,
             self.plug.at,
@@ -90,7 +94,7 @@ class ChannelWiring:
             places.position_record,
             keys,
             first,
-            side.marks,
+            mark_store(self.source),
             target_marks,
         )
 
@@ -103,7 +107,26 @@ class ChannelWiring:
         return [TableName(database, table) for database in catalog.databases() for table in catalog.tables(database)]
 
 
-def broker_of(plug: Channel) -> NoticeBroker:
+def channels(wiring: Wiring) -> Mapping[str, ChannelWiring]:
+    """By their names, as in the configuration."""
+    return wiring.kept(wired_channels)
+
+
+def wired_channels(wiring: Wiring) -> Mapping[str, ChannelWiring]:
+    return {name: wired_channel(wiring, plug) for name, plug in channels_of(wiring.config).items()}
+
+
+def wired_channel(wiring: Wiring, plug: NoticeChannel) -> ChannelWiring:
+    target = None if plug.is_at_source() else wiring.targets[plug.at]
+    return ChannelWiring(plug, wiring.sources[plug.source], target, wiring.folder, wiring.runtime)
+
+
+def named_channel(wiring: Wiring, name: str) -> ChannelWiring:
+    """Raises `Refused` for one that the configuration does not have."""
+    return channels(wiring)[channel_of(wiring.config, name).name]
+
+
+def broker_of(plug: NoticeChannel) -> NoticeBroker:
     """The broker that the channel's address names."""
     url, options = plug.keys.url, plug.keys.options
     section = f"[notices.{plug.name}]"
@@ -145,3 +168,19 @@ def tls_of(options: Options) -> Tls | None:
 
 def same_name(table: TableName) -> TableName:
     return table
+
+
+def keep_keys(source: SourceWiring, side: SourceSide, begin: EventId) -> None:
+    """See `retain_keys`."""
+    retain_keys(side, source.folder.control, source.places.notice_keys_record, begin, source.plug.journal.retention)
+
+
+def sent_epoch(wiring: Wiring, target: str) -> int | None:
+    """The last epoch that all channels at the target have told of; None where no channel is there. Channels that never
+    ran want nothing of the past."""
+    places = (channel.places for channel in channels(wiring).values() if channel.plug.at == target)
+    records = [record for one in places if (record := wiring.control.read(one.position_record)) is not None]
+    return min((Position.of(record).epoch for record in records), default=None)
+
+
+RETENTION = RetentionKind(before_events=keep_keys, sent_epoch=sent_epoch)

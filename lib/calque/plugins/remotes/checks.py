@@ -5,13 +5,15 @@ from __future__ import annotations
 from calque.engine.check.check_target import TODO_WRITERS, WHY_WRITERS
 from calque.engine.check.findings import Findings, Severity
 from calque.errors import CalqueError
+from calque.plugins.remotes.config import REMOTES
+from calque.plugins.remotes.wiring.remotes import remotes_at
 from calque.wiring.wiring import Wiring
 
 
 def check_links(wiring: Wiring, findings: Findings) -> None:
-    if wiring.config.remotes is None:
+    if wiring.config.section(REMOTES) is None:
         return
-    remotes = wiring.remotes()
+    remotes = remotes_at(wiring)
     try:
         remotes.log().current()
         links = remotes.registry().links

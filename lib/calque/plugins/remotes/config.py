@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, Strict
+from pydantic import AfterValidator, BaseModel, Field, Strict
 
 from calque.config.checks import Keytab, OptionalFile, OptionalLocation, OptionTable, PositiveDuration, Principal, User
 from calque.config.keys import Journal, MetastoreSection, Section, Source, Target, TlsSection
@@ -14,6 +14,7 @@ from calque.config.login_misfits import misfits
 from calque.config.places import metastores
 from calque.config.pydantic_errors import WrongError, with_pydantic_errors
 from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
+from calque.config.sections import KeyPath, SectionKind
 from calque.errors import Refused
 from calque.model.access import SshRoute
 from calque.plugins.remotes.core.definitions import URIS
@@ -149,3 +150,32 @@ def projection(
 def journal() -> Journal:
     """That of a remote catalog."""
     return Journal()
+
+
+def sections_in(remotes: Remotes | None) -> Iterator[BaseModel]:
+    if remotes is not None:
+        yield from (remotes, *remotes.credentials.values())
+
+
+def model_at(path: KeyPath) -> type[Credentials] | type[Remotes]:
+    return Credentials if len(path) > 1 else Remotes
+
+
+def fixed(remotes: Remotes | None) -> Mapping[str, object]:
+    return {"[remotes] metastore": remotes.metastore if remotes is not None else None}
+
+
+def no_remotes() -> Remotes | None:
+    return None
+
+
+REMOTES = SectionKind(
+    name="remotes",
+    annotation=Remotes,
+    default=no_remotes,
+    models={"remotes": Remotes},
+    model_at=model_at,
+    brings_sources=True,
+    models_in=sections_in,
+    fixed=fixed,
+)

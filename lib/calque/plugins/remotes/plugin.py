@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
-    from calque.extension import Check
+    from calque.config.sections import SectionKind
+    from calque.extension import Amendment, Check
     from calque.statements.forms import Statements
+    from calque.streams.kinds import CaptureKind, WatchKind
 
 
 def statements() -> Statements:
@@ -23,4 +25,36 @@ def checks() -> tuple[Check, ...]:
     return (check_links,)
 
 
-PLUGIN = Plugin(name="remotes", statements=statements, checks=checks)
+def sections() -> tuple[SectionKind[Any], ...]:
+    from calque.plugins.remotes.config import REMOTES
+
+    return (REMOTES,)
+
+
+def amendments() -> tuple[Amendment, ...]:
+    from calque.plugins.remotes.wiring.remotes import with_links
+
+    return (with_links,)
+
+
+def captures() -> tuple[CaptureKind, ...]:
+    from calque.plugins.remotes.run.capture import CAPTURE
+
+    return (CAPTURE,)
+
+
+def watches() -> tuple[WatchKind, ...]:
+    from calque.plugins.remotes.run.follow_links import WATCH
+
+    return (WATCH,)
+
+
+PLUGIN = Plugin(
+    name="remotes",
+    sections=sections,
+    amendments=amendments,
+    statements=statements,
+    checks=checks,
+    captures=captures,
+    watches=watches,
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,14 @@ import pytest
 import calque
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
+from calque.app import APP
 from calque.cli import main
-from calque.config import load
 from calque.core.events.rows import table_of
+from calque.engine.sides.sides import SystemClock
 from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import TableName
 from calque.plugins.audit.adapters.history import EventHistory, TargetHistory
+from calque.plugins.audit.wiring import history_of_source, history_of_target, keep_epochs, keep_events
 from calque.statements import dbapi
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
@@ -92,12 +95,18 @@ def test_what_the_ledger_and_the_journal_forget_is_told_of_as_before(
     assert [rows(capsys, text) for text in EVERYTHING] == before
 
 
+class Noon(SystemClock):
+    def now_ns(self) -> int:
+        return NOON * 10**9
+
+
 def forget(file: Path) -> None:
     """All that history may replace: every epoch but the last, and every event but the last."""
-    wiring = Wiring(load(file))
-    wiring.target("dr").keep_history(3, NOON * 10**9)
+    wiring = Wiring(APP.load(file))
+    keep_epochs(wiring.target("dr"), 3, NOON * 10**9)
     wiring.ledger("dr").forget(3)
-    wiring.only_source().keep_history(NOON * 10**9)
+    source = wiring.only_source()
+    keep_events(source, replace(source.side(), clock=Noon()), 0)
     wiring.only_source().journal().forget(8)
     assert [epoch.epoch for epoch in wiring.ledger("dr").epochs()] == [3]
     assert wiring.only_source().journal().oldest() == 9
@@ -142,14 +151,19 @@ def test_two_that_copy_at_once_copy_once(configured: Path) -> None:
 
 
 def test_history_that_is_too_old_is_forgotten(configured: Path) -> None:
-    wiring = Wiring(load(configured))
+    wiring = Wiring(APP.load(configured))
     target, source = wiring.target("dr"), wiring.only_source()
     forget(configured)
-    target.history().expire("2023-11-14T22:13:26")
-    assert kept(target.history().epochs) == kept(target.history().hops) == [1, 2]
-    target.history().expire("2023-11-14T22:13:28")
-    source.history().expire(NOON + 20)
-    assert kept(target.history().epochs) == kept(target.history().hops) == kept(source.history().table) == []
+    history_of_target(target).expire("2023-11-14T22:13:26")
+    assert kept(history_of_target(target).epochs) == kept(history_of_target(target).hops) == [1, 2]
+    history_of_target(target).expire("2023-11-14T22:13:28")
+    history_of_source(source).expire(NOON + 20)
+    assert (
+        kept(history_of_target(target).epochs)
+        == kept(history_of_target(target).hops)
+        == kept(history_of_source(source).table)
+        == []
+    )
 
 
 def kept(table: Any) -> list[int]:

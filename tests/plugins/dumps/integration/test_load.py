@@ -25,8 +25,8 @@ import pytest
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
+from calque.app import APP
 from calque.cli import main
-from calque.config import load
 from calque.control.process_locks import Roles
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, is_view, location_of
 from calque.model.names import TableName
@@ -184,7 +184,7 @@ def test_what_hive_dumped_is_loaded_and_loading_it_again_changes_nothing(loading
     shown = dict(loading.shown())
     assert shown.pop("v_plain") == f"SELECT `plain`.`id` {view}"
     assert shown == AT_90
-    epochs = Wiring(load(loading.config)).target("dr").ledger_of_load(loading.database, "hq").epochs()
+    epochs = Wiring(APP.load(loading.config)).target("dr").ledger_of_load(loading.database, "hq").epochs()
     assert [(epoch.event_id, epoch.bridges) for epoch in epochs] == [(22, ()), (90, ())]
     assert (loading.root / "fs" / "repl" / INCREMENT / "hive" / "_finished_load").exists()
 
@@ -207,17 +207,17 @@ def test_one_dump_is_loaded_under_several_names_and_as_of_two_sources_each_a_str
         options = " WITH ('calque.repl.source' = 'far')" if stream is other else ""
         assert stream.rows(f"REPL LOAD {stream.database} FROM '{stream.dumps}/{dump}'{options}") == []
 
-    load(first, BOOTSTRAP)
-    load(second, BOOTSTRAP)
-    load(other, BOOTSTRAP)
+    APP.load(first, BOOTSTRAP)
+    APP.load(second, BOOTSTRAP)
+    APP.load(other, BOOTSTRAP)
     streams = (first, second, other)
     assert [stream.status() for stream in streams] == [[[22]]] * 3
-    load(second, INCREMENT)
+    APP.load(second, INCREMENT)
     assert [stream.status() for stream in streams] == [[[22]], [[90]], [[22]]]
     assert [stream.tables() for stream in streams] == [AT_22, AT_90, AT_22]
-    load(other, INCREMENT)
-    load(first, INCREMENT)
-    load(second, BOOTSTRAP)
+    APP.load(other, INCREMENT)
+    APP.load(first, INCREMENT)
+    APP.load(second, BOOTSTRAP)
     assert [stream.status() for stream in streams] == [[[90]]] * 3
     assert [stream.tables() for stream in streams] == [AT_90] * 3
     taken = first.sql(f"REPL LOAD {second.database} FROM '{other.dumps}/{INCREMENT}' WITH ('calque.repl.source'='far')")
@@ -430,7 +430,7 @@ def test_run_and_loads_take_turns_and_nothing_is_read_again(shared: Shared, tmp_
         else:
             followed.run()
         assert followed.shown() == expected
-    epochs = Wiring(load(followed.config)).ledger("dr").epochs()
+    epochs = Wiring(APP.load(followed.config)).ledger("dr").epochs()
     assert epochs[0].event_id == first
     assert [epoch.kind for epoch in epochs] == ["bootstrap", *["window"] * (len(epochs) - 1)]
     assert [epoch.from_event_id for epoch in epochs[1:]] == [epoch.event_id for epoch in epochs[:-1]]

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from calque.adapters.delta.ledger import DeltaLedger
+from calque.app import APP
 from calque.plugins.epoch_reader.api.source_options import address_of
 from calque.plugins.epoch_reader.ports import EpochLog
 from plugins.epoch_reader.ledgers import publish
@@ -49,6 +50,8 @@ def test_options_of_the_source_reach_a_ledger_in_a_store(
     publish(DeltaLedger(f"{folder}/ledger", delta_options), 1)
     options = {f"storage.{name}": value for name, value in object_store.options.items() if name != "secret"}
     monkeypatch.setenv("SECRET_OF_THE_STORE", object_store.options["secret"])
-    address = address_of({"ledger": f"{folder}/ledger", "storage.secret_env": "SECRET_OF_THE_STORE", **options})
+    address = address_of(
+        {"ledger": f"{folder}/ledger", "storage.secret_env": "SECRET_OF_THE_STORE", **options}, APP.load
+    )
     assert object_store.options["secret"] not in str(address)
     assert pickle.loads(pickle.dumps(address)).open().numbers() == range(1, 2)

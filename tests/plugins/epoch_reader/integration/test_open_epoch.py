@@ -15,8 +15,8 @@ import pytest
 
 import calque
 from calque.adapters.spark.session import session
+from calque.app import APP
 from calque.commands.sweep import sweep_one
-from calque.config import load
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
@@ -144,7 +144,7 @@ def test_an_epoch_is_one_state_of_all_tables_while_the_source_changes_and_old_fi
     bank.transfer(1)
     deployment.settle()  # as the stream, which begins after the bootstrap on a busy machine
     done, problems = threading.Event(), list[str]()
-    wiring = Wiring(load(deployment.config))
+    wiring = Wiring(APP.load(deployment.config))
 
     def sweep() -> None:
         while not done.wait(1):

@@ -10,6 +10,7 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StructType
 
 import calque
+from calque.app import APP
 from calque.errors import Refused
 from calque.model.names import TableName
 from calque.model.secrets import VariableSecret
@@ -90,34 +91,36 @@ def test_what_means_nothing_is_refused(uses: tuple[Use, ...], options: dict[str,
 
 def test_a_ledger_is_a_path_or_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert address_of(given(ledger="ledgers/dr")) == LedgerAddress(f"{tmp_path}/ledgers/dr", {})
-    assert address_of(given(ledger=f"file://{tmp_path}/dr/")) == LedgerAddress(f"{tmp_path}/dr", {})
+    assert address_of(given(ledger="ledgers/dr"), APP.load) == LedgerAddress(f"{tmp_path}/ledgers/dr", {})
+    assert address_of(given(ledger=f"file://{tmp_path}/dr/"), APP.load) == LedgerAddress(f"{tmp_path}/dr", {})
     with pytest.raises(Refused, match="Option ledger: it has a password in it"):
-        address_of(given(ledger="s3://user:password@bucket/dr"))
+        address_of(given(ledger="s3://user:password@bucket/dr"), APP.load)
     with pytest.raises(Refused, match='Option ledger: "" is no path'):
-        address_of(given(ledger=""))
+        address_of(given(ledger=""), APP.load)
 
 
 def test_a_ledger_in_a_store_has_options_and_its_secrets_come_from_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORE_SECRET", "hidden")
     address = address_of(
-        given(ledger="s3://bucket/dr", storage__endpoint_url="http://s", storage__secret_env="STORE_SECRET")
+        given(ledger="s3://bucket/dr", storage__endpoint_url="http://s", storage__secret_env="STORE_SECRET"), APP.load
     )
     assert address.folder == "s3://bucket/dr"
     assert address.storage["aws_endpoint_url"] == "http://s"
     assert address.storage["aws_secret_access_key"] == VariableSecret("STORE_SECRET")
     with pytest.raises(Refused, match=r"option storage\.secret is a secret\..*Set storage\.secret_env") as refused:
-        address_of(given(ledger="s3://bucket/dr", storage__secret="hidden"))
+        address_of(given(ledger="s3://bucket/dr", storage__secret="hidden"), APP.load)
     assert "hidden" not in str(refused.value)
 
 
 def test_a_configuration_says_where_the_ledger_of_its_target_is(tmp_path: Path) -> None:
     config = recorded_ledger(tmp_path)
     address = LedgerAddress(f"{tmp_path}/state/ledgers/dr", {})
-    assert address_of(given(config=config)) == address_of(given(config=config, target="dr")) == address
+    assert (
+        address_of(given(config=config), APP.load) == address_of(given(config=config, target="dr"), APP.load) == address
+    )
     config.write_text(TEXT + SECOND)
     with pytest.raises(Refused, match=r"No target is named. There are 2. Name one: dr, backup"):
-        address_of(given(config=config))
+        address_of(given(config=config), APP.load)
 
 
 def test_the_source_has_the_columns_of_changes_where_no_table_is_named() -> None:

@@ -17,9 +17,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from calque.adapters.control import ControlStore
+from calque.app import APP
 from calque.cli import main
 from calque.commands.check import look_at_journal
-from calque.config import load
 from calque.core.events.rows import rows_of_events
 from calque.engine.check.findings import Findings
 from calque.model.files import Evidence, File, Listing
@@ -91,7 +91,7 @@ metastore = "thrift://127.0.0.1:2"
 warehouse = "dr"
 """
     )
-    return Wiring(load("calque.toml"))
+    return Wiring(APP.load("calque.toml"))
 
 
 @pytest.fixture

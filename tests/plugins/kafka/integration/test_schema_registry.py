@@ -18,8 +18,8 @@ import pytest
 from confluent_kafka import Message
 from fastavro import parse_schema, schemaless_reader
 
+from calque.app import APP
 from calque.cli import main
-from calque.config import load
 from calque.core.events.rows import rows_of_events
 from calque.engine.check.findings import Findings
 from calque.errors import Refused, Unavailable
@@ -294,7 +294,7 @@ metastore = "thrift://127.0.0.1:2"
 warehouse = "dr"
 """
     )
-    return Wiring(load(folder / "calque.toml"))
+    return Wiring(APP.load(folder / "calque.toml"))
 
 
 def findings_of(wiring: Wiring) -> list[tuple[str, str]]:

@@ -85,7 +85,6 @@ class Marker(Player):
             world.storage,
             world.clock,
             gaps=world.gaps,
-            marks=self.marked,
         )
         world.published = self.look
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from calque.config import load
+from calque.app import APP
 from calque.engine.check.findings import Finding, Findings, Severity
 from calque.errors import Refused
 from calque.model.hive import Column, Table
@@ -30,7 +30,7 @@ warehouse = "dr"
 @pytest.fixture
 def sets(tmp_path: Path) -> DoneSets:
     (tmp_path / "calque.toml").write_text(TEXT)
-    return DoneSets.of(load(tmp_path / "calque.toml"))
+    return DoneSets.of(APP.load(tmp_path / "calque.toml"))
 
 
 def table(name: str, keys: tuple[str, ...] = ("ds",), **parameters: str) -> Table:

@@ -34,7 +34,7 @@ class Marked:
         self.source, self.marks = self.world.source, MemoryMarks()
         self.between: Callable[[str], None] = lambda _: None
         log, catalog = MemoryLog(self.source, self.called), MemoryReader(self.source, self.called)
-        self.side: SourceSide = replace(self.world.source_side, log=log, catalog=catalog, marks=self.marks)
+        self.side: SourceSide = replace(self.world.source_side, log=log, catalog=catalog)
         self.source.create_database(Database("d1"))
         self.create(T)
 

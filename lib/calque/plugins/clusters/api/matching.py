@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from calque.config.places import one_metastore
 from calque.engine.check.findings import Findings, Severity
 from calque.errors import AccessRefused, CalqueError, Refused, Unavailable
+from calque.plugins.clusters.config.sections import clusters_of
+from calque.plugins.clusters.wiring.cluster import cluster_wirings, deployments
 from calque.wiring.source import SourceWiring
 from calque.wiring.target import TargetWiring
 from calque.wiring.wiring import Wiring
@@ -21,13 +23,13 @@ def reachable(wiring: Wiring) -> Mapping[str, bool]:
 
     def answers(name: str) -> bool:
         try:
-            wiring.clusters[name].impatient_server(PATIENCE_SECONDS).ping()
+            cluster_wirings(wiring)[name].impatient_server(PATIENCE_SECONDS).ping()
         except CalqueError:
             return False
         return True
 
-    with ThreadPoolExecutor(max(len(wiring.clusters), 1)) as pool:
-        return dict(zip(wiring.clusters, pool.map(answers, wiring.clusters), strict=True))
+    with ThreadPoolExecutor(max(len(cluster_wirings(wiring)), 1)) as pool:
+        return dict(zip(cluster_wirings(wiring), pool.map(answers, cluster_wirings(wiring)), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Matching:
         if self._streams is not None:
             return self._streams
         streams, is_final = [], True
-        for deployment in self.wiring.deployments:
+        for deployment in deployments(self.wiring):
             for target in deployment.targets.values():
                 source = target.source
                 at_source, knows_source = self._cluster_of(source.plug.keys.metastore, source.side().catalog.identity)
@@ -71,12 +73,12 @@ class Matching:
     def identity(self, cluster: str) -> str:
         """Of the cluster's metastore; empty where it keeps none. Raises `Unavailable` and `AccessRefused`."""
         if cluster not in self._ids:
-            self._ids[cluster] = self.wiring.clusters[cluster].catalog().identity()
+            self._ids[cluster] = cluster_wirings(self.wiring)[cluster].catalog().identity()
         return self._ids[cluster]
 
     def _cluster_of(self, addresses: tuple[str, ...], identity: Callable[[], str]) -> tuple[str | None, bool]:
         """The cluster, and whether that is certain."""
-        for name, cluster in self.wiring.clusters.items():
+        for name, cluster in cluster_wirings(self.wiring).items():
             if one_metastore(addresses, cluster.plug.keys.metastore):
                 return name, True
         try:
@@ -84,7 +86,7 @@ class Matching:
         except (Unavailable, AccessRefused):
             return None, False
         is_certain = True
-        for name in self.wiring.clusters:
+        for name in cluster_wirings(self.wiring):
             try:
                 if own_id and self.identity(name) == own_id:
                     return name, True
@@ -96,12 +98,12 @@ class Matching:
 def check_clusters(wiring: Wiring, findings: Findings) -> None:
     """Whether each cluster's metastore answers, is another than the others', and is one of a deployment's. Nothing
     where the configuration has no clusters."""
-    if not wiring.config.clusters:
+    if not clusters_of(wiring.config):
         return
     matching = Matching(wiring)
     clusters_by_id: dict[str, str] = {}
     reached = set()
-    for name, cluster in wiring.clusters.items():
+    for name, cluster in cluster_wirings(wiring).items():
         where = f"cluster {name}"
         try:
             cluster.impatient_server(PATIENCE_SECONDS).ping()
@@ -119,7 +121,7 @@ def check_clusters(wiring: Wiring, findings: Findings) -> None:
     streams = matching.streams()
     matched = {stream.source_cluster for stream in streams} | {stream.target_cluster for stream in streams}
     strangers = dict(strange_metastores(streams))
-    for name in reached - matched if wiring.deployments else ():
+    for name in reached - matched if deployments(wiring) else ():
         what = f"The metastore of {name} is no deployment's source or target"
         if strangers:
             place, addresses = next(iter(strangers.items()))
@@ -130,7 +132,7 @@ def check_clusters(wiring: Wiring, findings: Findings) -> None:
             findings.add(
                 f"cluster {name}", Severity.INFO, what, why, "Name its deployment in deployments, if it has one"
             )
-    if reached == set(wiring.clusters) <= matched:
+    if reached == set(cluster_wirings(wiring)) <= matched:
         for place, addresses in strangers.items():
             what = f"{place} is at {addresses}, which is no cluster's metastore"
             findings.add("clusters", Severity.INFO, what, "Its tables count for no cluster")

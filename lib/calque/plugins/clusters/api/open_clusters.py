@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from calque.config import load
 from calque.core.policy.patterns import named_table
 from calque.errors import CalqueError, Refused, nearest
 from calque.model.hive import Table
 from calque.model.names import TableName
 from calque.plugins.clusters.api.matching import Matching
 from calque.plugins.clusters.api.presence import Placement, Presence, TableLook
+from calque.plugins.clusters.config.sections import cluster_of, require_clusters
 from calque.plugins.clusters.core.resolve import resolve
 from calque.plugins.clusters.core.rewrite import names_at, rewritable, rewritten
 from calque.plugins.clusters.core.statement_tables import tables_of
 from calque.plugins.clusters.model import ClusteredTable, Clusters, Considered, Resolution, StatementTables
+from calque.plugins.clusters.wiring.cluster import cluster_wirings
 from calque.wiring.wiring import Wiring
-
-
-def open_clusters(config: str | Path = "clusters.toml") -> OpenClusters:
-    """The clusters of a configuration. Nothing connects before it is asked. Raises `Refused` where it has none."""
-    loaded = load(config)
-    loaded.require_clusters()
-    return OpenClusters(Wiring(loaded))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +45,7 @@ class OpenClusters:
 
     @property
     def clusters(self) -> Clusters:
-        return self.wiring.config.require_clusters()
+        return require_clusters(self.wiring.config)
 
     def __enter__(self) -> Self:
         return self
@@ -64,7 +57,7 @@ class OpenClusters:
 
     def close(self) -> None:
         """Close idle connections."""
-        for cluster in self.wiring.clusters.values():
+        for cluster in cluster_wirings(self.wiring).values():
             cluster.client().close()
 
     def locate(self, table: str) -> tuple[Placement, ...]:
@@ -81,7 +74,7 @@ class OpenClusters:
     def route(self, statement: str, used: str | None, database: str | None) -> Route:
         """The same, with the statement as it is to be said there."""
         clusters, session_database = self.clusters, database or "default"
-        used = self.wiring.config.cluster(used).name if used is not None else None
+        used = cluster_of(self.wiring.config, used).name if used is not None else None
         if not clusters.enabled:
             return Route(resolve(StatementTables(), {}, clusters, used), statement, database)
         presence = Presence(self.wiring, self.matching)
@@ -115,13 +108,13 @@ class OpenClusters:
     def table(self, table: str, *, cluster: str | None = None) -> Table:
         """The table's definition at the cluster, else at the default one: under the name that it has there. Raises
         `Refused` where it is not there, or counts as absent."""
-        chosen = self.wiring.config.cluster(cluster if cluster is not None else self.clusters.default).name
+        chosen = cluster_of(self.wiring.config, cluster if cluster is not None else self.clusters.default).name
         name = named_table(table)
         placement = next((one for one in self.look(name).placements if one.cluster == chosen), None)
         why = "No target that follows its primary takes it there" if placement is None else placement.absent
         definition = None
         if placement is not None and not why:
-            definition = self.wiring.clusters[chosen].catalog().table(placement.table)
+            definition = cluster_wirings(self.wiring)[chosen].catalog().table(placement.table)
         if definition is None:
             todo = f"It is at {', '.join(one.cluster for one in self.look(name).placements if not one.absent)}"
             raise Refused(f"{name} is not at {chosen}", why or "It was dropped just now", todo)
@@ -137,7 +130,7 @@ class OpenClusters:
     def tables(self, database: str) -> Sequence[str]:
         """Of the database, at whatever clusters answer."""
         names: set[str] = set()
-        for cluster in self.wiring.clusters.values():
+        for cluster in cluster_wirings(self.wiring).values():
             try:
                 names.update(f"{database}.{table}" for table in cluster.catalog().tables(database))
             except CalqueError:

@@ -17,6 +17,7 @@ from calque.model.names import OURS, EventId, TableName
 from calque.plugins.clusters.api.lag import lag_seconds
 from calque.plugins.clusters.api.matching import PATIENCE_SECONDS, Matching, Stream
 from calque.plugins.clusters.model import ClusteredTable, Replica
+from calque.plugins.clusters.wiring.cluster import cluster_wirings
 from calque.plugins.marks.core import TargetView
 from calque.plugins.marks.engine.target_view import target_view
 from calque.ports import CatalogReader, EventLog
@@ -90,14 +91,14 @@ class Presence:
                 raise next(iter(away.values()))
             return None
         original = headers.get(primaries[0])
-        names = partition_names(self.wiring.clusters[primaries[0]].catalog(), name, original)
+        names = partition_names(cluster_wirings(self.wiring)[primaries[0]].catalog(), name, original)
         placements = [
             Placement(
                 cluster,
                 "primary",
                 len(names) if names is not None else None,
                 len(names) if names is not None else None,
-                newest_event(self.wiring.clusters[cluster].log()) if cluster not in away else None,
+                newest_event(cluster_wirings(self.wiring)[cluster].log()) if cluster not in away else None,
                 0.0 if cluster not in away else None,
                 location_of(headers[cluster]) if cluster in headers else None,
                 name,
@@ -117,7 +118,7 @@ class Presence:
         """The definitions under the name by cluster, and the clusters that do not answer."""
         headers: dict[str, Table] = {}
         away: dict[str, CalqueError] = {}
-        for cluster, wiring in self.wiring.clusters.items():
+        for cluster, wiring in cluster_wirings(self.wiring).items():
             try:
                 table = wiring.catalog().table(name)
             except (Unavailable, AccessRefused) as error:
@@ -154,7 +155,7 @@ class Presence:
         """`names` are the partitions that the primary has; None where there are none, or where they are not known."""
         cluster, admission, view = stream.target_cluster or "", stream.target.admission(), self.view(stream)
         local_name, shows = admission.name_at_target(name), view.shows(name)
-        catalog = self.wiring.clusters[cluster].catalog()
+        catalog = cluster_wirings(self.wiring)[cluster].catalog()
         present: frozenset[str] | None = frozenset()
         header, lag = None, None
         try:

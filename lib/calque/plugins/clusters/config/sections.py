@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import entry_points
+from itertools import combinations
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, Strict, ValidationInfo, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationInfo, model_validator
 
 from calque.config import places
 from calque.config.checks import PositiveDuration
 from calque.config.keys import MetastoreSection, Section
+from calque.config.plugs import Config
 from calque.config.pydantic_errors import WrongError, base_folder, with_pydantic_errors
+from calque.config.sections import KeyPath, SectionKind
 from calque.errors import Refused, nearest
+from calque.plugins.clusters import model
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 ENGINES = "calque.engines"
@@ -148,3 +153,81 @@ class Clusters(Section):
     def named(self) -> Mapping[str, Cluster]:
         """The clusters in the order of the file."""
         return self.__pydantic_extra__
+
+
+@dataclass(frozen=True, slots=True)
+class HiveCluster:
+    """A Hive metastore, and the engine that processes statements over its tables; an empty address for none."""
+
+    name: str
+    keys: Cluster
+
+    @property
+    def engine(self) -> str:
+        return self.keys.engine
+
+
+def sections_in(clusters: Clusters | None) -> Iterator[BaseModel]:
+    if clusters is not None:
+        yield from (clusters, *clusters.named.values())
+
+
+def misfits(config: Config) -> Iterator[tuple[KeyPath, Refused]]:
+    """Clusters that have one metastore."""
+    for one, other in combinations(clusters_of(config).values(), 2):
+        if places.one_metastore(one.keys.metastore, other.keys.metastore):
+            what = f"{one.name} and {other.name} have one metastore"
+            why = "A cluster has a metastore of its own, by which its tables are known"
+            yield ("clusters", other.name, "metastore"), Refused(what, why, "Correct one of the addresses")
+
+
+def deployments_in(clusters: Clusters | None) -> Iterator[tuple[KeyPath, str]]:
+    for number, path in enumerate(clusters.deployments if clusters is not None else ()):
+        yield ("clusters", "deployments", number), path
+
+
+def model_at(path: KeyPath) -> type[Cluster] | type[Clusters]:
+    return Cluster if len(path) > 1 else Clusters
+
+
+def no_clusters() -> Clusters | None:
+    return None
+
+
+CLUSTERS = SectionKind(
+    name="clusters",
+    annotation=Clusters | None,
+    default=no_clusters,
+    models={"clusters": Clusters, "clusters.NAME": Cluster},
+    model_at=model_at,
+    stands_alone=True,
+    models_in=sections_in,
+    misfits=misfits,
+    files=deployments_in,
+)
+
+
+def clusters_of(config: Config) -> Mapping[str, HiveCluster]:
+    """By their names, as in the configuration."""
+    section = config.section(CLUSTERS)
+    named = section.named if section is not None else {}
+    return {name: HiveCluster(name, keys) for name, keys in named.items()}
+
+
+def require_clusters(config: Config) -> model.Clusters:
+    """The clusters as statements choose among them. Raises `Refused` where the file has none."""
+    keys = config.section(CLUSTERS)
+    if keys is None:
+        todo = "Add [clusters], and a section [clusters.NAME] for each"
+        raise Refused("The configuration has no [clusters]", "They say where statements may run", todo)
+    return model.Clusters(tuple(keys.named), keys.default, keys.use_default, keys.enabled, keys.max_lag)
+
+
+def cluster_of(config: Config, name: str) -> HiveCluster:
+    """Raises `Refused` with the nearest name."""
+    require_clusters(config)
+    clusters = clusters_of(config)
+    if name not in clusters:
+        todo = "Name a section [clusters.NAME] of the configuration"
+        raise Refused(f'There is no cluster "{name}"', nearest(name, clusters), todo)
+    return clusters[name]

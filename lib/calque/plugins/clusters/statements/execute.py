@@ -10,6 +10,7 @@ from calque.model.names import TableName
 from calque.plugins.clusters.api.matching import reachable
 from calque.plugins.clusters.api.open_clusters import OpenClusters
 from calque.plugins.clusters.api.secondaries import Secondaries
+from calque.plugins.clusters.config.sections import cluster_of, clusters_of, require_clusters
 from calque.plugins.clusters.ports import Engine
 from calque.plugins.clusters.statements.kinds import (
     CLUSTER_COLUMNS,
@@ -22,6 +23,8 @@ from calque.plugins.clusters.statements.kinds import (
     ShowClustersOfTable,
     UseCluster,
 )
+from calque.plugins.clusters.wiring.cluster import cluster_wirings
+from calque.plugins.clusters.wiring.secondary_tables import as_statements_have_it
 from calque.statements.result import NO_RESULT, Result, StreamedResult, result_of
 from calque.statements.session import Session, named
 from calque.statements.statement import EngineStatement
@@ -40,7 +43,7 @@ class ClusterSession:
     def engine(self, cluster: str, wiring: Wiring) -> Engine:
         """The session there, the same for all statements. Raises `Refused` where the cluster has no engine."""
         if cluster not in self.engines:
-            self.engines[cluster] = wiring.clusters[cluster].engine()
+            self.engines[cluster] = cluster_wirings(wiring)[cluster].engine()
         return self.engines[cluster]
 
     def close(self) -> None:
@@ -51,7 +54,7 @@ class ClusterSession:
 def use_cluster(statement: UseCluster, session: Session) -> Result:
     """Raises `Refused` for an unknown cluster, and where clusters are disabled."""
     config = session.wiring.config
-    clusters = config.require_clusters()
+    clusters = require_clusters(config)
     kept = session.kept(ClusterSession)
     if statement.cluster is None:
         kept.used = None
@@ -59,12 +62,12 @@ def use_cluster(statement: UseCluster, session: Session) -> Result:
     if not clusters.enabled:
         why = f"All statements run on the default, {clusters.default}"
         raise Refused("Clusters are disabled", why, "Write enabled = true below [clusters]")
-    kept.used = config.cluster(statement.cluster).name
+    kept.used = cluster_of(config, statement.cluster).name
     return NO_RESULT
 
 
 def show_clusters(_: ShowClusters, session: Session) -> Result:
-    clusters = session.wiring.config.require_clusters()
+    clusters = require_clusters(session.wiring.config)
     answers = reachable(session.wiring)
     return result_of(
         CLUSTER_COLUMNS,
@@ -76,7 +79,7 @@ def show_clusters(_: ShowClusters, session: Session) -> Result:
                 "default": name == clusters.default,
                 "reachable": answers[name],
             }
-            for name, cluster in session.wiring.clusters.items()
+            for name, cluster in cluster_wirings(session.wiring).items()
         ),
     )
 
@@ -120,10 +123,10 @@ def alter(
     statement: AddSecondaryCluster | DropSecondaryCluster,
     session: Session,
 ) -> Result:
-    cluster = session.wiring.config.cluster(statement.cluster).name
+    cluster = cluster_of(session.wiring.config, statement.cluster).name
     secondaries = Secondaries(session.wiring, opened(session).matching)
     change(secondaries, named(statement.table, session), cluster, statement.predicate)
-    session.wiring = Wiring(session.wiring.config, session.wiring.runtime)
+    session.wiring = Wiring(as_statements_have_it(session.wiring.config), session.wiring.runtime)
     session.kept(ClusterSession).clusters = None
     return NO_RESULT
 
@@ -131,7 +134,7 @@ def alter(
 def run_on_cluster(statement: EngineStatement, session: Session) -> StreamedResult | None:
     """None where the configuration has no clusters. Raises `Refused` where no cluster can process the statement, where
     the one that can has no engine, and with the engine's words; `Unavailable` where something does not answer."""
-    if not session.wiring.config.clusters:
+    if not clusters_of(session.wiring.config):
         return None
     kept = session.kept(ClusterSession)
     route = opened(session).route(statement.text, kept.used, session.database)
@@ -146,7 +149,7 @@ def run_on_cluster(statement: EngineStatement, session: Session) -> StreamedResu
 
 def opened(session: Session) -> OpenClusters:
     """The session's, made when it is first asked for. Raises `Refused` where the configuration has no clusters."""
-    session.wiring.config.require_clusters()
+    require_clusters(session.wiring.config)
     kept = session.kept(ClusterSession)
     if kept.clusters is None:
         kept.clusters = OpenClusters(session.wiring)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any
@@ -10,17 +11,17 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.server import MetastoreServer
-from calque.config.plugs import Cluster
 from calque.errors import Refused
-from calque.plugins.clusters.config.sections import ENGINES, SPARK_CONNECT
+from calque.plugins.clusters.config.sections import ENGINES, SPARK_CONNECT, HiveCluster, clusters_of
 from calque.plugins.clusters.ports import Engine
+from calque.wiring.wiring import Wiring
 
 
 @dataclass(slots=True)
 class ClusterWiring:
     """What the plug of a cluster names, made when it is first asked for. Nothing is written at its metastore."""
 
-    plug: Cluster
+    plug: HiveCluster
     _client: Client | None = None
 
     def catalog(self) -> HiveReader:
@@ -57,3 +58,22 @@ class ClusterWiring:
     def _opened(self, **options: Any) -> Client:
         keys = self.plug.keys
         return Client(",".join(keys.metastore), keys.access(), **options)
+
+
+def cluster_wirings(wiring: Wiring) -> Mapping[str, ClusterWiring]:
+    """By their names, as in the configuration."""
+    return wiring.kept(wired_clusters)
+
+
+def wired_clusters(wiring: Wiring) -> Mapping[str, ClusterWiring]:
+    return {name: ClusterWiring(plug) for name, plug in clusters_of(wiring.config).items()}
+
+
+def deployments(wiring: Wiring) -> tuple[Wiring, ...]:
+    """What has the sources and targets of the clusters: this wiring where it has some, and others."""
+    return wiring.kept(wired_deployments)
+
+
+def wired_deployments(wiring: Wiring) -> tuple[Wiring, ...]:
+    others = tuple(Wiring(other, wiring.runtime) for other in wiring.config.others)
+    return (wiring, *others) if wiring.config.sources else others

@@ -9,10 +9,13 @@ from calque.errors import Broken
 from calque.model.state_places import TargetPlaces
 from calque.plugins.clusters.config.secondary_tables import SecondaryTable, amended
 from calque.ports.records import Json, Records
+from calque.wiring.runtime import Runtime
+from calque.wiring.state_folder import StateFolder
 
 
-def with_secondary_tables(config: Config, control: Records) -> Config:
-    """The configuration as all statements so far have it."""
+def as_statements_have_it(config: Config) -> Config:
+    """The configuration with what all statements so far say of its targets' tables. Raises `Unavailable`, `Broken`."""
+    control = StateFolder(config.state, Runtime().guard).control
     return amended(config, {name: secondary_tables(control, name) for name in config.targets})
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from calque.config.units import seconds
 from calque.control.status_records import capture_record
 from calque.errors import Refused
+from calque.plugins.dumps.config import REPL
 from calque.plugins.dumps.core.options import DUMP_KEYS, DumpOptions, dump_options, known_options
 from calque.plugins.dumps.core.scope import Scope, scope_of
 from calque.plugins.dumps.engine.dump import DumpPlace, dump
@@ -30,7 +31,7 @@ def repl_dump(statement: ReplDump, session: Session) -> Result:
     say_meaningless(known.meaningless, session)
     wiring = DumpWiring(session.wiring)
     place = place_of(wiring, options)
-    if (options.mode or session.wiring.config.repl.mode) == "hive4":
+    if (options.mode or session.wiring.config.section(REPL).mode) == "hive4":
         match next_dump(place, request):
             case WaitingDump() as waiting:
                 session.note(f"{waiting.directory} is not loaded yet: nothing is dumped until it is")
@@ -71,7 +72,7 @@ def scope_of_policy(policy: ReplicationPolicy) -> Scope:
 
 def place_of(wiring: DumpWiring, options: DumpOptions) -> DumpPlace:
     root = wiring.root(options.root)
-    retain = options.retain if options.retain is not None else wiring.wiring.config.repl.retain
+    retain = options.retain if options.retain is not None else wiring.wiring.config.section(REPL).retain
     spans = seconds(options.time_to_live), seconds(options.clean_frequency)
     return DumpPlace(wiring.storage(root), root, wiring.folder, retain, *spans)
 

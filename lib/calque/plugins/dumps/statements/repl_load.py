@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from calque.config.checks import source_name
 from calque.core.formats.layout import place
 from calque.errors import Refused
+from calque.plugins.dumps.config import REPL
 from calque.plugins.dumps.core.load_policy import require_policy
 from calque.plugins.dumps.core.options import (
     EXTERNAL_BASE,
@@ -43,7 +44,7 @@ def repl_load_directory(statement: ReplLoadDirectory, session: Session) -> Resul
 def repl_load(statement: ReplLoad, session: Session) -> Result:
     """The newest whole dump of the policy's database, if it is of the policy. Raises as `repl_load_directory`."""
     known = options_of(session, statement.options)
-    root = known.values.get(ROOT, "") or session.wiring.config.repl.root
+    root = known.values.get(ROOT, "") or session.wiring.config.section(REPL).root
     if not root:
         raise Refused(
             "Nothing says where dumps lie",
@@ -89,4 +90,4 @@ def load(session: Session, opened: OpenedDump, local_database: str | None, known
 def source_of(session: Session, target: TargetWiring, known: KnownOptions) -> str:
     """The name of the source that the dump comes from. Raises `Refused` where the statement's is no name."""
     given = known.values.get(SOURCE, "").strip()
-    return source_name(given) if given else session.wiring.config.repl.source or target.plug.source
+    return source_name(given) if given else session.wiring.config.section(REPL).source or target.plug.source

@@ -12,6 +12,7 @@ from calque.engine.sides.sides import SourceSide
 from calque.engine.verify.log_journal import LogJournal
 from calque.errors import Refused, Unavailable
 from calque.model.names import EventId
+from calque.plugins.dumps.config import REPL
 from calque.ports import Storage
 from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
@@ -44,7 +45,7 @@ class DumpWiring:
 
     def root(self, given: str) -> str:
         """Where dumps lie. Raises `Refused` where nobody says."""
-        root = given or self.wiring.config.repl.root
+        root = given or self.wiring.config.section(REPL).root
         if not root:
             raise Refused(
                 "There is no place for dumps",
@@ -56,7 +57,7 @@ class DumpWiring:
     def storage(self, root: str) -> Storage:
         """Copies from the source into dumps, and writes there: by the options of the source where `[repl]` has none."""
         options = self.source.plug.keys.storage
-        own = OwnLocations((root,), self.wiring.config.repl.storage or options)
+        own = OwnLocations((root,), self.wiring.config.section(REPL).storage or options)
         roots = self.source.plug.roots(self.source.pins_root(), root, str(self.folder))
         systems = FileSystemSet(options, own=own, roots=roots)
         return self.wiring.runtime.guard.storage(self.wiring.runtime.storage(systems))

@@ -11,11 +11,10 @@ import time
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from calque.config import load
+from calque.config import Config
 from calque.control.epoch_holds import hold
 from calque.core.events.kinds import PROJECTED
 from calque.core.formats.definition import definition_of, format_of
@@ -38,25 +37,13 @@ if TYPE_CHECKING:
 HOLD = 3600.0
 
 
-def open_epoch(
-    config: str | Path = "calque.toml",
-    target: str | None = None,
-    *,
-    tables: Collection[str] = (),
-    at: EventId | None = None,
-    hold: float = HOLD,
+def opened_epoch(
+    config: Config, target: str | None, tables: Collection[str], at: EventId | None, hold: float = HOLD
 ) -> OpenEpoch:
-    """The newest epoch of a target that covers all of `tables`, with `at` the newest such one at or below that event
-    id. `target` may be left out where the configuration has one. Its files stay for `hold` seconds, or until it is
-    closed; 0 holds nothing, and writes nothing to the state folder.
-
-    Raises `Refused` for an epoch that is not kept any more and what does not exist, `Unavailable` where there is no
-    such epoch yet, and for an event that the target has not reached.
-    """
-    loaded = load(config)
-    loaded.require_source()
-    name = one_target(loaded, target)
-    return OpenEpoch.of(Wiring(loaded), name, {table.lower() for table in tables}, at, hold)
+    """See `calque.open_epoch`."""
+    config.require_source()
+    name = one_target(config, target)
+    return OpenEpoch.of(Wiring(config), name, {table.lower() for table in tables}, at, hold)
 
 
 @dataclass(slots=True)

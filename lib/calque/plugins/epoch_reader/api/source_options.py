@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from calque.core.policy.pattern_set import PatternSet
 from calque.core.policy.patterns import parse_pattern
@@ -14,6 +15,9 @@ from calque.errors import Refused, nearest
 from calque.model.names import EventId, TableName
 from calque.plugins.epoch_reader.engine.feed import Starting
 from calque.plugins.epoch_reader.wiring import LedgerAddress, ledger_at, ledger_of
+
+if TYPE_CHECKING:
+    from calque.config import Config
 
 LEDGER, CONFIG, TARGET, TABLES = "ledger", "config", "target", "tables"
 STARTING, MOST = "startingEpoch", "maxEpochsPerTrigger"
@@ -81,10 +85,10 @@ def change_options(options: Mapping[str, str], *uses: Use) -> ChangeOptions:
     )
 
 
-def address_of(options: Mapping[str, str]) -> LedgerAddress:
-    """Where the ledger lies that the options name. Raises `Refused`."""
+def address_of(options: Mapping[str, str], load: Callable[[str], Config]) -> LedgerAddress:
+    """Where the ledger lies that the options name; `load` reads a configuration. Raises `Refused`."""
     if LEDGER not in options:
-        return ledger_of(options.get(CONFIG, "calque.toml"), options.get(TARGET))
+        return ledger_of(load(options.get(CONFIG, "calque.toml")), options.get(TARGET))
     storage = {name.removeprefix(STORAGE): text for name, text in options.items() if name.startswith(STORAGE)}
     return ledger_at(options[LEDGER], storage)
 

@@ -10,20 +10,19 @@ from functools import cached_property
 from calque.config import Config
 from calque.config.units import seconds
 from calque.control.pause_rules import is_paused
-from calque.control.status_records import position_of
 from calque.core.formats.partition_values import named_partition
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.hive import Table
 from calque.model.names import TableName, table_name
-from calque.plugins.marks.core import Done, NotDone, OutsidePolicy, TargetView, Verdict
+from calque.plugins.marks.config import DONE
+from calque.plugins.marks.core import Done, NotDone, OutsidePolicy, Verdict
 from calque.plugins.marks.engine.judge import MarkJudge
 from calque.plugins.marks.engine.make import make_mark, marked_table
-from calque.plugins.marks.engine.target_view import target_view
 from calque.plugins.marks.engine.tell_metastore import names_partition, tell
 from calque.plugins.marks.model import Mark, condition_of
 from calque.plugins.marks.ports import MarkStore
+from calque.plugins.marks.wiring import events_of_source, judge_at, mark_store
 from calque.wiring.source import SourceWiring
-from calque.wiring.target import TargetWiring
 from calque.wiring.wiring import Wiring
 
 RETENTION = "calque.done.retention"
@@ -51,16 +50,16 @@ class DoneSets:
 
     @property
     def store(self) -> MarkStore:
-        marks = self.source.side().marks
-        assert marks is not None
-        return marks
+        return mark_store(self.source)
 
     def mark(self, name: TableName, values: Mapping[str, str]) -> Mark:
         """Say that all partitions that match the values are complete. Durable when this returns."""
         mark = make_mark(self.source.side(), self.store, name, values, self.lifetime)
-        if self.wiring.config.done.metastore and names_partition(mark, self.source.side().catalog.table(mark.table)):
+        if self.wiring.config.section(DONE).metastore and names_partition(
+            mark, self.source.side().catalog.table(mark.table)
+        ):
             try:
-                tell(self.source.partition_events(), mark.table, mark)
+                tell(events_of_source(self.source), mark.table, mark)
             except CalqueError as error:
                 what = (
                     f"{mark.condition} of {mark.table} is marked, and the metastore of {self.source.plug.name} was not"
@@ -73,7 +72,7 @@ class DoneSets:
         name = table_name(table.database, table.name)
         said = (table.parameters or {}).get(RETENTION)
         if said is None:
-            return self.wiring.config.done.lifetimes()(name)
+            return self.wiring.config.section(DONE).lifetimes()(name)
         try:
             return seconds(said)
         except Refused as refused:
@@ -154,23 +153,6 @@ class DoneSets:
             return changes
         epoch = self.wiring.ledger(target).last_epoch()
         return *changes, epoch.epoch if epoch is not None else None, is_paused(self.wiring.control, target)
-
-
-def judge_at(wiring: Wiring, target: TargetWiring) -> MarkJudge:
-    """What says whether marks are done at the target."""
-    ledger, admission, source = target.ledger(), target.admission(), target.source.side()
-    assert source.marks is not None
-
-    def view() -> TargetView:
-        return target_view(
-            ledger,
-            source.gaps,
-            admission,
-            lambda epoch: position_of(wiring, target.plug.name, epoch),
-            is_paused=is_paused(wiring.control, target.plug.name),
-        )
-
-    return MarkJudge(source, source.marks, view)
 
 
 def undone(name: TableName, partition: Mapping[str, str], target: str | None, verdict: NotDone) -> Unavailable:

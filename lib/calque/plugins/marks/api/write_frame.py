@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal
 
 from calque.errors import Refused
-from calque.plugins.marks.api.functions import Partition, after
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def write(
-    frame: DataFrame,
-    config: str | Path,
-    table: str,
-    /,
-    mark: Partition,
-    mode: Literal["append", "overwrite"] = "append",
+def write_within(
+    marking: AbstractContextManager[None], frame: DataFrame, table: str, mode: Literal["append", "overwrite"]
 ) -> None:
-    """Insert the frame's rows into the table, which Spark knows by that name, columns by name, partitions as the rows
-    say (dynamic partitions); then mark the set of the partitions that match `mark`. With `overwrite` each partition of
-    which there is a row has only these rows then. Where the write fails, nothing is marked.
-
-    Raises what Spark raises, and what `mark` raises."""
+    """Insert the frame's rows into the table. `marking` is entered before, and left when the write has succeeded or
+    raised. Raises what Spark raises, and what `marking` raises."""
     if mode not in ("append", "overwrite"):
         raise Refused(f'"{mode}" is no mode', "Rows are appended, or overwrite partitions", "Write append or overwrite")
     session = frame.sparkSession
-    with after(config, table, mark):
+    with marking:
         columns = session.table(table).columns
         settings = {"hive.exec.dynamic.partition": "true", "hive.exec.dynamic.partition.mode": "nonstrict"}
         before = {key: session.conf.get(key, None) for key in settings}

@@ -6,45 +6,32 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from calque.config import Config, load
-from calque.config.plugs import AT_SOURCE, Channel
-from calque.core.policy.patterns import named_table
+from calque.config import Config
+from calque.config.plugs import AT_SOURCE
 from calque.errors import Refused
 from calque.model.names import TableName
-from calque.plugins.marks.api.functions import Partition, texts
 from calque.plugins.marks.api.sets import DoneSets
 from calque.plugins.marks.model import Mark
 from calque.plugins.marks.ports import MarkStore
+from calque.plugins.notices.config import NoticeChannel, channels_at
 from calque.plugins.notices.core.selection import Selection
 from calque.plugins.notices.ports import NoticeBroker, Subscription
+from calque.plugins.notices.wiring import named_channel
 
 WAIT_SECONDS = 1.0
 """For messages, between two looks at the time-out."""
 
 
-def subscribe(
-    config: str | Path,
-    table: str,
-    /,
-    condition: Partition | None = None,
-    *,
-    at: str = AT_SOURCE,
-    timeout: float | None = None,
+def subscribed(
+    config: Config, name: TableName, condition: Mapping[str, str], at: str, timeout: float | None
 ) -> DoneNotices:
-    """The marks that say that all partitions of the table that match the condition are done, at the source or at the
-    target that `at` names: those that are there, and those that come; each once. Without a condition all marks of the
-    table. The iteration ends when none has come for `timeout` seconds.
-
-    When this returns it is subscribed, and the store of marks is read only then: no mark is missed between the two. It
-    needs a channel there that sends `done` of the table. Raises `calque.errors.Refused` and `Unavailable`."""
-    loaded, name = load(config), named_table(table)
-    sets, target = DoneSets.of(loaded), None if at == AT_SOURCE else at
-    partition = sets.question(name, texts(condition, {}), target) if condition else {}
-    channel = sets.wiring.channel(channel_for(loaded, name, at).name)
+    """The marks of the table; see `calque.notices.subscribe`."""
+    sets, target = DoneSets.of(config), None if at == AT_SOURCE else at
+    partition = sets.question(name, condition, target) if condition else {}
+    channel = named_channel(sets.wiring, channel_for(config, name, at).name)
 
     def known() -> Iterator[Mark]:
         return (done.mark for done in sets.marks(name, target))
@@ -120,9 +107,9 @@ class DoneNotices:
         self.broker.close()
 
 
-def channel_for(config: Config, table: TableName, at: str) -> Channel:
+def channel_for(config: Config, table: TableName, at: str) -> NoticeChannel:
     """The first channel there that sends marks of the table. Raises `Refused`."""
-    for channel in config.channels_at(at):
+    for channel in channels_at(config, at):
         keys = channel.keys
         if "done" in keys.types and Selection.of(keys.types, keys.include, keys.exclude).takes_table(table):
             return channel

@@ -37,14 +37,17 @@ from calque.model.ledger import (
 )
 from calque.model.names import TableName
 from calque.plugins.clusters.page import ClusterLooks
+from calque.plugins.notices.config import channel_of
 from calque.plugins.page.run.lag_series import LOOK_SECONDS, LagSample, LagSeries
-from calque.plugins.page.run.routes import ActionRequest, Console, LinkQuery, TableQuery
+from calque.plugins.page.run.routes import ActionRequest, Console, LinkQuery, TableQuery, front_page
+from calque.plugins.remotes.config import REMOTES
 from calque.plugins.remotes.run.link_states import SET_ASIDE, LinkStates
 from calque.ports.records import Json
+from calque.serve.front_page import FrontPage
 from calque.serve.metrics import TargetLook
 from calque.serve.table_lag import lagging_of
 from calque.streams.background import BackgroundThread
-from calque.streams.run import Run
+from calque.streams.kinds import RunningProcess
 from calque.streams.target import TargetPart
 from calque.wiring.wiring import Wiring
 
@@ -125,7 +128,7 @@ class TargetFacts:
 class ConsoleOfRun:
     """Answers for one process, from `begin` to `end`."""
 
-    def __init__(self, run: Run, has_token: bool) -> None:
+    def __init__(self, run: RunningProcess, has_token: bool) -> None:
         self.run, self.has_token = run, has_token
         self.series = LagSeries()
         self.sampling = BackgroundThread("page-lags", self.sample, lambda error: LOG.warning("lags: %s", error))
@@ -146,6 +149,9 @@ class ConsoleOfRun:
         self.wiring = run.wiring
         self.undertakings: deque[Undertaking] = deque(maxlen=MOST_ACTIONS)
 
+    def front(self) -> FrontPage:
+        return front_page(self.console(), self.has_token)
+
     def console(self) -> Console:
         return Console(self.overview, self.lags, self.tables, self.table, self.links, self.act)
 
@@ -155,8 +161,8 @@ class ConsoleOfRun:
     def end(self) -> None:
         self.sampling.stop()
 
-    def targets(self) -> dict[str, TargetPart]:
-        return {part.name: part for part in list(self.run.parts) if isinstance(part, TargetPart)}
+    def targets(self) -> Mapping[str, TargetPart]:
+        return self.run.target_parts()
 
     # How it is
 
@@ -204,7 +210,7 @@ class ConsoleOfRun:
             "channels": [
                 {
                     "name": look.name,
-                    "at": self.run.wiring.config.channel(look.name).at,
+                    "at": channel_of(self.run.wiring.config, look.name).at,
                     "state": look.state,
                     "problem": look.problem,
                     "lag_events": look.lag_events,
@@ -240,7 +246,7 @@ class ConsoleOfRun:
             for epoch in own[name].target.side().ledger.epochs(after=facts.epoch):
                 facts.note(name, epoch)
             exceptions += facts.exceptions
-        if wiring.config.remotes is not None:
+        if wiring.config.section(REMOTES) is not None:
             states = LinkStates(wiring)
             self.link_rows = [*states.databases(), *states.tables()]
         elsewhere = [
@@ -260,7 +266,7 @@ class ConsoleOfRun:
             "rules": {
                 name: [f"{rule.value} {pattern}" for rule, pattern in rules_of(wiring.control, name)] for name in own
             },
-            "links": links_document(self.link_rows) if wiring.config.remotes is not None else None,
+            "links": links_document(self.link_rows) if wiring.config.section(REMOTES) is not None else None,
         }
 
     # Tables

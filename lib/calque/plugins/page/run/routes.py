@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from calque.errors import CalqueError, Refused
 from calque.ports.records import Json
+from calque.serve.front_page import FrontPage
 
 LOG = logging.getLogger(__name__)
 FOLDER = Path(__file__).parent / "assets"
@@ -98,8 +99,12 @@ def shell(status: HTTPStatus = HTTPStatus.OK) -> Response:
     return Response(content, status, headers)
 
 
-def routes(console: Console, has_token: bool) -> list[Route]:
+def front_page(console: Console, has_token: bool) -> FrontPage:
     """`has_token`: whether every request has shown one that opens all pages. `serve.guard` asks for it."""
+    return FrontPage(path=PAGE, open_folder=ASSETS, shell=shell, routes=tuple(routes(console, has_token)))
+
+
+def routes(console: Console, has_token: bool) -> list[Route]:
     assets = {path.name: path.read_bytes() for path in FOLDER.iterdir() if path.suffix in (".css", ".js")}
 
     def page(_request: Request) -> Response:

@@ -5,18 +5,27 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from calque.config import Config
+from calque.control.requests import leave_request
 from calque.core.events.effects import MAY_BE_OF_DATABASE_OR_TABLE
 from calque.core.events.keys import keys_of
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.journal import Event, EventKind
+from calque.model.ledger import TableState
 from calque.model.names import EventId, TableName
+from calque.model.requests import Action
+from calque.plugins.remotes.config import REMOTES
+from calque.plugins.remotes.engine.linked_catalog import put_back
 from calque.plugins.remotes.model import LinkRegistry
 from calque.plugins.remotes.run.reconcile_links import disarm, is_far, look, settle
-from calque.plugins.remotes.wiring.remotes import RemotesWiring
+from calque.plugins.remotes.run.relinked import names_of, relinked
+from calque.plugins.remotes.wiring.remotes import ROLE, RemotesWiring, remotes_at, target_of
 from calque.ports.records import MISSING, Stamp
 from calque.streams.background import BackgroundThread
+from calque.streams.kinds import RunningProcess, WatchKind
+from calque.wiring.wiring import Wiring
 
 LOG = logging.getLogger(__name__)
 POLL_SECONDS, LONGEST_SECONDS = 0.25, 15.0
@@ -25,8 +34,9 @@ AT_ONCE = 1000
 
 
 class LinkWatch:
-    """From `begin` to `stop`. `on_room` is called with names that objects have left. `has_news`, `settle`, `again` and
-    `take_keys` are of the thread that has the streams."""
+    """From `begin` to `stop`. `on_room` is called with names that objects have left. A `streams.kinds.Watch`."""
+
+    name = "links"
 
     def __init__(
         self,
@@ -45,6 +55,10 @@ class LinkWatch:
         self.problem: str | None = None
         """Why the local catalog is not followed now."""
         self.thread = BackgroundThread("links", self.follow, self.failed)
+
+    @staticmethod
+    def of(run: RunningProcess) -> LinkWatch:
+        return LinkWatch(remotes_at(run.wiring), run.fail, lambda names: note_room(run, names))
 
     def begin(self) -> None:
         self.thread.begin()
@@ -66,7 +80,7 @@ class LinkWatch:
         changed, self.seen = stamp != self.seen, stamp
         return changed
 
-    def leaves(self) -> bool:
+    def is_owing(self) -> bool:
         """Whether objects that were links are still to be left."""
         return bool(self.remotes.registry().leaving)
 
@@ -74,9 +88,10 @@ class LinkWatch:
         """Have `has_news` say so once more, in a while."""
         self.seen, self.later = MISSING, time.monotonic() + AGAIN_SECONDS
 
-    def take_keys(self, remotes: RemotesWiring) -> None:
-        """Go on as another `[remotes]` says: all links are judged anew."""
-        self.remotes, self.is_to_judge = remotes, True
+    def take_over(self, before: Config, wiring: Wiring) -> None:
+        """With another `[remotes]` all links are judged anew."""
+        if before.section(REMOTES) != wiring.config.section(REMOTES):
+            self.remotes, self.is_to_judge = remotes_at(wiring), True
 
     def settle(self, names: Collection[TableName] | None = None) -> None:
         """Raises `Unavailable`."""
@@ -117,6 +132,32 @@ class LinkWatch:
             self.on_room(list(left(events)))
 
 
+def roles(config: Config) -> Mapping[str, float]:
+    """What the process that follows the local catalog takes, with the seconds of the lease."""
+    remotes = config.section(REMOTES)
+    return {} if remotes is None else {ROLE: remotes.lease}
+
+
+def prepare(wiring: Wiring) -> None:
+    """Put back links that are missing, and look at the local catalog. Raises `Unavailable`."""
+    remotes = remotes_at(wiring)
+    put_back(remotes.catalog(), remotes.in_hand())
+    look_anew(remotes)
+    settle(remotes)
+
+
+def note_room(run: RunningProcess, names: Sequence[TableName]) -> None:
+    """Have tables tried again that were set aside because of a local object of their name, which has gone."""
+    parts = run.target_parts()
+    for name in names:
+        target = target_of(run.wiring.config, name)
+        part = parts.get(target.name) if target is not None else None
+        remote = part.target.admission().source_of(name) if part is not None else None
+        row = part.find_table(remote) if part is not None and remote is not None else None
+        if part is not None and row is not None and row.state is TableState.QUARANTINED:
+            leave_request(run.wiring, part.name, Action.RELEASE, [str(row.name)])
+
+
 def left(events: Sequence[Event]) -> Iterator[TableName]:
     """Names under which a table was."""
     for event in events:
@@ -150,3 +191,13 @@ def touched(events: Sequence[Event]) -> Iterator[TableName]:
             yield keys.table
             if keys.other is not None:
                 yield keys.other
+
+
+WATCH = WatchKind(
+    roles=roles,
+    prepare=prepare,
+    unprepared="links are those that were known before",
+    make=LinkWatch.of,
+    relinked=relinked,
+    names=names_of,
+)

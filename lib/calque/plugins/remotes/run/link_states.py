@@ -14,7 +14,7 @@ from calque.errors import Unavailable
 from calque.model.ledger import DatabaseRow, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.plugins.remotes.model import LinkRecord
-from calque.plugins.remotes.wiring.remotes import target_of, with_links
+from calque.plugins.remotes.wiring.remotes import remotes_at, target_of, with_links
 from calque.wiring.wiring import Wiring
 
 LIVE, READING, UNREACHABLE, GONE, SET_ASIDE = "live", "reading", "unreachable", "gone", "set_aside"
@@ -48,7 +48,7 @@ class LinkStates:
 
     def tables(self) -> Iterator[Row]:
         """Linked tables, and tables of linked databases."""
-        links = self.wiring.remotes().registry().links
+        links = remotes_at(self.wiring).registry().links
         for name, record in sorted(links.items()):
             if name.table:
                 yield self.row(name, record)
@@ -58,7 +58,7 @@ class LinkStates:
                 yield from self.tables_of(name, record, target)
 
     def databases(self) -> Iterator[Row]:
-        for name, record in sorted(self.wiring.remotes().registry().links.items()):
+        for name, record in sorted(remotes_at(self.wiring).registry().links.items()):
             if not name.table:
                 yield self.row(name, record)
 

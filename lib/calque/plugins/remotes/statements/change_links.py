@@ -41,7 +41,7 @@ from calque.plugins.remotes.statements.kinds import (
     SetTableProperties,
 )
 from calque.plugins.remotes.wiring.clients import forms
-from calque.plugins.remotes.wiring.remotes import RemotesWiring, source_of
+from calque.plugins.remotes.wiring.remotes import RemotesWiring, remotes_at, source_of
 from calque.ports import CatalogReader, Conflict
 from calque.statements.result import NO_RESULT, Result
 from calque.statements.session import Session
@@ -55,7 +55,7 @@ TABLE, DATABASE = "table", "database"
 
 def create_remote_table(statement: CreateRemoteTable, session: Session) -> Result:
     """Raises `Refused` for what is wrong, `Unavailable` where a catalog does not answer."""
-    remotes = session.wiring.remotes()
+    remotes = remotes_at(session.wiring)
     local = local_name(statement.table, session)
     connected_to = None
     if statement.connected_to is not None:
@@ -89,7 +89,7 @@ def create_remote_table(statement: CreateRemoteTable, session: Session) -> Resul
 
 def create_remote_database(statement: CreateRemoteDatabase, session: Session) -> Result:
     """Raises as `create_remote_table`."""
-    remotes = session.wiring.remotes()
+    remotes = remotes_at(session.wiring)
     local = table_name(statement.database)
     link = link_of(local, statement.connected_to, statement.via, statement.properties, forms())
     if is_there(remotes, local, statement.if_not_exists):
@@ -114,7 +114,7 @@ def create_remote_database(statement: CreateRemoteDatabase, session: Session) ->
 
 def drop_remote_table(statement: DropRemoteTable, session: Session) -> Result:
     """The local object goes, and nothing at the remote catalog. Raises `Refused` for what is no link."""
-    remotes = session.wiring.remotes()
+    remotes = remotes_at(session.wiring)
     local = local_name(statement.table, session)
     if linked_object(remotes, local, statement.if_exists) is None:
         return NO_RESULT
@@ -129,7 +129,7 @@ def drop_remote_table(statement: DropRemoteTable, session: Session) -> Result:
 
 def drop_remote_database(statement: DropRemoteDatabase, session: Session) -> Result:
     """Its tables go with it, but for what is none of the remote catalog's: then the database stays, and is no link."""
-    remotes = session.wiring.remotes()
+    remotes = remotes_at(session.wiring)
     local = table_name(statement.database)
     if linked_object(remotes, local, statement.if_exists) is None:
         return NO_RESULT
@@ -149,7 +149,7 @@ def set_database_properties(statement: SetDatabaseProperties, session: Session) 
 
 def set_remote_data(statement: SetRemoteData, session: Session) -> Result:
     """Have the link's files copied, or read where they are. Raises `Refused` where there is no place for copies."""
-    remotes = session.wiring.remotes()
+    remotes = remotes_at(session.wiring)
     local = local_name(statement.table, session)
     linked_object(remotes, local, False)
     if statement.data == COPY and not remotes.keys.warehouse:
@@ -166,7 +166,7 @@ def set_remote_data(statement: SetRemoteData, session: Session) -> Result:
 
 def alter(session: Session, local: TableName, properties: Mapping[str, str]) -> Result:
     """The settings of the link, of which these are new; an empty one is removed."""
-    remotes = session.wiring.remotes()
+    remotes = remotes_at(session.wiring)
     one = linked_object(remotes, local, False)
     assert one is not None
     before = link_of_parameters(local, one.parameters or {}, forms())

@@ -21,13 +21,14 @@ from calque.plugins.remotes.statements.kinds import (
     ShowRemoteTables,
 )
 from calque.plugins.remotes.wiring.clients import forms
+from calque.plugins.remotes.wiring.remotes import remotes_at
 from calque.statements.result import Result, Row, result_of
 from calque.statements.session import Session
 
 
 def show_remote_tables(statement: ShowRemoteTables, session: Session) -> Result:
     """LIKE is over the table's own name, or over database.table where it has a dot. Raises `Refused`."""
-    session.wiring.remotes()
+    remotes_at(session.wiring)
     takes = likes(statement.pattern)
 
     def shown(row: Mapping[str, object]) -> bool:
@@ -38,7 +39,7 @@ def show_remote_tables(statement: ShowRemoteTables, session: Session) -> Result:
 
 
 def show_remote_databases(statement: ShowRemoteDatabases, session: Session) -> Result:
-    session.wiring.remotes()
+    remotes_at(session.wiring)
     takes = likes(statement.pattern)
     rows = (row for row in LinkStates(session.wiring).databases() if takes("", str(row["name"])))
     return result_of(REMOTE_COLUMNS, rows)
@@ -59,7 +60,7 @@ def likes(pattern: str | None) -> Callable[[str, str], bool]:
 def describe_remote_table(statement: DescribeRemoteTable, session: Session) -> Result:
     """As the remote catalog has it now. Raises `Unavailable` where that does not answer."""
     link = link_named(session, local_name(statement.table, session))
-    table = session.wiring.remotes().permitted_catalog(link.endpoint).table(link.remote)
+    table = remotes_at(session.wiring).permitted_catalog(link.endpoint).table(link.remote)
     if table is None:
         raise missing(link, "table")
     return Result(DESCRIBE_COLUMNS, (*of_table(table, statement.is_extended), *of_link(link)))
@@ -67,7 +68,7 @@ def describe_remote_table(statement: DescribeRemoteTable, session: Session) -> R
 
 def describe_remote_database(statement: DescribeRemoteDatabase, session: Session) -> Result:
     link = link_named(session, table_name(statement.database))
-    database = session.wiring.remotes().permitted_catalog(link.endpoint).database(link.remote.database)
+    database = remotes_at(session.wiring).permitted_catalog(link.endpoint).database(link.remote.database)
     if database is None:
         raise missing(link, "database")
     return Result(DESCRIBE_COLUMNS, (*of_database(database, statement.is_extended), *of_link(link)))
@@ -75,7 +76,7 @@ def describe_remote_database(statement: DescribeRemoteDatabase, session: Session
 
 def link_named(session: Session, local: TableName) -> LinkDefinition:
     """Raises `Refused` for what is no link, or was set aside and not allowed."""
-    remotes = session.wiring.remotes()
+    remotes = remotes_at(session.wiring)
     one = linked_object(remotes, local, False)
     assert one is not None
     record = remotes.registry().links.get(local)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 from calque.adapters.delta.ledger import DeltaLedger
@@ -16,7 +15,6 @@ from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.config import Config
-from calque.config import load as load_file
 from calque.config.plugs import HiveSource, HiveTarget, LookedCatalog, Source, Target, guarded
 from calque.errors import Refused
 from calque.model.ledger import FunctionRow
@@ -25,6 +23,7 @@ from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.plugins.remotes.config import (
     NOBODY,
+    REMOTES,
     Remotes,
     journal,
     projection,
@@ -44,6 +43,7 @@ from calque.ports import Catalog, CatalogReader, EventLog, Storage
 from calque.ports.records import Stamp
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
+from calque.wiring.wiring import Wiring
 
 LOG = logging.getLogger(__name__)
 RECORD, LOCK = "links", "locks/link-registry.lock"
@@ -144,23 +144,25 @@ class RemotesWiring:
 
 def remotes_of(config: Config, runtime: Runtime | None = None) -> RemotesWiring:
     """Raises `Refused` without `[remotes]`."""
-    if config.remotes is None:
+    keys = config.section(REMOTES)
+    if keys is None:
         why = "The configuration has no section [remotes], which names the local metastore"
         todo = 'Write it, e.g. [remotes] and metastore = "thrift://127.0.0.1:9083"'
         raise Refused("There are no remote tables here", why, todo)
     runtime = runtime or Runtime()
-    return RemotesWiring(config.remotes, StateFolder(config.state, runtime.guard), runtime)
+    return RemotesWiring(keys, StateFolder(config.state, runtime.guard), runtime)
 
 
-def load(path: str | Path) -> Config:
-    """The configuration in the file, with what links add. Raises `Refused`."""
-    return with_links(load_file(path))
+def remotes_at(wiring: Wiring) -> RemotesWiring:
+    """Raises `Refused` for a configuration without `[remotes]`."""
+    return remotes_of(wiring.config, wiring.runtime)
 
 
 def with_links(config: Config) -> Config:
     """The configuration with sources and projections for the links that the state folder knows, in place of those that
     it has. Raises `Unavailable`, `Broken`."""
-    if config.remotes is None:
+    keys = config.section(REMOTES)
+    if keys is None:
         return config
     registry = remotes_of(config).registry()
     sources: dict[str, Source] = {name: config.sources[name] for name in config.own_sources()}
@@ -170,7 +172,7 @@ def with_links(config: Config) -> Config:
         client = client_of(endpoint.via, forms())
         far_only = is_far_only(endpoint, client, registry.granted)
         try:
-            source = source_of(config.remotes, endpoint, far_only=far_only)
+            source = source_of(keys, endpoint, far_only=far_only)
         except Refused as refused:
             LOG.warning("links over %s: %s", endpoint_name(endpoint, client), refused)
             continue
@@ -179,16 +181,16 @@ def with_links(config: Config) -> Config:
         policies = layer_policies(template, found.links, found.layers, set(registry.links))
         for number, policy in policies.items():
             names = [local for local, layer in found.layers.items() if layer == number]
-            keys = projection(
-                config.remotes,
-                config.remotes.warehouse or registry.warehouse,
+            projected = projection(
+                keys,
+                keys.warehouse or registry.warehouse,
                 policy.include,
                 policy.exclude,
                 policy.rename,
                 {exactly(taken[local].remote): COPY for local in names if taken[local].data == COPY},
             )
             links = {local: parameters_of(taken[local]) for local in names}
-            targets[policy.target] = HiveTarget(policy.target, source.name, keys, links=links)
+            targets[policy.target] = HiveTarget(policy.target, source.name, projected, links=links)
     return replace(config, sources=sources, targets=targets)
 
 

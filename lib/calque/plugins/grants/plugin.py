@@ -1,0 +1,26 @@
+"""Grants as a plugin: what they add, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calque.extension import Plugin
+
+if TYPE_CHECKING:
+    from calque.extension import TargetCheck
+    from calque.streams.followers import Follower
+
+
+def followers() -> tuple[Follower, ...]:
+    from calque.plugins.grants.run import FOLLOWER
+
+    return (FOLLOWER,)
+
+
+def target_checks() -> tuple[TargetCheck, ...]:
+    from calque.plugins.grants.checks import check_grants
+
+    return (check_grants,)
+
+
+PLUGIN = Plugin(name="grants", followers=followers, target_checks=target_checks)

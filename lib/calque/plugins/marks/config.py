@@ -1,0 +1,45 @@
+"""Keys of `[done]`: how marks of complete sets are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from calque.config.checks import PositiveDuration, Retentions
+from calque.config.keys import Section
+from calque.config.sections import KeyPath, SectionKind, itself
+from calque.core.policy.patterns import matches, parse_pattern
+from calque.model.names import TableName
+
+
+class Done(Section):
+    """How marks of complete sets are kept, in seconds, and whether metastores are told of them."""
+
+    retention: PositiveDuration = 30 * 86400.0
+    retentions: Retentions = {}  # noqa: RUF012 - pydantic copies it
+    metastore: bool = False
+
+    def lifetimes(self) -> Callable[[TableName], float]:
+        """The seconds for which marks of a table are kept that says nothing itself. Of the patterns that match, the
+        longest decides."""
+        rules = [
+            (parse_pattern(text), self.retentions[text]) for text in sorted(self.retentions, key=len, reverse=True)
+        ]
+
+        def lifetime(name: TableName) -> float:
+            return next((seconds for pattern, seconds in rules if matches(pattern, name)), self.retention)
+
+        return lifetime
+
+
+def model_at(_path: KeyPath) -> type[Done]:
+    return Done
+
+
+DONE = SectionKind(
+    name="done",
+    annotation=Done,
+    default=Done,
+    models={"done": Done},
+    model_at=model_at,
+    models_in=itself,
+)

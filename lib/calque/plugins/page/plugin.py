@@ -1,0 +1,19 @@
+"""The page as a plugin: what it adds, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calque.extension import Plugin
+
+if TYPE_CHECKING:
+    from calque.streams.kinds import Page, RunningProcess
+
+
+def page(run: RunningProcess, has_token: bool) -> Page:
+    from calque.plugins.page.run.console import ConsoleOfRun
+
+    return ConsoleOfRun(run, has_token)
+
+
+PLUGIN = Plugin(name="page", page=page)

@@ -1,0 +1,44 @@
+"""Which projections go on when links come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from calque.config import Config
+from calque.config.plugs import Target
+from calque.model.names import TableName
+from calque.plugins.remotes.core.definitions import DATA
+
+
+def relinked(before: Config, now: Config, targets: Collection[str]) -> Collection[str]:
+    """Those of the targets that get or lose links, and nothing else; none where a link moves between projections."""
+    found = {name for name in targets if has_other_links(before.targets[name], now.targets[name])}
+    return set() if found and moves_links(before, now) else found
+
+
+def names_of(config: Config, target: str) -> Collection[TableName]:
+    """The links of a projection."""
+    plug = config.targets.get(target)
+    return () if plug is None else tuple(plug.links or ())
+
+
+def has_other_links(before: Target, now: Target) -> bool:
+    """Whether the links of a projection are all that differs."""
+    names: dict[str, object] = {"include": (), "exclude": (), "rename": {}, "data": "none"}
+    bare_before, bare_now = (replace(one, keys=one.keys.model_copy(update=names), links=None) for one in (before, now))
+    return None not in (before.links, now.links) and bare_before == bare_now
+
+
+def moves_links(before: Config, now: Config) -> bool:
+    """Whether a link is of another projection than before, or stands for another object."""
+    old_links, new_links = links_of(before), links_of(now)
+    return any(old_links[name] != new_links[name] for name in old_links.keys() & new_links.keys())
+
+
+def links_of(config: Config) -> Mapping[TableName, object]:
+    return {
+        name: (target.name, {key: value for key, value in link.items() if key != DATA})
+        for target in config.targets.values()
+        for name, link in (target.links or {}).items()
+    }

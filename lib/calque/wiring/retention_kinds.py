@@ -1,0 +1,36 @@
+"""What plugins keep, or still need, of what a journal and a ledger forget in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from calque.engine.sides.sides import SourceSide
+from calque.model.names import EventId
+from calque.wiring.source import SourceWiring
+from calque.wiring.target import TargetWiring
+from calque.wiring.wiring import Wiring
+
+
+def keep_no_events(_source: SourceWiring, _side: SourceSide, _begin: EventId) -> None:
+    pass
+
+
+def keep_no_epochs(_target: TargetWiring, _before: int, _now_ns: int) -> None:
+    pass
+
+
+def sends_no_epochs(_wiring: Wiring, _target: str) -> int | None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetentionKind:
+    """`before_events` is called before a source's journal forgets events: with the side whose clock counts, and the
+    event behind which the journal began. `before_epochs` is called before a target's ledger forgets epochs: those below
+    that number, at that time in nanoseconds. `sent_epoch` is the last epoch of a
+    target that need not be read again; None where nobody reads them."""
+
+    before_events: Callable[[SourceWiring, SourceSide, EventId], None] = keep_no_events
+    before_epochs: Callable[[TargetWiring, int, int], None] = keep_no_epochs
+    sent_epoch: Callable[[Wiring, str], int | None] = sends_no_epochs
