@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from calque.statements.language import Language
     from calque.streams.followers import Follower
     from calque.streams.kinds import CaptureKind, Page, ProcessKinds, PublisherKind, RunningProcess, WatchKind
+    from calque.wiring.comparison_kinds import ComparisonKind
     from calque.wiring.retention_kinds import RetentionKind
     from calque.wiring.wiring import Wiring
 
@@ -62,6 +63,8 @@ class Plugin:
     """The same at each target, by its name."""
     status: Callable[[], Mapping[str, StatusPart]] = dict
     """Keys of the document of `calque status`."""
+    comparisons: Callable[[], tuple[ComparisonKind, ...]] = tuple
+    """What `verify` compares besides."""
     retention: Callable[[], tuple[RetentionKind, ...]] = tuple
     """What is kept of what journals and ledgers forget."""
     followers: Callable[[], tuple[Follower, ...]] = tuple
@@ -108,6 +111,9 @@ class App:
     def target_checks(self) -> tuple[TargetCheck, ...]:
         return tuple(check for plugin in self.plugins for check in plugin.target_checks())
 
+    def comparisons(self) -> tuple[ComparisonKind, ...]:
+        return tuple(kind for plugin in self.plugins for kind in plugin.comparisons())
+
     def retention(self) -> tuple[RetentionKind, ...]:
         return tuple(kind for plugin in self.plugins for kind in plugin.retention())
 
@@ -123,6 +129,7 @@ class App:
             amended=self.amended,
             status=self.status(),
             retention=self.retention(),
+            comparisons=self.comparisons(),
             followers=tuple(one for plugin in plugins for one in plugin.followers()),
             captures=tuple(one for plugin in plugins for one in plugin.captures()),
             publishers=tuple(one for plugin in plugins for one in plugin.publishers()),

@@ -22,6 +22,7 @@ from calque.adapters.delta.snapshot import Change
 from calque.adapters.delta.table import RangedTable
 from calque.app import APP
 from calque.core.events.rows import SCHEMA
+from calque.plugins.audit.wiring import history_of_source, history_of_target, keep_epochs, keep_events
 from calque.statements.session import Session
 from calque.wiring.wiring import Wiring
 
@@ -122,15 +123,15 @@ def main(given: Sequence[str] | None = None) -> None:
         ledger = wiring.ledger("dr")
         before = options.events // PER_SECOND - 1800
         source, target = wiring.only_source(), wiring.target("dr")
-        tell("keeping the events", [timed(lambda: source.keep_history(time.time_ns()))], "s")
-        tell("keeping hops and epochs", [timed(lambda: target.keep_history(before, time.time_ns()))], "s")
+        tell("keeping the events", [timed(lambda: keep_events(source, source.side(), 0))], "s")
+        tell("keeping hops and epochs", [timed(lambda: keep_epochs(target, before, time.time_ns()))], "s")
         ledger.forget(before)
         source.journal().forget((before - 1) * PER_SECOND)
         millions = options.events / 1e6
         for what, table in (
-            ("events", source.history().table),
-            ("hops", target.history().hops),
-            ("epochs", target.history().epochs),
+            ("events", history_of_source(source).table),
+            ("hops", history_of_target(target).hops),
+            ("epochs", history_of_target(target).epochs),
         ):
             files = table.snapshot().files
             tell(f"history of {what}, for a million events", [sum(one.size for one in files) / 1e6 / millions], "MB")

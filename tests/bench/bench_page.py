@@ -45,7 +45,7 @@ def main(given: Sequence[str] | None = None) -> None:
         for part in console.targets().values():
             fill(part, options.tables)
         filled, _ = memory_mib(own_process())
-        pages = Pages(console.run.look, console.run.meters.text, dict, console.console())
+        pages = Pages(console.run.look, console.run.meters.text, dict, console.front())
         serving = serve(Endpoint("127.0.0.1", 0), pages, Access(Tokens(), None))
         console.begin()
         try:

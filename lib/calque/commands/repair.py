@@ -47,7 +47,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
     wiring = Wiring(config)
     documents, complete = [], True
     for name in targets:
-        verification = verified(wiring, name, tables, data)
+        verification = verified(wiring, name, tables, data, settings.app)
         document, remaining = ask_repair(wiring, verification)
         complete = complete and not remaining and not verification.set_aside
         documents.append(document)

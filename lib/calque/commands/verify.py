@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from calque.config import Config
     from calque.core.images.compare import ComparedCounts
     from calque.engine.verify.report import Verification
+    from calque.extension import App
     from calque.wiring.wiring import Wiring
 
 DIFFERENT, EQUAL, NOT_ALL = 1, 0, 75
@@ -47,7 +48,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
     from calque.wiring.wiring import Wiring
 
     wiring = Wiring(config)
-    verifications = [verified(wiring, name, tables, data) for name in targets]
+    verifications = [verified(wiring, name, tables, data, settings.app) for name in targets]
     if settings.json:
         documents = [document(wiring, verification) for verification in verifications]
         print_json(documents[0] if len(documents) == 1 else documents)
@@ -59,13 +60,13 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
     return NOT_ALL if any(verification.set_aside for verification in verifications) else EQUAL
 
 
-def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str) -> Verification:
+def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str, app: App) -> Verification:
     """Compare one target; on a terminal with a bar on stderr."""
     from calque.commands.progress import bar
     from calque.control.verification import verification
 
     with bar(f"verify {target}") as progress:
-        return verification(wiring, target, tables, data, progress)
+        return verification(wiring, target, tables, data, progress, app.comparisons())
 
 
 def show(wiring: Wiring, verification: Verification) -> None:

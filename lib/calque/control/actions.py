@@ -11,9 +11,11 @@ from calque.control.pause_rules import PauseAction, change
 from calque.control.requests import leave_request
 from calque.control.verification import ask_repair, document, verification
 from calque.core.policy.patterns import parse_pattern
+from calque.engine.verify.report import Verification
 from calque.errors import Refused, nearest
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
+from calque.wiring.comparison_kinds import ComparisonKind
 from calque.wiring.wiring import Wiring
 
 
@@ -45,7 +47,9 @@ def require_possible(wiring: Wiring, target: str, tables: Sequence[str]) -> None
         parse_pattern(pattern)
 
 
-def do(wiring: Wiring, deed: Deed, target: str, tables: Sequence[str]) -> Mapping[str, Any]:
+def do(
+    wiring: Wiring, deed: Deed, target: str, tables: Sequence[str], kinds: Sequence[ComparisonKind]
+) -> Mapping[str, Any]:
     """`tables` are patterns; none means the target itself, or all that the deed concerns. What a comparison says of it;
     nothing of the others, which the target's process takes up by itself."""
     match deed:
@@ -58,12 +62,16 @@ def do(wiring: Wiring, deed: Deed, target: str, tables: Sequence[str]) -> Mappin
         case Deed.RELEASE_DROPS:
             leave_request(wiring, target, Action.RELEASE_DROPS, tables)
         case Deed.VERIFY:
-            return document(wiring, verification(wiring, target, tables, "size", lambda _done, _all: None))
+            return document(wiring, compared(wiring, target, tables, kinds))
         case Deed.REPAIR:
-            return ask_repair(wiring, verification(wiring, target, tables, "size", lambda _done, _all: None))[0]
+            return ask_repair(wiring, compared(wiring, target, tables, kinds))[0]
         case other:
             assert_never(other)
     return {}
+
+
+def compared(wiring: Wiring, target: str, tables: Sequence[str], kinds: Sequence[ComparisonKind]) -> Verification:
+    return verification(wiring, target, tables, "size", lambda _done, _all: None, kinds)
 
 
 def pause(wiring: Wiring, target: str, tables: Sequence[str]) -> None:

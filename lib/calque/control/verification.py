@@ -12,6 +12,7 @@ from calque.engine.verify.report import SkippedObject, Verification
 from calque.engine.verify.verify import PATIENCE, verify
 from calque.model.names import TableName
 from calque.model.requests import Action
+from calque.wiring.comparison_kinds import ComparisonKind
 from calque.wiring.wiring import Wiring
 
 STOPPED_PATIENCE = 2.0
@@ -19,12 +20,19 @@ STOPPED_PATIENCE = 2.0
 
 
 def verification(
-    wiring: Wiring, target: str, tables: Sequence[str], data: str, progress: Callable[[int, int], None]
+    wiring: Wiring,
+    target: str,
+    tables: Sequence[str],
+    data: str,
+    progress: Callable[[int, int], None],
+    kinds: Sequence[ComparisonKind],
 ) -> Verification:
-    """Compare one target. `progress` takes (done, all)."""
+    """Compare one target, also in what `kinds` make. `progress` takes (done, all)."""
     target_wiring = wiring.target(target)
     patience = PATIENCE if is_running(wiring, target) else STOPPED_PATIENCE
-    return verify(target_wiring.followed(), target_wiring.side(), tables, data, patience=patience, progress=progress)
+    others = [other for kind in kinds if (other := kind(target_wiring)) is not None]
+    source, side = target_wiring.followed(), target_wiring.side()
+    return verify(source, side, tables, data, others=others, patience=patience, progress=progress)
 
 
 def document(wiring: Wiring, found: Verification) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from calque.streams.capture import CapturePart
 from calque.streams.followers import Follower
 from calque.streams.shared import RunForParts, SourceStream
 from calque.streams.target import TargetPart
+from calque.wiring.comparison_kinds import ComparisonKind
 from calque.wiring.retention_kinds import RetentionKind
 from calque.wiring.wiring import Wiring
 
@@ -25,6 +26,10 @@ class RunningProcess(RunForParts, Protocol):
     """What works beside all parts needs of the process."""
 
     def look(self) -> ProcessView: ...
+
+    @property
+    def comparisons(self) -> tuple[ComparisonKind, ...]:
+        """What is compared besides when a person asks for it."""
 
     def target_parts(self) -> Mapping[str, TargetPart]:
         """By the names of the targets."""
@@ -148,6 +153,7 @@ class ProcessKinds:
     status: StatusParts
     followers: tuple[Follower, ...]
     retention: tuple[RetentionKind, ...]
+    comparisons: tuple[ComparisonKind, ...]
     captures: tuple[CaptureKind, ...]
     publishers: tuple[PublisherKind, ...]
     watches: tuple[WatchKind, ...]
@@ -159,5 +165,13 @@ def as_it_is(config: Config) -> Config:
 
 
 KERNEL_ALONE = ProcessKinds(
-    amended=as_it_is, status={}, followers=(), retention=(), captures=(), publishers=(), watches=(), page=None
+    amended=as_it_is,
+    status={},
+    followers=(),
+    retention=(),
+    comparisons=(),
+    captures=(),
+    publishers=(),
+    watches=(),
+    page=None,
 )

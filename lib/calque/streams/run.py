@@ -29,6 +29,7 @@ from calque.streams.reload import ConfigurationReader, difference, require_reloa
 from calque.streams.shared import Bell, SourceStream
 from calque.streams.spark_session import own_session
 from calque.streams.target import TargetPart
+from calque.wiring.comparison_kinds import ComparisonKind
 from calque.wiring.retention_kinds import RetentionKind
 from calque.wiring.runtime import Runtime
 from calque.wiring.wiring import Wiring
@@ -106,6 +107,10 @@ class Run:
     @property
     def retention(self) -> tuple[RetentionKind, ...]:
         return self.kinds.retention
+
+    @property
+    def comparisons(self) -> tuple[ComparisonKind, ...]:
+        return self.kinds.comparisons
 
     def begin_publishers(self) -> None:
         """Those of this process, at its targets and with capture at the source, that have not begun."""

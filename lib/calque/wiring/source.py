@@ -22,7 +22,6 @@ from calque.engine.identity.identity import SourceAnswer, ask_source
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.state_places import SourcePlaces
-from calque.plugins.grants.adapters import HivePrivileges
 from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.plugins.remotes.adapters.looks_log import LooksLog
 from calque.plugins.remotes.engine.catalog_as_source import RemoteReader
@@ -81,7 +80,6 @@ class SourceWiring:
                 scans=self.scans(),
                 pins=self.pins(),
                 gaps=self.gaps(),
-                privileges=HivePrivileges(self.client()) if self.plug.catalog is None else None,
             )
         return self._side
 

@@ -34,8 +34,6 @@ from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
 from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
 from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
-from calque.plugins.grants.adapters import HivePrivileges
-from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
 from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog
 from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
 from calque.ports import Catalog, Leases, Ledger, Storage
@@ -107,15 +105,8 @@ class TargetWiring:
             own_ledger,
             fenced_storage,
             stopping,
-            self.privileges(fence) if self.plug.keys.grants == "follow" else None,
             ClaimBook(own_ledger, self.plug.source, self.plug.name, self.writer_id),
             self.source.plug.keys.bounds(),
-        )
-
-    def privileges(self, fence: Fence) -> Privileges:
-        """Of the metastore, changed as the fence permits."""
-        return self.runtime.guard.wrapped(
-            "privileges", HivePrivileges(self.client(permit=fence.permit)), ForwardingPrivileges
         )
 
     def ledger(self) -> DeltaLedger:

@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+from calque.app import APP
 from calque.commands import check
 from calque.commands.status import show
 from calque.control.status import snapshot
@@ -65,13 +66,13 @@ def test_one_process_follows_two_sources_and_keeps_their_state_apart(shared: Sha
     written(hq, TableName("two_hq", "t"), tmp_path, 3)
     written(lake, TableName("two_lake", "t"), tmp_path, 5)
     config = together(files)
-    findings = check.look(config)
+    findings = check.look(config, APP)
     assert findings.ok, findings
     run(files, tmp_path)
     written(lake, TableName("two_lake", "t"), tmp_path, 2)
     run(files, tmp_path)
     wiring = Wiring(config)
-    document = snapshot(wiring)
+    document = snapshot(wiring, APP.status())
     heads = {one["source"]["name"]: one["source"]["head"] for one in document["sources"]}
     assert heads == {"hq": HiveClient(hq.uri).current(), "lake": HiveClient(lake.uri).current()}
     assert document["source"] == document["sources"][0]["source"]

@@ -406,8 +406,7 @@ def test_a_defect_in_the_grants_of_one_object_leaves_those_of_others() -> None:
     rig.create(other)
     for name in (NAME, other):
         rig.source.grant(name, frozenset({ALICE}))
-    assert rig.side.privileges is not None
     defect = Defect("grant", KeyError("x"), on=True, about=lambda one: "'t'" in repr(one))
-    rig.side = replace(rig.side, privileges=ForwardingPrivileges(rig.side.privileges, defect))
+    rig.at_target = ForwardingPrivileges(rig.at_target, defect)
     assert rig.follow() == 1
     assert (rig.target.grants([TableName("e1", "u")])[TableName("e1", "u")], defect.met) == (frozenset({ALICE}), 1)

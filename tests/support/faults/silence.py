@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from calque.errors import Unavailable
 from calque.model.policy import Policy
-from calque.plugins.grants.ports import ForwardingPrivileges
+from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
 from calque.plugins.marks.ports import ForwardingMarkStore
 from calque.ports.forwarding import (
     ForwardingCatalog,
@@ -66,9 +66,6 @@ class SilentWorld(DiskWorld):
             scans=ForwardingScans(side.scans, self.around("scans")) if side.scans is not None else None,
             gaps=ForwardingGaps(side.gaps, self.around("gaps")) if side.gaps is not None else None,
             pins=ForwardingPins(side.pins, self.around("pins")) if side.pins is not None else None,
-            privileges=ForwardingPrivileges(side.privileges, self.around("source_privileges"))
-            if side.privileges is not None
-            else None,
         )
 
         self.mark_store = ForwardingMarkStore(self.mark_store, self.around("marks"))
@@ -81,9 +78,13 @@ class SilentWorld(DiskWorld):
             catalog=ForwardingCatalog(side.catalog, self.around("target")),
             ledger=ForwardingLedger(side.ledger, self.around("ledger")),
             storage=ForwardingStorage(side.storage, self.around("target_storage")),
-            privileges=ForwardingPrivileges(side.privileges, self.around("target_privileges"))
-            if side.privileges is not None
-            else None,
+        )
+
+    def privileges(self) -> tuple[Privileges, Privileges]:
+        of_source, at_target = super().privileges()
+        return (
+            ForwardingPrivileges(of_source, self.around("source_privileges")),
+            ForwardingPrivileges(at_target, self.around("target_privileges")),
         )
 
     def around(self, port: str) -> Interceptor:

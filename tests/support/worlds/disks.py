@@ -34,7 +34,7 @@ from calque.model.policy import Policy, TargetCapabilities
 from calque.model.requests import Action, Request
 from calque.plugins.dumps.adapters.held_scans import MemoryScans
 from calque.plugins.grants.engine.follow import GrantsFollower
-from calque.plugins.grants.ports import ForwardingPrivileges
+from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
 from calque.plugins.marks.ports import ForwardingMarkStore
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask
 from support.memory.marks import MemoryMarks
@@ -182,7 +182,6 @@ class DiskWorld(World):
             gaps=FailpointGuard(death).gaps(self.gaps),
             pins=FailpointGuard(death).pins(self.pins) if self.pins is not None else None,
             scans=FailpointGuard(death).scans(self.scans) if self.scans is not None else None,
-            privileges=MemoryPrivileges(self.source),
         )
         self.catalog = MemoryCatalog(self.target_store, abilities, before=self.called, after=self.returned)
         self.leases = CatalogLeases(MemoryCatalog(self.target_store), "hq", "dr", self.policy.warehouse)
@@ -203,11 +202,6 @@ class DiskWorld(World):
             FailpointGuard(self.death).catalog(self.catalog),
             FailpointGuard(self.death).ledger(self.ledger),
             FailpointGuard(self.death).storage(FencedStorage(self.disk, self)),
-            privileges=FailpointGuard(self.death).wrapped(
-                "privileges", MemoryPrivileges(self.target_store), ForwardingPrivileges
-            )
-            if policy.grants == "follow"
-            else None,
         )
         looker = RowsOnly if policy.atomicity == "rows" else Nameless
         self.looker = looker(self.side.imaging, self.content, Recall())
@@ -287,8 +281,15 @@ class DiskWorld(World):
             pass
 
     def follow_grants(self) -> None:
-        if self.source_side.privileges is not None and self.side.privileges is not None:
-            GrantsFollower(self.source_side, self.side, self.source_side.privileges, self.side.privileges).once()
+        if self.policy.grants == "follow":
+            of_source, at_target = self.privileges()
+            GrantsFollower(self.source_side, self.side, of_source, at_target).once()
+
+    def privileges(self) -> tuple[Privileges, Privileges]:
+        """Of the source and the target."""
+        at_target = MemoryPrivileges(self.target_store)
+        guarded = FailpointGuard(self.death).wrapped("privileges", at_target, ForwardingPrivileges)
+        return MemoryPrivileges(self.source), guarded
 
     def scan(self) -> None:
         if self.scanner is not None:

@@ -19,7 +19,6 @@ from calque.engine.sides.storage_failures import StorageFailures
 from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
 from calque.model.bounds import Bounds
 from calque.model.policy import Policy
-from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
 from calque.ports import (
     Catalog,
     CatalogReader,
@@ -74,8 +73,6 @@ class SourceSide:
     """None where the journal is taken to continue the log."""
     event_files: EventFiles | None = None
     """None where directories are listed while the log is captured."""
-    privileges: Privileges | None = None
-    """None where nobody reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +96,6 @@ class TargetSide:
     troubles: StorageFailures = field(default_factory=lambda: StorageFailures(time.monotonic_ns))
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when they are to end, and no call is to be begun."""
-    privileges: Privileges | None = None
-    """None where they are not followed."""
     bounds: Bounds = field(default_factory=Bounds)
     """Of what is taken from the source."""
 
@@ -111,7 +106,6 @@ class TargetSide:
         ledger: Ledger,
         storage: Storage,
         stopping: threading.Event | None = None,
-        privileges: Privileges | None = None,
         claims: ClaimBook | None = None,
         bounds: Bounds = Bounds(),  # noqa: B008  (it is frozen)
     ) -> TargetSide:
@@ -130,7 +124,6 @@ class TargetSide:
             copying=copying,
             troubles=troubles,
             stopping=stopping,
-            privileges=ForwardingPrivileges(privileges, Ending(stopping)) if privileges is not None else None,
             bounds=bounds,
         )
 

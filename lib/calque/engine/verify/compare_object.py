@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -40,6 +41,7 @@ from calque.engine.files.symlink_manifests import are_followed, named_files
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import TableIsTooBusy, read_exact
 from calque.engine.target.observe import ShownTable, read_files
+from calque.engine.verify.comparison import Comparison
 from calque.engine.verify.iceberg import compare_lakes
 from calque.engine.verify.outcomes import TOO_FAST, NotYetComparable, ObjectComparison, Outcome, TargetSnapshot, behind
 from calque.engine.verify.permissions import compare_database_directory, compare_permissions
@@ -49,7 +51,6 @@ from calque.errors import Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.ledger import StateRow, TableState, shown_event
 from calque.model.names import OURS, EventId, Span, TableName
-from calque.plugins.grants.engine.compare import ComparedGrants
 from calque.ports import Storage
 
 LOG = logging.getLogger(__name__)
@@ -63,13 +64,11 @@ class ObjectComparer:
     source: SourceSide
     side: TargetSide
     data: str
+    others: Sequence[Comparison] = ()
+    """What is compared besides of each database and table."""
     touching_events: TouchingEvents = field(init=False)
-    grants: ComparedGrants = field(init=False)
     notes: dict[TableName, tuple[Pointer, ...]] = field(default_factory=dict)
     """Of each table that was compared, what its parameters name and nobody follows."""
-
-    def __post_init__(self) -> None:
-        self.grants = ComparedGrants(self.source, self.side)
 
     def look(self) -> TargetSnapshot:
         """The position first: a table that left the window later has events after it."""
@@ -140,7 +139,8 @@ class ObjectComparer:
             located_objects: list[tuple[str, Table | Partition]] = [("", target.table), *target.partitions.items()]
             differences += compare_files_of(self.source.storage, self.side, name, located_objects)
         if is_own and source.table is not None:
-            differences += self.grants.differences(name, self.side.admission.name_at_target(name))
+            at_target = self.side.admission.name_at_target(name)
+            differences += [found for one in self.others for found in one.differences(name, at_target, TABLE)]
         if with_files and is_own and keeps_permissions(self.side):
             differences += compare_permissions(self.side, name, source, target)
         if with_files and is_own:
@@ -235,7 +235,8 @@ class ObjectComparer:
             return ComparedCounts(), []
         if source_database is not None:
             differences = compare_database(name, source_database, target_database, self.side.imaging, head)
-            differences += self.grants.differences(name, TableName(target_name), DATABASE)
+            at_target = TableName(target_name)
+            differences += [found for one in self.others for found in one.differences(name, at_target, DATABASE)]
             differences += compare_database_directory(self.side, name, source_database, target_database)
             return ComparedCounts(databases=1), differences
         stays = (

@@ -19,6 +19,7 @@ from calque.core.images.compare import ComparedCounts, Difference, DifferenceKin
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.target.origin_registry import WithoutReturned, learn
 from calque.engine.verify.compare_object import ObjectComparer
+from calque.engine.verify.comparison import Comparison
 from calque.engine.verify.log_journal import LogJournal
 from calque.engine.verify.outcomes import TOO_FAST, NotYetComparable, ObjectComparison, Outcome, TargetSnapshot
 from calque.engine.verify.report import SkippedObject, Verification, VerifiedObject
@@ -47,19 +48,21 @@ def verify(
     tables: Sequence[str] = (),
     data: str = "size",
     *,
+    others: Sequence[Comparison] = (),
     patience: float = PATIENCE,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
 ) -> Verification:
     """Compare both ways what the target takes. `tables` are patterns over names at the source, none means all; `data`
-    is "none", "size" or "checksum". `progress` is told how many objects of how many are done.
+    is "none", "size" or "checksum"; `others` are compared besides. `progress` is told how many objects of how many are
+    done.
 
     Reads only, and asks nothing of capture: the log is read directly. Raises `Unavailable` when a whole side does not
     answer; an object that can't be read is set aside.
     """
     learn(source, side)
     source = replace(source, catalog=WithoutReturned(source.catalog, side.home), journal=LogJournal(source.log))
-    comparer = ObjectComparer(source, side, data)
+    comparer = ObjectComparer(source, side, data, others)
     with pool(READERS, f"verify-{side.policy.target}") as readers:
         return VerificationRun(comparer, Selection(side, tables), readers, patience, progress).run()
 

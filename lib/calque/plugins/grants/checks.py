@@ -7,6 +7,7 @@ from calque.engine.check.sides import where_of
 from calque.engine.lease.fence import NoFence
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.plugins.grants.ports import Privileges
+from calque.plugins.grants.wiring import privileges_at, privileges_of
 from calque.wiring.wiring import Wiring
 
 
@@ -15,7 +16,7 @@ def check_grants(wiring: Wiring, name: str, findings: Findings) -> None:
     target = wiring.target(name)
     if target.plug.keys.grants == "follow":
         where = where_of(name)
-        check_privileges(where, target.source.side().privileges, target.privileges(NoFence()), findings)
+        check_privileges(where, privileges_of(target.source), privileges_at(target, NoFence()), findings)
 
 
 def check_privileges(where: str, of_source: Privileges | None, at_target: Privileges, findings: Findings) -> None:

@@ -9,6 +9,7 @@ from calque.extension import Plugin
 if TYPE_CHECKING:
     from calque.extension import TargetCheck
     from calque.streams.followers import Follower
+    from calque.wiring.comparison_kinds import ComparisonKind
 
 
 def followers() -> tuple[Follower, ...]:
@@ -23,4 +24,10 @@ def target_checks() -> tuple[TargetCheck, ...]:
     return (check_grants,)
 
 
-PLUGIN = Plugin(name="grants", followers=followers, target_checks=target_checks)
+def comparisons() -> tuple[ComparisonKind, ...]:
+    from calque.plugins.grants.wiring import compared_grants
+
+    return (compared_grants,)
+
+
+PLUGIN = Plugin(name="grants", followers=followers, target_checks=target_checks, comparisons=comparisons)

@@ -150,7 +150,7 @@ def test_an_epoch_is_one_state_of_all_tables_while_the_source_changes_and_old_fi
         while not done.wait(1):
             for target in ("one", "two"):
                 try:
-                    sweep_one(wiring, target)
+                    sweep_one(wiring, target, APP)
                 except Unavailable as error:
                     problems.append(str(error))
 
@@ -183,7 +183,7 @@ def test_an_epoch_is_one_state_of_all_tables_while_the_source_changes_and_old_fi
     held.close()
     time.sleep(4.1)
     for _ in range(2):
-        sweep_one(wiring, "one")
+        sweep_one(wiring, "one", APP)
     with pytest.raises(Refused, match="no epoch at or below event"):
         calque.open_epoch(deployment.config, "one", at=held.event_id)
     with pytest.raises(Unavailable, match="has not reached event"):

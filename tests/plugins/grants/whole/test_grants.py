@@ -14,8 +14,10 @@ from calque.errors import CallFailed
 from calque.model.hive import Column, Database, Partition, Storage, Table
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.plugins.grants.engine.compare import ComparedGrants
 from calque.plugins.grants.engine.follow import GrantsFollower
 from calque.plugins.grants.model import ROLE, Grant
+from calque.plugins.grants.ports import Privileges
 from support.memory.privileges import MemoryPrivileges
 from support.worlds.worlds import INPUT, World
 
@@ -31,11 +33,9 @@ class Rig:
     def __init__(self, policy: Policy = FOLLOW) -> None:
         self.world = World(1, policy=policy)
         self.source, self.target = (MemoryPrivileges(store) for store in (self.world.source, self.world.target_store))
-        self.world.source_side = replace(self.world.source_side, privileges=self.source)
+        self.at_target: Privileges = self.target
         self.world.open()
-        self.side = TargetSide.of(
-            policy, self.world.side.catalog, self.world.ledger, self.world.storage, privileges=self.target
-        )
+        self.side = TargetSide.of(policy, self.world.side.catalog, self.world.ledger, self.world.storage)
         self.world.writer.source.create_database(Database("d1"))
         self.create()
 
@@ -51,11 +51,11 @@ class Rig:
         return self.follower().once()
 
     def follower(self) -> GrantsFollower:
-        assert self.side.privileges is not None
-        return GrantsFollower(self.world.source_side, self.side, self.source, self.side.privileges)
+        return GrantsFollower(self.world.source_side, self.side, self.source, self.at_target)
 
     def differences(self) -> list[tuple[str, str, str | None, str | None]]:
-        found = verify(self.world.source_side, self.side, data="size").differences
+        compared = [ComparedGrants(self.source, self.at_target)] if self.side.policy.grants == "follow" else []
+        found = verify(self.world.source_side, self.side, data="size", others=compared).differences
         return [(one.of, one.what, one.source, one.target) for one in found]
 
 
@@ -177,8 +177,7 @@ class Refusing(MemoryPrivileges):
 
 def test_what_the_target_does_not_take_is_told_once_and_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
     rig = Rig()
-    rig.target = Refusing(rig.world.target_store)
-    rig.side = TargetSide.of(FOLLOW, rig.world.side.catalog, rig.world.ledger, rig.world.storage, privileges=rig.target)
+    rig.target = rig.at_target = Refusing(rig.world.target_store)
     rig.source.grant(NAME, [ALICE])
     rig.source.grant(DATABASE, [BOB])
     follower = rig.follower()
@@ -190,6 +189,5 @@ def test_what_the_target_does_not_take_is_told_once_and_stops_no_other(caplog: p
 
 def test_nothing_is_compared_where_grants_are_ignored() -> None:
     rig = Rig(replace(FOLLOW, grants="ignore"))
-    rig.side = rig.world.side
     rig.source.grant(NAME, [ALICE])
     assert rig.differences() == []

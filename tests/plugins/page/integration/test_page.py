@@ -19,7 +19,7 @@ from selenium.webdriver.common.keys import Keys
 from calque.config.checks import Endpoint
 from calque.errors import Refused
 from calque.model.secrets import FileSecret
-from calque.plugins.page.run.routes import ActionRequest, Console, LinkQuery, TableQuery
+from calque.plugins.page.run.routes import ActionRequest, Console, LinkQuery, TableQuery, front_page
 from calque.ports.records import Json
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, Serving, serve
@@ -229,7 +229,7 @@ def served(world: World, tokens: Tokens) -> Iterator[Serving]:
     def look() -> ProcessView:
         return ProcessView((), ())
 
-    pages = Pages(look, Meters(look).text, dict, world.console())
+    pages = Pages(look, Meters(look).text, dict, front_page(world.console(), tokens.every is not None))
     serving = serve(Endpoint("127.0.0.1", 0), pages, Access(tokens, None))
     try:
         yield serving

@@ -334,7 +334,9 @@ class ConsoleOfRun:
 
     def carry_out(self, wiring: Wiring, undertaking: Undertaking) -> None:
         try:
-            undertaking.result = do(wiring, undertaking.deed, undertaking.target, undertaking.tables)
+            undertaking.result = do(
+                wiring, undertaking.deed, undertaking.target, undertaking.tables, self.run.comparisons
+            )
         except CalqueError as error:
             undertaking.problem = str(error)
             undertaking.state = "failed"
