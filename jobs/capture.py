@@ -10,7 +10,6 @@ from calque.app import APP
 from calque.commands.options import DEFAULT_CONFIG, serve_option
 from calque.errors import CalqueError, print_error
 from calque.logs.setup import report_error
-from calque.streams.job import run_file
 
 
 @click.command()
@@ -21,7 +20,7 @@ def capture(config: str, serve: str) -> int:
 
     The part of `calque run` that no target needs to wait for; run it once for a state folder.
     """
-    return run_file(lambda: APP.load(config), None, None, capture=True, kinds=APP.process(), address=serve)
+    return APP.run_file(config, None, None, capture=True, address=serve)
 
 
 def main() -> int:

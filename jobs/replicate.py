@@ -10,7 +10,6 @@ from calque.app import APP
 from calque.commands.options import DEFAULT_CONFIG, head_or_event, serve_option, targets_option
 from calque.errors import CalqueError, print_error
 from calque.logs.setup import report_error
-from calque.streams.job import run_file
 
 
 @click.command()
@@ -20,7 +19,7 @@ from calque.streams.job import run_file
 @serve_option
 def replicate(config: str, until: str | int | None, targets: tuple[str, ...], serve: str) -> int:
     """Replicate from the journal, which jobs/capture.py fills, to each target."""
-    return run_file(lambda: APP.load(config), targets, until, capture=False, kinds=APP.process(), address=serve)
+    return APP.run_file(config, targets, until, capture=False, address=serve)
 
 
 def main() -> int:

@@ -17,7 +17,6 @@ from calque.plugins.clusters.api.open_clusters import OpenClusters
 from calque.plugins.clusters.api.presence import Placement
 from calque.plugins.clusters.config.sections import require_clusters
 from calque.plugins.clusters.ports import Engine
-from calque.wiring.wiring import Wiring
 
 __all__ = ["Engine", "OpenClusters", "Placement", "open"]
 
@@ -26,4 +25,4 @@ def open(config: str | Path = "clusters.toml") -> OpenClusters:  # noqa: A001 - 
     """The clusters of a configuration. Nothing connects before it is asked. Raises `Refused` where it has none."""
     loaded = APP.load(config)
     require_clusters(loaded)
-    return OpenClusters(Wiring(loaded))
+    return OpenClusters(APP.wiring(loaded))

@@ -8,7 +8,6 @@ from calque.app import APP
 from calque.errors import CalqueError
 from calque.statements.dbapi import Connection, error_of
 from calque.statements.session import Session
-from calque.wiring.wiring import Wiring
 
 
 def connect(config: str | Path = "calque.toml", target: str | None = None) -> Connection:
@@ -16,7 +15,7 @@ def connect(config: str | Path = "calque.toml", target: str | None = None) -> Co
     mean that name none."""
     try:
         loaded = APP.load(config)
-        session = Session(Wiring(loaded), loaded.select([target])[0] if target is not None else None)
+        session = Session(APP.wiring(loaded), loaded.select([target])[0] if target is not None else None)
         return Connection(session, APP.language())
     except CalqueError as error:
         raise error_of(error) from error

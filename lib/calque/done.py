@@ -94,4 +94,4 @@ def write(
 
 
 def opened(config: str | Path) -> DoneSets:
-    return DoneSets.of(APP.load(config))
+    return DoneSets(APP.wiring(APP.load(config)))

@@ -32,14 +32,14 @@ from calque.plugins.epoch_reader.api.spark_source import EpochReader, opened
 from calque.plugins.epoch_reader.core.changes import SCHEMA
 
 if TYPE_CHECKING:
-    from calque.config import Config
+    from calque.wiring.wiring import Wiring
 
 
-def load(config: str) -> Config:
+def wired(config: str) -> Wiring:
     # Not above: a stream of changes needs no configuration, nor what reads one.
     from calque.app import APP
 
-    return APP.load(config)
+    return APP.wiring(APP.load(config))
 
 
 class EpochSource(DataSource):
@@ -52,15 +52,15 @@ class EpochSource(DataSource):
 
     def schema(self) -> StructType:
         if table_in(self.options):
-            with opened(self.options, load, None, holds=False) as epoch:
+            with opened(self.options, wired, None, holds=False) as epoch:
                 return from_arrow_schema(epoch.arrow(table_in(self.options)).schema)
         change_options(self.options, Use.EPOCH, Use.STREAM)
         return from_arrow_schema(SCHEMA)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if table_in(self.options):
-            return EpochReader(dict(self.options), load)
-        return EpochChangesReader(address_of(self.options, load), change_options(self.options, Use.EPOCH))
+            return EpochReader(dict(self.options), wired)
+        return EpochChangesReader(address_of(self.options, wired), change_options(self.options, Use.EPOCH))
 
     def simpleStreamReader(self, schema: StructType) -> EpochStreamReader:
         if table := table_in(self.options):
@@ -69,4 +69,4 @@ class EpochSource(DataSource):
                 "A stream has what epochs changed, not rows of tables",
                 f'Write load() with the option tables = "{table}"',
             )
-        return EpochStreamReader(address_of(self.options, load), change_options(self.options, Use.STREAM))
+        return EpochStreamReader(address_of(self.options, wired), change_options(self.options, Use.STREAM))

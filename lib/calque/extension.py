@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from calque.streams.followers import Follower
     from calque.streams.kinds import CaptureKind, Page, ProcessKinds, PublisherKind, RunningProcess, WatchKind
     from calque.wiring.comparison_kinds import ComparisonKind
+    from calque.wiring.kinds import JournalKind
     from calque.wiring.retention_kinds import RetentionKind
     from calque.wiring.wiring import Wiring
 
@@ -52,6 +53,8 @@ class Plugin:
     """What the configuration may have besides."""
     broker_options: Callable[[], BrokerOptions | None] = nothing
     """Which options of a broker's client can't be given; None of a plugin that has no broker."""
+    journals: Callable[[], tuple[JournalKind, ...]] = tuple
+    """Formats of journals besides Delta's."""
     amendments: Callable[[], tuple[Amendment, ...]] = tuple
     """What is added to a configuration behind the file: by what the state folder records."""
     statements: Callable[[], Statements] = no_statements
@@ -101,6 +104,26 @@ class App:
                 config = amend(config)
         others = tuple(self.amended(other) for other in config.others)
         return replace(config, others=others) if others else config
+
+    def wiring(self, config: Config) -> Wiring:
+        """Everything that the configuration names. Nothing connects before it is used."""
+        from calque.wiring.kinds import DELTA, WiringKinds
+        from calque.wiring.runtime import Runtime
+        from calque.wiring.wiring import Wiring
+
+        journals = (kind for plugin in self.plugins for kind in plugin.journals())
+        return Wiring(config, Runtime(kinds=WiringKinds(journals=(DELTA, *journals))))
+
+    def run_file(
+        self, path: str, named: Sequence[str] | None, until: str | int | None, *, capture: bool, address: str = ""
+    ) -> int:
+        """See `streams.job.run_file`."""
+        from calque.streams.job import run_file
+
+        def load() -> Config:
+            return self.load(path)
+
+        return run_file(load, self.wiring, named, until, capture=capture, kinds=self.process(), address=address)
 
     def checks(self) -> tuple[Check, ...]:
         return tuple(check for plugin in self.plugins for check in plugin.checks())

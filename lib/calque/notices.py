@@ -32,5 +32,5 @@ def subscribe(
 
     When this returns it is subscribed, and the store of marks is read only then: no mark is missed between the two. It
     needs a channel there that sends `done` of the table. Raises `calque.errors.Refused` and `Unavailable`."""
-    loaded, name = APP.load(config), named_table(table)
-    return subscribed(loaded, name, texts(condition, {}) if condition else {}, at, timeout)
+    wiring, name = APP.wiring(APP.load(config)), named_table(table)
+    return subscribed(wiring, name, texts(condition, {}) if condition else {}, at, timeout)

@@ -28,7 +28,7 @@ def open_epoch(
     Raises `Refused` for an epoch that is not kept any more and what does not exist, `Unavailable` where there is no
     such epoch yet, and for an event that the target has not reached.
     """
-    return opened_epoch(APP.load(config), target, tables, at, hold)
+    return opened_epoch(APP.wiring(APP.load(config)), target, tables, at, hold)
 
 
 def version_at(table: str, event_id: EventId, config: str | Path = "calque.toml", target: str | None = None) -> int:
@@ -38,4 +38,4 @@ def version_at(table: str, event_id: EventId, config: str | Path = "calque.toml"
 
     Raises `Refused` where no version does, naming its neighbours, and for a table that is no Delta table at the target.
     """
-    return version_of_target(APP.load(config), table_name(*table.partition(".")[::2]), event_id, target)
+    return version_of_target(APP.wiring(APP.load(config)), table_name(*table.partition(".")[::2]), event_id, target)

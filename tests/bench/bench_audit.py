@@ -119,7 +119,7 @@ def main(given: Sequence[str] | None = None) -> None:
             '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n[state]\nhistory = "36500d"\n'
             '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
         )
-        wiring = Wiring(APP.load(file))
+        wiring = APP.wiring(APP.load(file))
         ledger = wiring.ledger("dr")
         before = options.events // PER_SECOND - 1800
         source, target = wiring.only_source(), wiring.target("dr")

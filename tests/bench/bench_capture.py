@@ -18,7 +18,6 @@ from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.app import APP
 from calque.sandbox import Metastore
-from calque.wiring.wiring import Wiring
 
 RECORDING = Path(__file__).parents[1] / "golden" / "events" / "hive-3.1-json.jsonl"
 CAPTURE = Path(__file__).parents[2] / "jobs" / "capture.py"
@@ -71,7 +70,7 @@ def read_all(log: HiveLog, after: int, upto: int) -> None:
 def capture(root: Path, source: Metastore, after: int, upto: int) -> tuple[float, float]:
     """Events per second between the first and the last append, and seconds from the start of the process."""
     job = Job(root, source, {"dr": target(source, root / "warehouse", "sales", "sales_dr")})
-    wiring = Wiring(APP.load(str(job.config)))
+    wiring = APP.wiring(APP.load(str(job.config)))
     wiring.control.put("journal", {"source": SOURCE, "after": after})
     journal = DeltaJournal(str(wiring.state / "journal"))
     begin = time.perf_counter()

@@ -38,7 +38,6 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from calque.wiring.wiring import Wiring
 
 DATABASE, PLAIN, DELTA = "lake", "lake_plain", "lake_delta"
 NAME = TableName(DATABASE, "events")
@@ -140,7 +139,7 @@ class Lake:
             self.source.alter_partition(NAME, altered)
         for name in ("plain", "delta"):
             seconds = timed(lambda name=name: self.until_head(name))
-            [epoch] = Wiring(APP.load(self.job.config)).ledger(name).epochs()[-1:]
+            [epoch] = APP.wiring(APP.load(self.job.config)).ledger(name).epochs()[-1:]
             tell(f"{events} events over {standing} standing partitions, {name}", [seconds], "s")
             print(f"  {epoch.hops} hops, {epoch.calls} calls")
         commits, grown = self.delta_table().version() - version, self.log_bytes() - log_bytes

@@ -28,7 +28,6 @@ from calque.serve.http import Access, serve
 from calque.serve.pages import Pages
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
-from calque.wiring.wiring import Wiring
 from support.services.browser import DESKTOP, Browser, browser, missing
 from support.worlds.worlds import World
 
@@ -78,7 +77,7 @@ def console_of(folder: Path, targets: int) -> ConsoleOfRun:
     file = folder / "calque.toml"
     file.write_text("\n".join(lines))
     config = APP.load(file)
-    run = Run(Wiring(config), tuple(config.targets))
+    run = Run(APP.wiring(config), tuple(config.targets))
     run.parts = [TargetPart(run, run.streams["hq"], name) for name in config.targets]
     for part in run.parts:
         world = World(1)

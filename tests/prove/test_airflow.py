@@ -54,7 +54,7 @@ from calque.done.sets import DoneSets
 from calque.model.marks import Mark
 from calque.model.names import TableName
 
-assert DoneSets.of(APP.load(sys.argv[1])).store.add(
+assert DoneSets(APP.wiring(APP.load(sys.argv[1]))).store.add(
     Mark(1, TableName("sales", "orders"), "r5", {"ds": "2024-01-01"}, 5, 1, 2**62)
 )
 """

@@ -29,7 +29,6 @@ from calque.model.hive import Storage, location_of
 from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, TableName
 from calque.sandbox.writer import HiveClient
-from calque.wiring.wiring import Wiring
 from support.judges.departures import departures, logged
 from support.runs.seeds import seed
 from support.services.linked import Catalog, Linked
@@ -60,7 +59,7 @@ def test_the_demo_reads_nothing_again_and_nothing_is_away_that_its_source_has(
         writer = Writer(source, seed())
         run = replication(file, tmp_path)
         stack.callback(run.stop)
-        wiring, logs = Wiring(APP.load(str(file))), {name: HiveLog(Client(servers[name].uri)) for name in servers}
+        wiring, logs = APP.wiring(APP.load(str(file))), {name: HiveLog(Client(servers[name].uri)) for name in servers}
 
         while None in [target["position"] for target in snapshot(wiring)["targets"].values()]:
             writer.step()

@@ -44,9 +44,8 @@ def run(settings: CommandSettings, config: Config, target: str, tables: Sequence
     from calque.control.requests import leave_request
     from calque.control.status_records import is_running
     from calque.model.requests import Action
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     leave_request(wiring, target, Action.ADOPT, tables)
     if settings.json:
         print_json({"target": target, "tables": list(tables)})

@@ -36,9 +36,8 @@ def run(settings: CommandSettings, config: Config, target: str, tables: Sequence
     from calque.commands.output import print_json
     from calque.control.requests import leave_request
     from calque.model.requests import Action
-    from calque.wiring.wiring import Wiring
 
-    leave_request(Wiring(config), target, Action.BOOTSTRAP, tables)
+    leave_request(settings.app.wiring(config), target, Action.BOOTSTRAP, tables)
     if settings.json:
         print_json({"target": target, "tables": list(tables)})
     return 0

@@ -54,9 +54,8 @@ def run(settings: CommandSettings, config: Config, master: str = "") -> int:
 def look(config: Config, app: App, master: str = "") -> Findings:
     """Check the world of a configuration, whose jobs run on that master of Spark's."""
     from calque.engine.check.findings import Findings
-    from calque.wiring.wiring import Wiring
 
-    wiring, findings = Wiring(config), Findings()
+    wiring, findings = app.wiring(config), Findings()
     if config.sources:
         look_at_deployment(wiring, findings, app, master)
     for check in app.checks():

@@ -77,9 +77,8 @@ def diff_command(
 def list_epochs(settings: CommandSettings, config: Config, target: str) -> int:
     from calque.commands.output import print_json, print_table
     from calque.control.epoch_rows import EPOCH_FIELDS, epoch_row
-    from calque.wiring.wiring import Wiring
 
-    rows = [epoch_row(epoch) for epoch in Wiring(config).ledger(target).epochs()]
+    rows = [epoch_row(epoch) for epoch in settings.app.wiring(config).ledger(target).epochs()]
     if settings.json:
         print_json(rows)
     else:
@@ -90,9 +89,8 @@ def list_epochs(settings: CommandSettings, config: Config, target: str) -> int:
 def show(settings: CommandSettings, config: Config, target: str, epoch: EpochReference) -> int:
     from calque.commands.output import print_json, print_line, print_table
     from calque.control.epoch_rows import epoch_row
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     ledger = wiring.ledger(target)
     chosen_epoch = find(ledger.epochs(), epoch, target)
     objects = [object_of(row, wiring, target) for row in ledger.objects(chosen_epoch.epoch)]
@@ -113,9 +111,8 @@ def diff(settings: CommandSettings, config: Config, target: str, before: EpochRe
     from calque.commands.output import print_json, print_line, print_table
     from calque.control.epoch_rows import epoch_row
     from calque.errors import Refused
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     ledger = wiring.ledger(target)
     epochs = ledger.epochs()
     first, last = find(epochs, before, target), find(epochs, after, target)

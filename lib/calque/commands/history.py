@@ -38,9 +38,8 @@ def run(settings: CommandSettings, config: Config, target: str, table: str) -> i
     from calque.control.table_history import table_history
     from calque.errors import Refused
     from calque.model.names import table_name
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     database, _, name = table.partition(".")
     journal = wiring.target(target).source.side().journal
     history = table_history(journal, wiring.ledger(target), table_name(database, name))

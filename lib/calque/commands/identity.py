@@ -70,9 +70,8 @@ def accept_command(settings: CommandSettings, source_id: str | None, target: tup
 def show(settings: CommandSettings, config: Config) -> int:
     from calque.commands.output import print_json, print_line, print_table
     from calque.control.identity import compared
-    from calque.wiring.wiring import Wiring
 
-    document = compared(Wiring(config))
+    document = compared(settings.app.wiring(config))
     if settings.json:
         print_json(document)
         return 0
@@ -91,17 +90,15 @@ def cells(one: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def accept_target(settings: CommandSettings, config: Config, name: str, target_id: str) -> int:
     from calque.control import identity
-    from calque.wiring.wiring import Wiring
 
-    has_changed = identity.accept_target(Wiring(config), name, target_id)
+    has_changed = identity.accept_target(settings.app.wiring(config), name, target_id)
     return tell(settings, {"source": None, "target": name, "id": target_id, "changed": has_changed})
 
 
 def accept_source(settings: CommandSettings, config: Config, source_id: str) -> int:
     from calque.control import identity
-    from calque.wiring.wiring import Wiring
 
-    accepted = identity.accept_source(Wiring(config), source_id)
+    accepted = identity.accept_source(settings.app.wiring(config), source_id)
     document = {"source": accepted.name, "target": None, "id": source_id, "changed": accepted.has_changed}
     return tell(settings, document)
 

@@ -47,7 +47,7 @@ def tail_command(settings: CommandSettings, count: int, follow: bool) -> int:
     if follow and settings.json:
         raise click.UsageError("--json prints one document, and --follow never ends. Leave one of them out")
     config = settings.load()
-    return follow_on(config, count) if follow else tail(settings, config, count)
+    return follow_on(settings, config, count) if follow else tail(settings, config, count)
 
 
 @command.command("show", epilog=examples("calque journal show 812", "calque journal show 812 --json"))
@@ -66,7 +66,7 @@ command.add_command(move_command)
 def tail(settings: CommandSettings, config: Config, count: int) -> int:
     from calque.commands.output import print_json, print_table
 
-    journal = opened(config)
+    journal = opened(settings, config)
     _, last = retained_range(journal)
     entries = [entry for page in pages(journal, last - count, last) for entry in page]
     if settings.json:
@@ -76,13 +76,13 @@ def tail(settings: CommandSettings, config: Config, count: int) -> int:
     return 0
 
 
-def follow_on(config: Config, count: int) -> int:
+def follow_on(settings: CommandSettings, config: Config, count: int) -> int:
     """Ends by a signal, with 0."""
     from calque.commands.output import print_line
     from calque.streams.signals import ended_by_signals
 
     with ended_by_signals() as stopping:
-        journal = opened(config)
+        journal = opened(settings, config)
         last = journal.last()
         last_shown = max((last or 0) - count, 0)
         while not stopping.is_set():
@@ -104,7 +104,7 @@ def show(settings: CommandSettings, config: Config, event_id: EventId) -> int:
     from calque.commands.output import print_json, print_line
     from calque.model.names import Span
 
-    journal = opened(config)
+    journal = opened(settings, config)
     require_kept(journal, event_id)
     event = journal.events([event_id])[event_id]
     (entry,) = journal.entries(Span(event_id - 1, event_id))
@@ -121,10 +121,8 @@ def show(settings: CommandSettings, config: Config, event_id: EventId) -> int:
     return 0
 
 
-def opened(config: Config) -> Journal:
-    from calque.wiring.wiring import Wiring
-
-    return Wiring(config).only_source().side().journal
+def opened(settings: CommandSettings, config: Config) -> Journal:
+    return settings.app.wiring(config).only_source().side().journal
 
 
 def retained_range(journal: Journal) -> tuple[EventId, EventId]:

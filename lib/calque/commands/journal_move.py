@@ -44,9 +44,8 @@ def run(settings: CommandSettings, config: Config) -> int:
     from calque.commands.output import print_json, print_line
     from calque.control.process_locks import Roles, roles
     from calque.errors import Refused
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     source_name = wiring.only_source().plug.name
     with Roles(wiring.state) as held_roles:
         held_roles.take(roles(config, [source_name], config.targets_of(source_name)))
@@ -123,26 +122,16 @@ def needed(wiring: Wiring, source: SourceWiring) -> int:
 def create(settings: CommandSettings, config: Config) -> int:
     from calque.commands.output import print_json, print_line
     from calque.errors import Refused
-    from calque.wiring.wiring import Wiring
 
-    source = Wiring(config).only_source()
+    source = settings.app.wiring(config).only_source()
     address = source.journal_location.configured()
-    if address.format != "kafka":
+    make = source.runtime.kinds.journal(address.format).make
+    if make is None:
         todo = 'Nothing is to be done; or write format = "kafka" below [journal]'
         raise Refused(
             "There are no topics to make", "The journal is a Delta table, which capture makes by itself", todo
         )
-    from calque.plugins.kafka.wiring import make_topics, registry_of
-
-    topic = source.topic(address)
-    new_topics = make_topics(topic)
-    document: dict[str, object] = {"made": new_topics}
-    lines = [f"Made {', '.join(new_topics)}." if new_topics else "All topics are there."]
-    if topic.registry:
-        registry = registry_of(topic)
-        schema_id = registry.register()
-        document["schema"] = {"subject": registry.subject, "id": schema_id}
-        lines.append(f"The schema registry has the schema of events as id {schema_id} of {registry.subject}.")
+    document, lines = make(source.plug, address)
     if settings.json:
         print_json(document)
     else:

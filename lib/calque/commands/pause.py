@@ -47,9 +47,8 @@ def resume_command(settings: CommandSettings, targets: Sequence[str], tables: Se
 def pause(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves."""
     from calque.control import actions
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     for name in targets:
         actions.pause(wiring, name, tables)
     tell(settings, wiring, targets)
@@ -59,9 +58,8 @@ def pause(settings: CommandSettings, config: Config, targets: Sequence[str], tab
 def resume(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
     """No `tables` means the targets themselves: tables that are held back stay so."""
     from calque.control import actions
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     for name in targets:
         actions.resume(wiring, name, tables)
     tell(settings, wiring, targets)

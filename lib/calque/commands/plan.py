@@ -45,10 +45,9 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], upto:
     import logging
 
     from calque.commands.output import print_json
-    from calque.wiring.wiring import Wiring
 
     logging.getLogger("calque").addHandler(logging.NullHandler())  # what a window tells its log, the plan says
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     for name in targets:
         require_captured(wiring, name, upto)
     windows = [explained(wiring, name, upto) for name in targets]

@@ -54,9 +54,8 @@ def show(settings: CommandSettings, config: Config, targets: Sequence[str], tabl
     from calque.commands.output import print_json, print_table
     from calque.control.status import quarantined
     from calque.core.policy.patterns import chosen
-    from calque.wiring.wiring import Wiring
 
-    wiring, takes = Wiring(config), chosen(tables)
+    wiring, takes = settings.app.wiring(config), chosen(tables)
     rows = [
         {**quarantined(row), "target": name}
         for name in targets
@@ -76,9 +75,8 @@ def release(settings: CommandSettings, config: Config, targets: Sequence[str], t
     from calque.commands.output import print_json
     from calque.control.requests import leave_request
     from calque.model.requests import Action
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     for name in targets:
         leave_request(wiring, name, Action.RELEASE, tables)
     if settings.json:

@@ -42,9 +42,8 @@ def run(settings: CommandSettings, config: Config, target: str, tables: Sequence
     from calque.core.policy.patterns import chosen
     from calque.model.ledger import NotLiveReason, TableRow
     from calque.model.requests import Action
-    from calque.wiring.wiring import Wiring
 
-    wiring, takes = Wiring(config), chosen(tables)
+    wiring, takes = settings.app.wiring(config), chosen(tables)
     rows = [row for row in wiring.ledger(target).tables().values() if isinstance(row, TableRow)]
     names = sorted(row.name for row in rows if row.why is NotLiveReason.HELD and takes(row.name))
     leave_request(wiring, target, Action.RELEASE_DROPS, tables)

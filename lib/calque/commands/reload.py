@@ -30,9 +30,8 @@ def run(settings: CommandSettings, config: Config) -> int:
     from calque.commands.output import print_json
     from calque.control.processes import answers, ask_reload
     from calque.errors import Refused, Unavailable
-    from calque.wiring.wiring import Wiring
 
-    control = Wiring(config).control
+    control = settings.app.wiring(config).control
     processes = answers(control, ask_reload(control), PATIENCE_SECONDS)
     if not processes:
         raise Unavailable(

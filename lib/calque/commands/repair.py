@@ -42,9 +42,8 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
     from calque.commands.output import print_json
     from calque.commands.verify import verified
     from calque.control.verification import ask_repair
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     documents, complete = [], True
     for name in targets:
         verification = verified(wiring, name, tables, data, settings.app)

@@ -42,9 +42,8 @@ def run(settings: CommandSettings, config: Config, target: str, after: int, tabl
     from calque.core.policy.patterns import chosen
     from calque.engine.replica.replay import tables_of, touched
     from calque.model.requests import Action
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     target_wiring = wiring.target(target)
     source, admission = target_wiring.followed(), target_wiring.admission()
     entries = touched(source, after, source.journal.last() or 0)

@@ -55,10 +55,9 @@ def run(
     from calque.control.status import snapshot
     from calque.streams.job import run_job
     from calque.streams.reload import ConfigurationReader
-    from calque.wiring.wiring import Wiring
 
     code = run_job(
-        Wiring(config),
+        settings.app.wiring(config),
         targets,
         until,
         stopping,
@@ -67,5 +66,5 @@ def run(
         kinds=settings.app.process(),
     )
     if settings.json:
-        print_json(snapshot(Wiring(settings.load()), settings.app.status()))
+        print_json(snapshot(settings.app.wiring(settings.load()), settings.app.status()))
     return code

@@ -82,10 +82,9 @@ def command(settings: CommandSettings, statements: str | None, file: str | None,
 
 def session_of(settings: CommandSettings, target: str | None) -> Session:
     from calque.statements.session import Session
-    from calque.wiring.wiring import Wiring
 
     config = settings.load_any()
-    session = Session(Wiring(config), config.select([target])[0] if target is not None else None)
+    session = Session(settings.app.wiring(config), config.select([target])[0] if target is not None else None)
     session.note = print_note
     return session
 

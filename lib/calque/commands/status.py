@@ -35,9 +35,8 @@ def run(settings: CommandSettings, config: Config) -> int:
     """Print it once."""
     from calque.commands.output import print_json
     from calque.control.status import snapshot
-    from calque.wiring.wiring import Wiring
 
-    document = snapshot(Wiring(config), settings.app.status())
+    document = snapshot(settings.app.wiring(config), settings.app.status())
     if settings.json:
         print_json(document)
     else:
@@ -50,9 +49,8 @@ def watch_on(settings: CommandSettings, config: Config) -> int:
     import time
 
     from calque.control.status import snapshot
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     while True:
         document = snapshot(wiring, settings.app.status())
         click.clear()

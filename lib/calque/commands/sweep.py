@@ -80,9 +80,8 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], optio
     """One target that can't be swept does not keep others from it; the exit code is its error's then."""
     from calque.commands.output import print_json
     from calque.errors import Refused, Unavailable, print_error
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     results: dict[str, SweepResult] = {}
     failures: list[CalqueError] = []
     for name in targets:
@@ -156,9 +155,8 @@ def stock(settings: CommandSettings, config: Config, targets: Sequence[str]) -> 
     """Record what versions before claims left at the targets."""
     from calque.commands.output import print_json, print_line
     from calque.engine.sweep.stock import take_stock
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     counts = {}
     for name in targets:
         target = wiring.target(name)

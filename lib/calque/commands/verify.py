@@ -45,9 +45,8 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
     """`data` is "none", "size" or "checksum"; no `tables` means all."""
     from calque.commands.output import print_json
     from calque.control.verification import document
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     verifications = [verified(wiring, name, tables, data, settings.app) for name in targets]
     if settings.json:
         documents = [document(wiring, verification) for verification in verifications]

@@ -44,9 +44,8 @@ def run(settings: CommandSettings, config: Config, target: str, event_id: int, t
     from calque.core.records.standing import Standing, TargetStanding, standing
     from calque.engine.sides.journal_reads import newest
     from calque.errors import Unavailable
-    from calque.wiring.wiring import Wiring
 
-    wiring = Wiring(config)
+    wiring = settings.app.wiring(config)
     target_wiring = wiring.target(target)
     ledger, gaps = target_wiring.ledger(), target_wiring.source.gaps()
     deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))

@@ -52,7 +52,7 @@ def run(
     from calque.demo.run import run_demo
 
     output = sys.stderr if settings.json else sys.stdout
-    outcome = run_demo(keep, targets, SECONDS if seconds is None else seconds, output, journal)
+    outcome = run_demo(keep, targets, SECONDS if seconds is None else seconds, output, journal, settings.app)
     if settings.json:
         print_json(document(outcome))
     else:

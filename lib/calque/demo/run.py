@@ -29,10 +29,10 @@ from calque.demo.source import Source
 from calque.demo.warehouse import create_sample
 from calque.demo.writer import Writer
 from calque.errors import CalqueError, Unavailable
+from calque.extension import App
 from calque.sandbox import Broker, Metastore, MetastoreSettings
 from calque.sandbox.processes import KeptProcess
 from calque.sandbox.writer import HiveClient
-from calque.wiring.wiring import Wiring
 
 START_SECONDS, DRAIN_SECONDS = 120.0, 60.0
 STARTER = "starting"
@@ -44,7 +44,7 @@ SOURCE = "source"
 SEE_LOG = "Run the demo with --keep DIR, and see run.log there"
 
 
-def run_demo(keep: Path | None, targets: int, seconds: float, output: TextIO, journal: str = "delta") -> Outcome:
+def run_demo(keep: Path | None, targets: int, seconds: float, output: TextIO, journal: str, app: App) -> Outcome:
     """Runs it all; progress goes to `output`. The writer goes on for `seconds` after every target shows something.
     `journal` is its format.
 
@@ -69,9 +69,9 @@ def run_demo(keep: Path | None, targets: int, seconds: float, output: TextIO, jo
         writer = Writer(source)
         child = replication(file, directory)
         stack.callback(child.stop)
-        settings = CommandSettings(str(file), json=True)
+        settings = CommandSettings(str(file), json=True, app=app)
         config = settings.load()
-        observer = StateObserver(Wiring(config))
+        observer = StateObserver(app.wiring(config))
         with Progress(output, observer.look, writer.counts.total) as progress:
             seconds_written = _write(writer, child, progress, seconds)
             head = client.current()

@@ -73,7 +73,7 @@ def run_job(
         run = Run(wiring, targets, capture, held_roles, reread, kinds, stopping=stopping)
         with (
             reloading_on_hangup(run.presence.reload_requested),
-            served(serve_settings, run, lambda: snapshot(Wiring(run.wiring.config), kinds.status)),
+            served(serve_settings, run, lambda: snapshot(run.wiring.afresh(), kinds.status)),
         ):
             try:
                 run.start()
@@ -173,6 +173,7 @@ def leave(code: int) -> NoReturn:
 
 def run_file(
     load: Callable[[], Config],
+    wire: Callable[[Config], Wiring],
     named: Sequence[str] | None,
     until: str | int | None,
     *,
@@ -180,8 +181,9 @@ def run_file(
     kinds: ProcessKinds,
     address: str = "",
 ) -> int:
-    """`run_job` as the file says that `load` reads, with the `named` targets: all where none is named, and with None no
-    target. Several processes may have one file, so that each says itself where it serves health and metrics."""
+    """`run_job` as the file says that `load` reads and `wire` wires, with the `named` targets: all where none is named,
+    and with None no target. Several processes may have one file, so that each says itself where it serves health and
+    metrics."""
     with ended_by_signals() as stopping:
         config = load()
         config.require_source()
@@ -189,7 +191,7 @@ def run_file(
         serve_settings = config.serve.at(endpoint(address)) if address else None
         targets = () if named is None else config.select(named)
         return run_job(
-            Wiring(config),
+            wire(config),
             targets,
             until,
             stopping,

@@ -196,7 +196,7 @@ class Run:
 
     def take_over(self, config: Config, targets: Sequence[str]) -> None:
         """End what has another configuration now, then begin it anew; the rest is not disturbed."""
-        wiring = Wiring(config, Runtime(self.spark, self.wiring.runtime.hit))
+        wiring = Wiring(config, Runtime(self.spark, self.wiring.runtime.hit, kinds=self.wiring.runtime.kinds))
         config = wiring.config
         require_reloadable(self.wiring.config, config)
         changes = difference(self.wiring.config, config, self.targets, targets, self.kinds)

@@ -12,6 +12,7 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet
 from calque.engine.failpoints import FailpointGuard, Hit, from_environment
 from calque.ports import Storage
+from calque.wiring.kinds import WiringKinds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,8 @@ class Runtime:
     hit: Hit = field(default_factory=from_environment)
     ending: threading.Event = field(default_factory=threading.Event)
     """Set when Spark is to give up what it does for sources."""
+    kinds: WiringKinds = field(default_factory=WiringKinds)
+    """What plugins plug in."""
 
     @property
     def guard(self) -> FailpointGuard:

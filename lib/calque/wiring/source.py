@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.system import FileSystemSet
@@ -22,24 +21,19 @@ from calque.engine.identity.identity import SourceAnswer, ask_source
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.state_places import SourcePlaces
-from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.plugins.remotes.adapters.looks_log import LooksLog
 from calque.plugins.remotes.engine.catalog_as_source import RemoteReader
-from calque.ports import CatalogReader, EventLog, EvidenceStore, Gaps, Journal, Pins, Scans, Storage
+from calque.ports import CatalogReader, EventLog, EvidenceStore, Gaps, Pins, Scans, Storage
 from calque.ports.services import tells_inserts
 from calque.wiring.journal_location import JournalAddress, JournalLocation
 from calque.wiring.kept import KeptObjects
+from calque.wiring.kinds import JournalTable, OpenJournal
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
 from calque.wiring.worker_openers import (
-    open_journal,
     open_log,
     open_looks,
-    open_topic,
 )
-
-if TYPE_CHECKING:
-    from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
 
 T = TypeVar("T")
 
@@ -177,43 +171,18 @@ class SourceWiring:
         """Which journal the source has."""
         return JournalLocation(self.plug, self.folder.control)
 
-    def topic(self, address: JournalAddress) -> Topic:
-        """The topic of a journal on Kafka; how it is reached stands in the configuration."""
-        journal = self.plug.journal
-        return Topic(
-            address.brokers or journal.brokers,
-            address.topic,
-            journal.options,
-            journal.retention,
-            journal.registry,
-            journal.registry_options,
-        )
-
-    def journal(self) -> DeltaJournal | KafkaJournal:
+    def journal(self) -> JournalTable:
         """Opened anew."""
-        address = self.journal_location.place()
-        if address.format == "kafka":
-            from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
+        return self.open_journal()[0]
 
-            return KafkaJournal(self.topic(address))
-        return DeltaJournal(self.folder.table(self.places.journal), self.folder.table_options)
+    def open_journal(self, address: JournalAddress | None = None) -> tuple[JournalTable, EvidenceStore]:
+        """The journal (that one, or the one there is) and its evidence, opened anew. Raises `Refused`."""
+        return self.journal_opener(address)()
 
-    def open_journal(self, address: JournalAddress | None = None) -> tuple[Journal, EvidenceStore]:
-        """The journal (that one, or the one there is) and its evidence, opened anew."""
+    def journal_opener(self, address: JournalAddress | None = None) -> OpenJournal:
+        """What opens them, also in processes that Spark starts. Raises `Refused`."""
         address = address or self.journal_location.place()
-        if address.format == "kafka":
-            return open_topic(self.topic(address))
-        return open_journal(*self._tables(), self.folder.table_options)
-
-    def journal_opener(self, address: JournalAddress | None = None) -> Callable[[], tuple[Journal, EvidenceStore]]:
-        """What opens them, also in processes that Spark starts."""
-        address = address or self.journal_location.place()
-        if address.format == "kafka":
-            return partial(open_topic, self.topic(address))
-        return partial(open_journal, *self._tables(), self.folder.table_options)
-
-    def _tables(self) -> tuple[str, str]:
-        return self.folder.table(self.places.journal), self.folder.table(self.places.evidence)
+        return self.runtime.kinds.journal(address.format).opener(self.plug, self.folder, address)
 
     def _log_and_catalog(self) -> tuple[EventLog, CatalogReader]:
         if self.plug.catalog is not None:

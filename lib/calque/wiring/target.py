@@ -37,6 +37,7 @@ from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
 from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog
 from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
 from calque.ports import Catalog, Leases, Ledger, Storage
+from calque.wiring.kinds import WiringKinds
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening
@@ -172,7 +173,7 @@ class TargetWiring:
         """Prepares large windows in Spark's tasks; None without a session, and of a subset of the source."""
         if self.runtime.session is None or not self.admission().subset.is_all:
             return None
-        sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section)
+        sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section, self.runtime.kinds)
         return SparkSpread(self.runtime.session, WorkerOpening(sides, self.source.journal().rows))
 
     # Who may write
@@ -231,9 +232,9 @@ def next_epoch(ledger: Ledger) -> int:
     return last.epoch + 1 if last is not None else 1
 
 
-def sides_anew(source: Source, target: Target, state: State) -> tuple[SourceSide, TargetSide]:
+def sides_anew(source: Source, target: Target, state: State, kinds: WiringKinds) -> tuple[SourceSide, TargetSide]:
     """A target and its source, opened anew, also in other processes."""
-    runtime = Runtime()
+    runtime = Runtime(kinds=kinds)
     folder = StateFolder(state, runtime.guard)
     source_wiring = SourceWiring(source, folder, runtime)
     return source_wiring.side(), TargetWiring(target, source_wiring, folder, runtime).side()

@@ -68,7 +68,12 @@ class Wiring:
 
     def behind(self, fence: Fence) -> Wiring:
         """The same, whose effects begin only where the fence permits it."""
-        return Wiring(self.config, Runtime(self.runtime.session, FencedHit(fence, self.runtime.hit)))
+        runtime = Runtime(self.runtime.session, FencedHit(fence, self.runtime.hit), kinds=self.runtime.kinds)
+        return Wiring(self.config, runtime)
+
+    def afresh(self) -> Wiring:
+        """The same, opened anew, without what is spread over Spark."""
+        return Wiring(self.config, Runtime(kinds=self.runtime.kinds))
 
     def only_source(self) -> SourceWiring:
         """See `Config.only_source`."""

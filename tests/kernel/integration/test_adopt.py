@@ -24,7 +24,6 @@ from calque.model.names import TableName
 from calque.model.records import ReadRequest, all_of
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment, whole_table
 from support.services.servers import Shared
 
@@ -85,7 +84,7 @@ class Filled:
         return sum(epoch.bytes for epoch in self.ledger(target).epochs())
 
     def ledger(self, target: str):  # type: ignore[no-untyped-def]
-        return Wiring(APP.load(self.deployment.config)).ledger(target)
+        return APP.wiring(APP.load(self.deployment.config)).ledger(target)
 
     def until_none(self, target: str, *states: TableState) -> None:
         deadline = time.monotonic() + 200

@@ -18,7 +18,6 @@ from calque.model.ledger import TableRow
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
 from support.services.thriftproxy import asked
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
@@ -76,7 +75,7 @@ def test_a_bootstrap_that_is_killed_goes_on_and_reads_only_what_was_not_exact(
 
 
 def landed(deployment: Deployment) -> set[str]:
-    rows = Wiring(APP.load(deployment.config)).ledger("dr").tables().values()
+    rows = APP.wiring(APP.load(deployment.config)).ledger("dr").tables().values()
     return {row.table for row in rows if isinstance(row, TableRow) and row.state in {"live", "staging"}}
 
 

@@ -19,7 +19,6 @@ from calque.core.formats.layout import place
 from calque.model.hive import location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
 from support.services.sparksql import SparkSql
 
@@ -51,7 +50,7 @@ class Rig:
         self.source = SparkSql(servers["source"].uri, root / "spark-source")
         self.target = SparkSql(servers["target"].uri, root / "spark-target")
         self.catalog = self.deployment.targets[0].catalog
-        self.wiring = Wiring(APP.load(self.deployment.config))
+        self.wiring = APP.wiring(APP.load(self.deployment.config))
 
     def fire(self, table: str) -> None:
         """An event on a table; commits raise none."""

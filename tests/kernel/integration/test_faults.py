@@ -104,7 +104,7 @@ class Faulty(Deployment):
     def goes_on(self, name: str) -> None:
         """The target shows what changes now."""
         self.change()
-        wait.run(CommandSettings(), APP.load(self.config), name, self.source.current(), 60)
+        wait.run(CommandSettings(app=APP), APP.load(self.config), name, self.source.current(), 60)
 
     def reload(self, source: Metastore) -> None:
         """Have the process read its configuration, as it is to be now."""

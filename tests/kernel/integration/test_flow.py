@@ -24,7 +24,6 @@ from calque.model.names import DEFAULT_PARTITION, TableName, table_name
 from calque.model.policy import TargetCapabilities
 from calque.ports.services import COLUMN_CHANGES
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment, Target
 from support.services.servers import Shared
 from support.services.thriftproxy import asked
@@ -112,7 +111,7 @@ def test_a_target_whose_server_is_silent_delays_neither_capture_nor_another_targ
 
 
 def position(deployment: Deployment, name: str) -> int:
-    found: int = snapshot(Wiring(APP.load(deployment.config)))["targets"][name]["position"]
+    found: int = snapshot(APP.wiring(APP.load(deployment.config)))["targets"][name]["position"]
     return found
 
 

@@ -30,7 +30,6 @@ from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.streams.beginning import beginning_of
-from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.services.deployments import NUMBERS, Deployment
 from support.services.servers import Shared
@@ -217,7 +216,7 @@ class Engine:
     """Calque's engine in this process, as a deployment's configuration wires it. Nothing goes on by itself."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self.wiring = Wiring(APP.load(str(deployment.config)))
+        self.wiring = APP.wiring(APP.load(str(deployment.config)))
         self.beginning = beginning_of(self.wiring, "hq")
         source, begun = self.wiring.only_source().side(), self.beginning.event()
         self.gatherer = EvidenceGatherer(source, lambda _: True)

@@ -27,7 +27,6 @@ from calque.model.hive import Column, Database
 from calque.model.names import OURS, TableName
 from calque.model.policy import TargetCapabilities
 from calque.sandbox import Metastore
-from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
 from support.services.servers import Shared
 from support.services.thriftproxy import asked
@@ -68,7 +67,7 @@ class Exchanged:
         return done.stdout + done.stderr
 
     def remembered(self) -> Mapping[str, Any]:
-        target: Mapping[str, Any] = recorded(Wiring(APP.load(self.deployment.config)))["targets"]["dr"]
+        target: Mapping[str, Any] = recorded(APP.wiring(APP.load(self.deployment.config)))["targets"]["dr"]
         return target
 
     def accept(self, *arguments: str) -> bool:
@@ -156,7 +155,7 @@ def test_nothing_is_written_or_removed_where_another_metastore_or_state_answers_
     assert second["ledger"] == first["ledger"]
     (directory,) = second["directories"]
     assert {spelling.rpartition("/")[2] for spelling in directory["spellings"]} == {"warehouse", "link"}
-    wiring = Wiring(APP.load(deployment.config))
+    wiring = APP.wiring(APP.load(deployment.config))
     assert require_for_removal(wiring, "dr").ledger == first["ledger"]
     lying = tree(one.warehouse)
     swept = deployment.calque("sweep")

@@ -21,7 +21,6 @@ from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.plugins.dumps.core.layout import DumpDirectory
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment, RealFiles
 from support.services.hdfs import Hdfs
 from support.sources.writers import INPUT, OUTPUT, SERDE
@@ -96,7 +95,7 @@ class OnKeepingHdfs(Deployment):
 
     def bridged(self) -> set[str]:
         """The tables that went over a bridge, by all epochs."""
-        epochs = Wiring(APP.load(self.config)).ledger("dr").epochs()
+        epochs = APP.wiring(APP.load(self.config)).ledger("dr").epochs()
         return {str(bridge.table) for epoch in epochs for bridge in epoch.bridges}
 
 

@@ -18,7 +18,6 @@ from calque.model.hive import Column, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName, partition_values
 from calque.sandbox import Metastore
-from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
 
 COLUMNS = (Column("id", "bigint"), Column("name", "string"))
@@ -109,7 +108,7 @@ def test_spark_at_the_target_finds_the_sources_rows_and_repairing_partitions_cha
 
 def settle(deployment: Deployment) -> None:
     """Until the ledger says that the target shows the source's newest event, and every table is live."""
-    wanted, ledger = deployment.source.current(), Wiring(APP.load(deployment.config)).ledger("dr")
+    wanted, ledger = deployment.source.current(), APP.wiring(APP.load(deployment.config)).ledger("dr")
     deadline = time.monotonic() + 300
     while (
         (epoch := ledger.last_epoch()) is None

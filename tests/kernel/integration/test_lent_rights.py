@@ -29,7 +29,6 @@ from calque.control.processes import processes
 from calque.control.status import snapshot
 from calque.model.hive import Column, Function, Partition, Resource, SerDe, Table
 from calque.model.names import TableName
-from calque.wiring.wiring import Wiring
 from support.services.linked import Catalog
 from support.services.servers import Shared
 from support.services.spark_rpc import answer, children, is_java, listening
@@ -70,7 +69,7 @@ class Running:
             time.sleep(0.1)
 
     def status(self) -> Any:
-        return snapshot(Wiring(APP.load(self.config)))["targets"]["dr"]
+        return snapshot(APP.wiring(APP.load(self.config)))["targets"]["dr"]
 
     def is_done(self) -> bool:
         status = self.status()
@@ -85,7 +84,7 @@ class Running:
 
     @property
     def address(self) -> str:
-        return next(one.serves for one in processes(Wiring(APP.load(self.config)).control) if one.serves)
+        return next(one.serves for one in processes(APP.wiring(APP.load(self.config)).control) if one.serves)
 
     def page(self, path: str, **headers: str) -> tuple[int, str]:
         try:

@@ -18,7 +18,6 @@ from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.sandbox import Metastore
-from calque.wiring.wiring import Wiring
 from support.judges.event_logs import Batch, batches, configure
 from support.runs.seeds import seed
 from support.services.deployments import NUMBERS, Deployment
@@ -48,7 +47,7 @@ class Told(Deployment):
     def last_rows(self) -> tuple[object, object]:
         """The event of the ledger's last row of each object, and what its rows say of tables: a live one shows the
         position."""
-        ledger = Wiring(APP.load(self.config)).ledger("dr")
+        ledger = APP.wiring(APP.load(self.config)).ledger("dr")
         objects = {
             (row["database"], row["table"], row["partition"]): row["event_id"]
             for row in sorted(ledger.view().objects.to_table().to_pylist(), key=lambda row: row["epoch"])

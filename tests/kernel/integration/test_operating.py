@@ -18,7 +18,6 @@ from calque.app import APP
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from calque.wiring.wiring import Wiring
 from support.runs.proofs import one_a_day_or_all
 from support.runs.seeds import seed
 from support.services.deployments import NUMBERS, Deployment, Target
@@ -100,7 +99,7 @@ def test_a_running_system_is_paused_replayed_reloaded_waited_for_and_killed_with
     deployment.watch()
     deployment.start()
     deployment.settle()
-    ledger = Wiring(APP.load(deployment.config)).ledger("dr")
+    ledger = APP.wiring(APP.load(deployment.config)).ledger("dr")
     with deployment.writing():
         deployment.ask("pause")
         time.sleep(2)
@@ -128,7 +127,7 @@ def test_a_running_system_is_paused_replayed_reloaded_waited_for_and_killed_with
         assert deployment.end(signal.SIGKILL) == -signal.SIGKILL
         deployment.start()
         deployment.reach()
-    until(deployment, lambda: not Wiring(APP.load(deployment.config)).control.names("requests/"))
+    until(deployment, lambda: not APP.wiring(APP.load(deployment.config)).control.names("requests/"))
     deployment.check()
     deployment.ask("pause")
     assert deployment.end(signal.SIGTERM) == 0

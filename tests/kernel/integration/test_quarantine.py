@@ -20,7 +20,6 @@ from calque.engine.target.fault_isolation import RELEASE
 from calque.model.hive import Column
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
-from calque.wiring.wiring import Wiring
 from support.services.deployments import Deployment
 
 STRICT = {
@@ -60,7 +59,7 @@ class Poisoned(Deployment):
 
     def wait_for_all(self, reached: Callable[[Mapping[str, Any]], bool], seconds: float) -> None:
         """Until that is true of each target, at the source's newest event."""
-        wiring, deadline = Wiring(APP.load(self.config)), time.monotonic() + seconds
+        wiring, deadline = APP.wiring(APP.load(self.config)), time.monotonic() + seconds
         while True:
             found, head = snapshot(wiring)["targets"], self.source.current()
             if all(target["position"] == head and reached(target) for target in found.values()):

@@ -143,7 +143,7 @@ def until(deployment: Deployment, reached: Callable[[], object], seconds: float 
 
 
 def wiring(deployment: Deployment) -> Wiring:
-    return Wiring(APP.load(deployment.config))
+    return APP.wiring(APP.load(deployment.config))
 
 
 def epochs(deployment: Deployment) -> Sequence[Epoch]:

@@ -26,7 +26,6 @@ from calque.model.hive import Column, Partition, SerDe, Storage, Table, location
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore
-from calque.wiring.wiring import Wiring
 from support.judges.departures import departures, logged
 from support.services.deployments import NUMBERS, Deployment
 from support.services.suspension import suspended
@@ -124,7 +123,7 @@ def test_renames_cost_no_read_of_what_is_there_and_no_moment_without_a_table(
             deployment.work(deployment.rng.choice(RENAMES) for _ in range(BURST))
         deployment.settle()
     deployment.check_equal()
-    status = snapshot(Wiring(APP.load(deployment.config)))
+    status = snapshot(APP.wiring(APP.load(deployment.config)))
     gone_at_source, gone_at_target = (
         departures(logged(source.uri, source_start)),
         departures(logged(target_server.uri, target_start)),

@@ -25,7 +25,6 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import OURS, TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
-from calque.wiring.wiring import Wiring
 from support.services.deployments import RealFiles
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
@@ -94,17 +93,21 @@ class Hub:
         return "\n".join(self.log.read_text().splitlines()[-30:]) if self.log.exists() else ""
 
     def settle(self) -> None:
-        wiring = Wiring(APP.load(self.config))
+        wiring = APP.wiring(APP.load(self.config))
         for target in LINKS[self.name]:
             try:
                 wait.run(
-                    CommandSettings(), wiring.config, f"to_{target}", wiring.only_source().side().log.current(), SECONDS
+                    CommandSettings(app=APP),
+                    wiring.config,
+                    f"to_{target}",
+                    wiring.only_source().side().log.current(),
+                    SECONDS,
                 )
             except Unavailable as error:
                 raise AssertionError(f"{error}\n{self.tail()}") from error
 
     def require_equal(self) -> None:
-        wiring = Wiring(APP.load(self.config))
+        wiring = APP.wiring(APP.load(self.config))
         for target in LINKS[self.name]:
             found = verify(wiring.only_source().side(), wiring.target(f"to_{target}").side(), data="checksum")
             assert (found.differences, found.set_aside) == ((), ()), f"{self.name} to {target}\n{self.tail()}"
@@ -237,4 +240,4 @@ def test_a_chain_and_a_ring_carry_each_object_from_its_home_to_all_others_and_co
 
 
 def epochs_of(hub: Hub, target: str) -> int:
-    return len(Wiring(APP.load(hub.config)).ledger(f"to_{target}").epochs())
+    return len(APP.wiring(APP.load(hub.config)).ledger(f"to_{target}").epochs())

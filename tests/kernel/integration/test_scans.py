@@ -15,7 +15,6 @@ from calque.core.formats.layout import place
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
 from support.services.servers import Shared
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
@@ -172,7 +171,7 @@ def test_a_target_that_was_held_up_catches_up_to_the_files_of_the_event(deployme
     warehouse.write("plain/g", b"as at the event")
     deployment.source.insert(name, [f"file:{warehouse.root}/plain/g"], replace=True)
     event_id = deployment.source.current()
-    evidence = Wiring(APP.load(deployment.config)).target("dr").source.side().evidence
+    evidence = APP.wiring(APP.load(deployment.config)).target("dr").source.side().evidence
     warehouse.wait(lambda: bool(evidence.evidence([event_id])))
     assert any((pins / str(event_id)).rglob("g"))
     (warehouse.root / "plain/g").unlink()

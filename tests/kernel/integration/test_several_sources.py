@@ -15,7 +15,6 @@ from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from calque.wiring.wiring import Wiring
 from support.programs import program
 from support.services.servers import Shared
 from support.services.several_sources import together
@@ -71,7 +70,7 @@ def test_one_process_follows_two_sources_and_keeps_their_state_apart(shared: Sha
     run(files, tmp_path)
     written(lake, TableName("two_lake", "t"), tmp_path, 2)
     run(files, tmp_path)
-    wiring = Wiring(config)
+    wiring = APP.wiring(config)
     document = snapshot(wiring, APP.status())
     heads = {one["source"]["name"]: one["source"]["head"] for one in document["sources"]}
     assert heads == {"hq": HiveClient(hq.uri).current(), "lake": HiveClient(lake.uri).current()}

@@ -13,7 +13,6 @@ from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Database
 from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.streams.beginning import JournalBeginning, beginning_of
-from calque.wiring.wiring import Wiring
 from support.memory.journal import MemoryJournal
 from support.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
 from support.memory.storage import MemoryStorage
@@ -38,7 +37,7 @@ class Site:
         self.file.write_text(self.file.read_text().replace('name = "hq"', f'name = "{name}"'))
         log, reader = MemoryLog(self.source), MemoryReader(self.source)
         source = SourceSide(name, log, reader, MemoryJournal(), MemoryEvidence(), MemoryStorage())
-        wiring = Wiring(APP.load(self.file))
+        wiring = APP.wiring(APP.load(self.file))
         wiring.only_source()._side = source
         return beginning_of(wiring, name)
 

@@ -33,7 +33,6 @@ from calque.model.policy import Policy
 from calque.model.records import LedgerIdentity
 from calque.ports import Storage
 from calque.ports.forwarding import ForwardingStorage
-from calque.wiring.wiring import Wiring
 from support.faults.leases import writer
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
@@ -282,7 +281,7 @@ def test_the_ledgers_of_targets_that_share_a_metastore_or_a_directory_are_of_one
     )
     (tmp_path / "state" / "loads" / "same_place" / "sales").mkdir(parents=True)
     (tmp_path / "state" / "loads" / "other" / "hr").mkdir(parents=True)
-    wiring = Wiring(APP.load(str(file)))
+    wiring = APP.wiring(APP.load(str(file)))
 
     def names(target: str) -> set[str]:
         return {one.name for one in ledgers_of_deployment(wiring, target)}

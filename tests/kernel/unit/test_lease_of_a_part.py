@@ -17,7 +17,6 @@ from calque.model.lease import Generation
 from calque.model.state_places import TargetPlaces
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
-from calque.wiring.wiring import Wiring
 from support.faults.leases import Elapsed, leases_of, writer
 from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 
@@ -44,7 +43,7 @@ class Process:
             '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
             '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
         )
-        wiring = Wiring(APP.load(str(file)))
+        wiring = APP.wiring(APP.load(str(file)))
         self.catalog = MemoryCatalog(MemoryMetastore(HIVE_3, "file:/warehouse"))
         self.leases, self.clock = leases_of(self.catalog), Elapsed()
         self.run = Run(wiring, ["dr"], held_roles=held)

@@ -15,7 +15,6 @@ from calque.control.processes import Answer, ProcessPresence, answers, ask_reloa
 from calque.errors import Refused, Unavailable
 from calque.streams.reload import ConfigurationReader, Difference, difference, require_reloadable
 from calque.streams.run import Run
-from calque.wiring.wiring import Wiring
 
 SOURCE = '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
 
@@ -78,7 +77,7 @@ def test_what_needs_a_new_start_is_refused(tmp_path: Path, text: str, what: str)
 def test_a_refused_reload_changes_nothing_and_is_answered(tmp_path: Path) -> None:
     before = config(tmp_path, BASE)
     path = tmp_path / "calque.toml"
-    run = Run(Wiring(before), ("a", "b"), reread=ConfigurationReader(lambda: APP.load(path)))
+    run = Run(APP.wiring(before), ("a", "b"), reread=ConfigurationReader(lambda: APP.load(path)))
     control = run.wiring.control
     run.presence.begin(run.targets)
     try:
@@ -98,7 +97,7 @@ def test_a_refused_reload_changes_nothing_and_is_answered(tmp_path: Path) -> Non
 def test_a_target_that_another_process_has_is_not_taken_over(tmp_path: Path) -> None:
     before = config(tmp_path, SOURCE + target("a"))
     run = Run(
-        Wiring(before),
+        APP.wiring(before),
         ("a",),
         reread=ConfigurationReader(lambda: config(tmp_path, SOURCE + target("a") + target("b") + target("c"))),
     )

@@ -490,7 +490,7 @@ def test_a_job_serves_elsewhere_under_the_same_conditions(tmp_path: Path, monkey
 def test_check_warns_of_tokens_that_travel_in_the_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("T", TOKEN)
     findings = Findings()
-    look_at_endpoint(Wiring(APP.load(written(tmp_path, 'address = "0.0.0.0:0"\ntoken_env = "T"'))), findings)
+    look_at_endpoint(APP.wiring(APP.load(written(tmp_path, 'address = "0.0.0.0:0"\ntoken_env = "T"'))), findings)
     [finding] = findings.entries
     assert (finding.severity, finding.what) == (Severity.WARNING, "Tokens go to 0.0.0.0:0 in the clear")
 
@@ -633,7 +633,7 @@ def configured(folder: Path, port: int) -> Wiring:
         f'[serve]\naddress = "127.0.0.1:{port}"\n'
         '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
     )
-    return Wiring(APP.load(path))
+    return APP.wiring(APP.load(path))
 
 
 def test_check_finds_an_address_that_another_has_and_none_that_a_process_of_ours_serves(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from calque.cli import main
 from calque.control.process_locks import Roles
 from calque.control.status_records import tell
 from calque.model.state_places import TargetPlaces
-from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.worlds.recorded_ledger import AT, SECOND, TEXT, recorded_ledger, spoil
 
@@ -86,7 +85,7 @@ def test_show_tables_gives_the_tables_that_the_pattern_matches(
 def test_what_a_process_is_doing_with_a_table_is_its_state(
     configured: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wiring = Wiring(APP.load(configured / "calque.toml"))
+    wiring = APP.wiring(APP.load(configured / "calque.toml"))
     with Roles(wiring.state) as held:
         held.take({TargetPlaces("dr").role: 30.0})
         tell(wiring.control, TargetPlaces("dr").status_record, "running", None, states={"sales.orders": "reading"})

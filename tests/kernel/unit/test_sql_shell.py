@@ -23,7 +23,6 @@ from calque.app import APP
 from calque.commands.sql_shell import StatementCompleter, history_file, shell
 from calque.errors import Refused
 from calque.statements.session import Session
-from calque.wiring.wiring import Wiring
 from support.worlds.recorded_ledger import recorded_ledger
 
 UP, ENTER, CTRL_C, CTRL_D = "\x1b[A", "\r", "\x03", "\x04"
@@ -37,7 +36,7 @@ def keyboard() -> Iterator[PipeInput]:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
-    return Session(Wiring(APP.load(recorded_ledger(tmp_path))))
+    return Session(APP.wiring(APP.load(recorded_ledger(tmp_path))))
 
 
 def typed(keyboard: PipeInput, session: Session, tmp_path: Path, *keys: str) -> list[str]:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from calque.app import APP
 from calque.model.state_places import SourcePlaces, TargetPlaces
-from calque.wiring.wiring import Wiring
 
 
 def places_of(places: SourcePlaces | TargetPlaces) -> dict[str, str]:
@@ -81,7 +80,7 @@ def test_a_configuration_has_one_source_and_its_targets_follow_it(tmp_path: Path
         '[targets.dr]\nmetastore = "thrift://dr:1"\nwarehouse = "dr"\n'
         '[targets.near]\nmetastore = "thrift://near:1"\nwarehouse = "near"\n'
     )
-    wiring = Wiring(APP.load(file))
+    wiring = APP.wiring(APP.load(file))
     config, source = wiring.config, wiring.only_source()
     assert list(wiring.sources) == list(config.sources) == ["hq"]
     assert config.targets_of("hq") == ("dr", "near") == tuple(wiring.targets)

@@ -53,7 +53,7 @@ def wiring(tmp_path: Path) -> Wiring:
         '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
         '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
     )
-    return Wiring(APP.load(path))
+    return APP.wiring(APP.load(path))
 
 
 def target_of(wiring: Wiring) -> Mapping[str, Any]:

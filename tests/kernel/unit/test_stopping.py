@@ -31,7 +31,6 @@ from calque.streams.capture import CapturePart
 from calque.streams.part import Part
 from calque.streams.run import Run, end, running
 from calque.streams.target import TargetPart
-from calque.wiring.wiring import Wiring
 
 
 class Calling(Part):
@@ -125,7 +124,7 @@ def run(tmp_path: Path) -> Run:
         '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\nallow_weak_log = true\n'
         '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
     )
-    found = Run(Wiring(APP.load(path)), ("dr",))
+    found = Run(APP.wiring(APP.load(path)), ("dr",))
     found.presence.begin(found.targets)
     return found
 
@@ -161,7 +160,7 @@ def test_what_parts_share_ends_with_the_process_and_not_with_one_of_them(run: Ru
     before = run.wiring
     run.begin_part(Calling(run, "slow", threading.Event()))
     run.begin_part(Calling(run, "other", threading.Event()))
-    run.wiring = Wiring(before.config)
+    run.wiring = APP.wiring(before.config)
     assert not end(run.parts[:1], 0.0, 0.3)
     assert not before.runtime.ending.is_set()
     assert not run.stop(0.0, 0.3)
@@ -272,7 +271,7 @@ def test_a_target_that_is_paused_is_not_waited_for(run: Run) -> None:
     run.wiring.control.put(TargetPlaces("dr").pause_record, {})
     assert part.standing(5) is Standing.WITHOUT
     with pytest.raises(Unavailable, match="An operator has paused it"):
-        wait.run(CommandSettings(), run.wiring.config, "dr", 5, None)
+        wait.run(CommandSettings(app=APP), run.wiring.config, "dr", 5, None)
 
 
 @pytest.mark.parametrize("state", [TableState.WAITING, TableState.QUARANTINED])
@@ -282,9 +281,9 @@ def test_who_waits_sees_what_operators_let_go_on_before_a_run_takes_that_up(run:
     wiring.ledger("dr").publish(Epoch(1, 5, 0, "", "window"), [], [TableRow("d", "t", state, 1, reason, 1)])
     change(wiring, "dr", PauseAction.PAUSE, ["d.*"])
     with pytest.raises(Unavailable, match=r"without d\.t"):
-        wait.run(CommandSettings(), wiring.config, "dr", 5, 0.0)
+        wait.run(CommandSettings(app=APP), wiring.config, "dr", 5, 0.0)
     change(wiring, "dr", PauseAction.RESUME, ["d.t"])
     if state == TableState.QUARANTINED:
         leave_request(wiring, "dr", Action.RELEASE, [])
     with pytest.raises(Unavailable, match="after 0 s"):
-        wait.run(CommandSettings(), wiring.config, "dr", 5, 0.0)
+        wait.run(CommandSettings(app=APP), wiring.config, "dr", 5, 0.0)

@@ -21,7 +21,6 @@ from calque.cli import main
 from calque.core.records.state_formats import require_known_format
 from calque.errors import Refused
 from calque.streams.job import require_known_ledgers
-from calque.wiring.wiring import Wiring
 
 ROWS = pa.table({"number": pa.array([1], pa.int64())}, schema=pa.schema([pa.field("number", pa.int64(), False)]))
 NEWER = 99
@@ -147,7 +146,7 @@ def test_commands_that_read_what_a_newer_calque_has_written_end_with_65(
 def test_a_run_begins_nothing_with_a_ledger_that_a_newer_calque_has_written(part: str, configuration: str) -> None:
     append(table(Path(configuration).parent / "state/ledgers/dr" / part, NEWER))
     with pytest.raises(Refused, match=rf"ledgers/dr/{part} has format {NEWER}\. A newer calque"):
-        require_known_ledgers(Wiring(APP.load(configuration)), ["dr"])
+        require_known_ledgers(APP.wiring(APP.load(configuration)), ["dr"])
 
 
 def test_a_run_that_is_refused_for_that_ends_with_65(configuration: str) -> None:
@@ -158,7 +157,7 @@ def test_a_run_that_is_refused_for_that_ends_with_65(configuration: str) -> None
 
 
 def test_a_run_begins_nothing_in_a_folder_whose_records_a_newer_calque_has_written(configuration: str) -> None:
-    folder = Wiring(APP.load(configuration)).folder
+    folder = APP.wiring(APP.load(configuration)).folder
     folder.control.put("identity", {"id": "1", "format": NEWER})
     words = [sys.executable, "-m", "calque.cli", "run", "-c", configuration]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
@@ -167,13 +166,13 @@ def test_a_run_begins_nothing_in_a_folder_whose_records_a_newer_calque_has_writt
 
 
 def test_no_command_writes_at_a_target_from_such_a_folder(configuration: str) -> None:
-    folder = Wiring(APP.load(configuration)).folder
+    folder = APP.wiring(APP.load(configuration)).folder
     folder.control.put("identity", {"id": "1", "format": NEWER})
     with pytest.raises(Refused, match="A newer calque has written it"):
         folder.identity()
 
 
 def test_a_folder_that_does_not_say_its_format_has_the_first_one(configuration: str) -> None:
-    folder = Wiring(APP.load(configuration)).folder
+    folder = APP.wiring(APP.load(configuration)).folder
     folder.control.put("identity", {"id": "1"})
     assert folder.identity() == "1"

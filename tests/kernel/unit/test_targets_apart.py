@@ -18,7 +18,6 @@ from calque.streams.journal import JournalPart
 from calque.streams.part import Part
 from calque.streams.run import Run
 from calque.streams.target import TargetPart
-from calque.wiring.wiring import Wiring
 
 REFUSED = Refused("The target is refused", "its warehouse is", "Correct it")
 BROKEN = Broken("The ledger was changed", "by another", "Look before you go on")
@@ -55,7 +54,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
         for name, port in (("one", 2), ("other", 3))
     )
     path.write_text(f'[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n{targets}')
-    found = Run(Wiring(APP.load(path)), ("one", "other"), capture=False)
+    found = Run(APP.wiring(APP.load(path)), ("one", "other"), capture=False)
     found.presence.begin(found.targets)
     yield found
     found.stop()

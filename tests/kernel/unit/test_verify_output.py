@@ -24,7 +24,7 @@ def wiring(tmp_path: Path) -> Wiring:
         '[source]\nname = "hq"\nmetastore = "thrift://hq:1"\n'
         '[targets.dr]\nmetastore = "thrift://dr:1"\nwarehouse = "dr"\nrename = { "b" = "b_dr" }\n'
     )
-    return Wiring(APP.load(file))
+    return APP.wiring(APP.load(file))
 
 
 FOUND = Verification(

@@ -133,7 +133,7 @@ include = ["*.*"]
 def wiring(tmp_path: Path) -> Wiring:
     config = tmp_path / "calque.toml"
     config.write_text(CONFIGURATION.format(state=tmp_path / "made" / "state", checkpoints=tmp_path / "checkpoints"))
-    return Wiring(APP.load(config))
+    return APP.wiring(APP.load(config))
 
 
 def test_what_an_older_calque_let_others_read_is_restricted_but_for_files_that_are_the_source_s(

@@ -22,7 +22,6 @@ from calque.model.ledger import Epoch, NotLiveReason, TableRow, TableState
 from calque.model.names import Span, TableName
 from calque.model.records import DropReview, GapRecovery, one_of
 from calque.model.requests import Action, Request
-from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.worlds.gapped import POLICY, add, at_target, counted, create, drop, held, world_of
 from support.worlds.histories import differences
@@ -419,7 +418,7 @@ READ = TableRow("d1", "t", TableState.UNKNOWN, 800, "the journal has no events",
 def status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., list[tuple[str, int, str]]]:
     """The gaps that the status tells of, when a target has come so far: whose, its last event, its state."""
     (tmp_path / "calque.toml").write_text(TEXT.format(folder=tmp_path))
-    wiring = Wiring(APP.load(str(tmp_path / "calque.toml")))
+    wiring = APP.wiring(APP.load(str(tmp_path / "calque.toml")))
 
     def told(gaps: list[Gap], recovery: GapRecovery, *rows: TableRow) -> list[tuple[str, int, str]]:
         for gap in gaps:

@@ -56,7 +56,7 @@ def of(row: TableRow, number: int, drops: DropReview = DropReview.REPAIRED) -> T
 @pytest.fixture
 def wiring(tmp_path: Path) -> Wiring:
     (tmp_path / "calque.toml").write_text(TEXT.format(folder=tmp_path))
-    return Wiring(APP.load(str(tmp_path / "calque.toml")))
+    return APP.wiring(APP.load(str(tmp_path / "calque.toml")))
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_window_after_a_death_is_not_shorter_than_the_one_that_died(wiring: Wi
     world.mortal = False
     world.restart_replica(world.ledger)
     (tmp_path / "calque.toml").write_text(TEXT.format(folder=tmp_path) + "[window]\nmax_events = 2\n")
-    part = Parts(Wiring(APP.load(str(tmp_path / "calque.toml"))), world).part
+    part = Parts(APP.wiring(APP.load(str(tmp_path / "calque.toml"))), world).part
     part.windows(world.replica, world.source.current())
     assert world.problems == []
     assert world.replica.epochs.position() == world.source.current()

@@ -41,7 +41,6 @@ from calque.model.plan import (
 )
 from calque.model.policy import Limits, Policy
 from calque.model.requests import Action
-from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, World
 
@@ -435,7 +434,7 @@ def journal_of(world: World, folder: Path) -> int:
     """The source's whole log in the state folder; its last event."""
     events = world.source.events(0)
     DeltaJournal(f"{folder}/state/journal").append(rows_of_events(events))
-    Wiring(APP.load("calque.toml")).control.put("journal", {"source": "hq", "after": 0})
+    APP.wiring(APP.load("calque.toml")).control.put("journal", {"source": "hq", "after": 0})
     return events[-1].event_id
 
 
@@ -454,7 +453,7 @@ def test_a_plan_is_one_document_and_leaves_no_trace(configured: Path, capsys: py
     lost = TableRow("d1", "x", TableState.UNKNOWN, 1, "its files stayed unknown", 1)
     bad = TableRow("d1", "y", TableState.QUARANTINED, None, "ACID", 1)
     shown_at(last, configured, lost, bad)
-    leave_request(Wiring(APP.load("calque.toml")), "dr", Action.RELEASE, ("d1.none",))
+    leave_request(APP.wiring(APP.load("calque.toml")), "dr", Action.RELEASE, ("d1.none",))
     before = below(configured)
     assert main(["plan", "--json"]) == 0
     out, err = capsys.readouterr()
@@ -491,7 +490,7 @@ def test_what_operators_asked_for_is_in_the_plan_and_is_still_asked_for(
 ) -> None:
     last = journal_of(begun(), configured)
     shown_at(last, configured, TableRow("d1", "y", TableState.QUARANTINED, None, "ACID", 1))
-    leave_request(Wiring(APP.load("calque.toml")), "dr", Action.RELEASE, ())
+    leave_request(APP.wiring(APP.load("calque.toml")), "dr", Action.RELEASE, ())
     for _ in range(2):
         assert main(["plan", "--json"]) == 0
         [group] = read_document("plan", capsys.readouterr().out)["groups"]
@@ -537,7 +536,7 @@ def test_people_are_told_what_is_done_what_is_passed_over_and_why(
     insert(world, "b", 10)
     last = insert(world, "a", 15)
     journal_of(world, configured)
-    wiring = Wiring(APP.load("calque.toml"))
+    wiring = APP.wiring(APP.load("calque.toml"))
     wiring.control.put("paused/dr", {})
     show(wiring, plan(world, upto=last - 1))
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
@@ -564,7 +563,7 @@ def test_the_document_has_the_contract_s_keys_for_each_group_and_hop(configured:
     added = insert(world, "b", 10)
     last = insert(world, "a", 15)
     journal_of(world, configured)
-    [group] = document(Wiring(APP.load("calque.toml")), plan(world))["groups"]
+    [group] = document(APP.wiring(APP.load("calque.toml")), plan(world))["groups"]
     same = {"table": "d1.blah", "objects": 1, "bridge": False, "in_parts": 1, "files": 1}
     assert group == {
         "tables": ["d1.blah"],

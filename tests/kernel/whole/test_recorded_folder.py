@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def wiring(folder: Path) -> Wiring:
-    return Wiring(APP.load(folder / "calque.toml"))
+    return APP.wiring(APP.load(folder / "calque.toml"))
 
 
 def outputs(folder: Path) -> Mapping[str, Any]:

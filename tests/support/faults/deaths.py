@@ -72,7 +72,7 @@ class Site:
 
     @property
     def wiring(self) -> Wiring:
-        return Wiring(APP.load(self.deployment.config))
+        return APP.wiring(APP.load(self.deployment.config))
 
     def begin(self) -> None:
         """What is there when calque comes."""

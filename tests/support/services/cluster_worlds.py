@@ -29,7 +29,6 @@ from calque.model.hive import Column, Partition, location_of
 from calque.model.names import TableName
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
-from calque.wiring.wiring import Wiring
 from support.services.environments import make_environment
 from support.services.servers import Shared
 from support.services.spark_cluster import SparkCluster
@@ -220,4 +219,4 @@ def cluster_world(shared: Shared, tmp_path: Path) -> Iterator[ClusterWorld]:
 
 
 def newest_captured(world: ClusterWorld) -> int | None:
-    return Wiring(APP.load(world.config)).sources["hq"].side().journal.last()
+    return APP.wiring(APP.load(world.config)).sources["hq"].side().journal.last()

@@ -55,7 +55,6 @@ from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from calque.wiring.wiring import Wiring
 from support.judges.documents import require_document
 from support.judges.proof import Look, Proof, Reader, places_of, read_tables, touched
 from support.worlds.worlds import ABSENT, Looker, Noting, State, Writer, nothing
@@ -281,14 +280,14 @@ class Deployment:
         config, event_id = APP.load(self.config), self.source.current()
         for name in names or [target.name for target in self.targets]:
             try:
-                wait.run(CommandSettings(), config, name, event_id, timeout)
+                wait.run(CommandSettings(app=APP), config, name, event_id, timeout)
             except Unavailable as error:
                 raise AssertionError(f"{error}\n{self.tail()}\n{self.threads()}") from error
 
     def wait_for(self, reached: Callable[[Mapping[str, Any]], object], seconds: float = 60) -> None:
         """Until that is true of what `calque status` says of the only target; a process for each look would take a
         second of a processor."""
-        wiring, deadline = Wiring(APP.load(self.config)), time.monotonic() + seconds
+        wiring, deadline = APP.wiring(APP.load(self.config)), time.monotonic() + seconds
         while not reached(status := snapshot(wiring)["targets"][self.targets[0].name]):
             assert time.monotonic() < deadline, f"{status}\n{self.tail()}"
             time.sleep(0.1)
@@ -347,7 +346,7 @@ class Deployment:
     def bridges(self, target: Target) -> list[tuple[frozenset[TableName], float, float]]:
         """Tables and their databases of which the target's ledger tells a bridge, and between which times it was."""
         found, before = [], 0.0
-        for epoch in Wiring(APP.load(self.config)).ledger(target.name).epochs():
+        for epoch in APP.wiring(APP.load(self.config)).ledger(target.name).epochs():
             at = datetime.fromisoformat(epoch.published_at).timestamp()
             tables = {TableName(*bridge.table.split(".", 1)) for bridge in epoch.bridges}
             if tables:

@@ -16,7 +16,6 @@ from calque.app import APP
 from calque.config import Config
 from calque.model.state_places import SourcePlaces
 from calque.streams.job import run_job
-from calque.wiring.wiring import Wiring
 
 
 def together(files: Sequence[Path]) -> Config:
@@ -32,4 +31,4 @@ def together(files: Sequence[Path]) -> Config:
 
 if __name__ == "__main__":
     config = together([Path(argument) for argument in sys.argv[1:]])
-    sys.exit(run_job(Wiring(config), tuple(config.targets), "head", threading.Event()))
+    sys.exit(run_job(APP.wiring(config), tuple(config.targets), "head", threading.Event()))

@@ -28,7 +28,7 @@ def wiring_of(folder: Path, more: str, of_source: str = "") -> Wiring:
     text += f'[state]\npath = "{folder / "state"}"\n'
     text += f'[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n{more}\n'
     (folder / "calque.toml").write_text(text)
-    return Wiring(APP.load(str(folder / "calque.toml")))
+    return APP.wiring(APP.load(str(folder / "calque.toml")))
 
 
 def part_of(world: World, folder: Path, max_events: int) -> TargetPart:

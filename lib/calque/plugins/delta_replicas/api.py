@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from calque.config import Config
 from calque.core.formats.deltalog import LOG, commit_path, log_of
 from calque.core.formats.layout import join
 from calque.core.images.image import FORMAT
@@ -19,13 +18,13 @@ from calque.wiring.wiring import Wiring
 TABLE = "table"
 
 
-def version_of_target(config: Config, name: TableName, event_id: EventId, target: str | None) -> int:
+def version_of_target(wiring: Wiring, name: TableName, event_id: EventId, target: str | None) -> int:
     """See `calque.version_at`."""
-    config.require_source()
-    targets = config.select([target] if target is not None else [])
+    wiring.config.require_source()
+    targets = wiring.config.select([target] if target is not None else [])
     if len(targets) != 1:
         raise Refused("No target is named", f"There are {len(targets)}", f"Name one: {', '.join(targets)}")
-    return version_showing(name, versions_of(Wiring(config), targets[0], name), event_id).version
+    return version_showing(name, versions_of(wiring, targets[0], name), event_id).version
 
 
 def versions_of(wiring: Wiring, target: str, name: TableName) -> list[TableVersion]:

@@ -19,6 +19,7 @@ from calque.model.secrets import Options, Secret
 
 if TYPE_CHECKING:
     from calque.config import Config
+    from calque.wiring.wiring import Wiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,11 @@ def value_of(key: str, text: str) -> str | Secret:
     return text if secret is None else secret
 
 
-def ledger_of(config: Config, target: str | None) -> LedgerAddress:
+def ledger_of(wiring: Wiring, target: str | None) -> LedgerAddress:
     """The ledger of a target, which may be left out where the configuration has one. Raises `Refused`."""
-    from calque.wiring.wiring import Wiring
-
-    config.require_source()
-    wiring = Wiring(config).target(one_target(config, target))
-    return LedgerAddress(wiring.folder.table(wiring.places.ledger), wiring.folder.table_options)
+    wiring.config.require_source()
+    found = wiring.target(one_target(wiring.config, target))
+    return LedgerAddress(found.folder.table(found.places.ledger), found.folder.table_options)
 
 
 def one_target(config: Config, target: str | None) -> str:

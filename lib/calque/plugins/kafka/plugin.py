@@ -8,6 +8,7 @@ from calque.extension import Plugin
 
 if TYPE_CHECKING:
     from calque.extension import BrokerOptions, Check
+    from calque.wiring.kinds import JournalKind
 
 
 def checks() -> tuple[Check, ...]:
@@ -22,4 +23,10 @@ def broker_options() -> BrokerOptions:
     return refusal
 
 
-PLUGIN = Plugin(name="kafka", broker_options=broker_options, checks=checks)
+def journals() -> tuple[JournalKind, ...]:
+    from calque.plugins.kafka.wiring import KAFKA
+
+    return (KAFKA,)
+
+
+PLUGIN = Plugin(name="kafka", broker_options=broker_options, journals=journals, checks=checks)

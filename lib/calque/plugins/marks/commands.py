@@ -163,7 +163,7 @@ def wait_command(
 def opened(settings: CommandSettings) -> DoneSets:
     from calque.plugins.marks.api.sets import DoneSets
 
-    return DoneSets.of(settings.load())
+    return DoneSets(settings.app.wiring(settings.load()))
 
 
 def named(table: str) -> TableName:

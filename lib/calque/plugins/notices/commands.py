@@ -34,9 +34,8 @@ def tail_command(settings: CommandSettings, name: str, follow: bool, seconds: fl
     from calque.commands.output import print_json, print_line
     from calque.plugins.notices.api.listen import messages, record_of
     from calque.plugins.notices.wiring import named_channel
-    from calque.wiring.wiring import Wiring
 
-    channel = named_channel(Wiring(settings.load()), name)
+    channel = named_channel(settings.app.wiring(settings.load()), name)
     heard = messages(channel, float("inf") if follow else seconds)
     if settings.json:
         print_json([record_of(message) for message in heard])

@@ -22,7 +22,6 @@ from calque.model.names import TableName
 from calque.plugins.audit.adapters.history import EventHistory, TargetHistory
 from calque.plugins.audit.wiring import history_of_source, history_of_target, keep_epochs, keep_events
 from calque.statements import dbapi
-from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.worlds.recorded_audit import NOON, recorded_audit
 from support.worlds.recorded_ledger import TEXT
@@ -102,7 +101,7 @@ class Noon(SystemClock):
 
 def forget(file: Path) -> None:
     """All that history may replace: every epoch but the last, and every event but the last."""
-    wiring = Wiring(APP.load(file))
+    wiring = APP.wiring(APP.load(file))
     keep_epochs(wiring.target("dr"), 3, NOON * 10**9)
     wiring.ledger("dr").forget(3)
     source = wiring.only_source()
@@ -151,7 +150,7 @@ def test_two_that_copy_at_once_copy_once(configured: Path) -> None:
 
 
 def test_history_that_is_too_old_is_forgotten(configured: Path) -> None:
-    wiring = Wiring(APP.load(configured))
+    wiring = APP.wiring(APP.load(configured))
     target, source = wiring.target("dr"), wiring.only_source()
     forget(configured)
     history_of_target(target).expire("2023-11-14T22:13:26")

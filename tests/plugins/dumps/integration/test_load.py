@@ -33,7 +33,6 @@ from calque.model.names import TableName
 from calque.model.state_places import TargetPlaces
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
-from calque.wiring.wiring import Wiring
 from support.runs.proofs import one_a_day
 from support.runs.seeds import seed
 from support.services.servers import Shared
@@ -184,7 +183,7 @@ def test_what_hive_dumped_is_loaded_and_loading_it_again_changes_nothing(loading
     shown = dict(loading.shown())
     assert shown.pop("v_plain") == f"SELECT `plain`.`id` {view}"
     assert shown == AT_90
-    epochs = Wiring(APP.load(loading.config)).target("dr").ledger_of_load(loading.database, "hq").epochs()
+    epochs = APP.wiring(APP.load(loading.config)).target("dr").ledger_of_load(loading.database, "hq").epochs()
     assert [(epoch.event_id, epoch.bridges) for epoch in epochs] == [(22, ()), (90, ())]
     assert (loading.root / "fs" / "repl" / INCREMENT / "hive" / "_finished_load").exists()
 
@@ -430,7 +429,7 @@ def test_run_and_loads_take_turns_and_nothing_is_read_again(shared: Shared, tmp_
         else:
             followed.run()
         assert followed.shown() == expected
-    epochs = Wiring(APP.load(followed.config)).ledger("dr").epochs()
+    epochs = APP.wiring(APP.load(followed.config)).ledger("dr").epochs()
     assert epochs[0].event_id == first
     assert [epoch.kind for epoch in epochs] == ["bootstrap", *["window"] * (len(epochs) - 1)]
     assert [epoch.from_event_id for epoch in epochs[1:]] == [epoch.event_id for epoch in epochs[:-1]]

@@ -21,7 +21,6 @@ from calque.errors import Refused, Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore, spark_jars
-from calque.wiring.wiring import Wiring
 from support.services.deployments import NUMBERS, Deployment
 
 PARQUET = SerDe(class_name="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe", parameters={})
@@ -144,7 +143,7 @@ def test_an_epoch_is_one_state_of_all_tables_while_the_source_changes_and_old_fi
     bank.transfer(1)
     deployment.settle()  # as the stream, which begins after the bootstrap on a busy machine
     done, problems = threading.Event(), list[str]()
-    wiring = Wiring(APP.load(deployment.config))
+    wiring = APP.wiring(APP.load(deployment.config))
 
     def sweep() -> None:
         while not done.wait(1):

@@ -17,7 +17,12 @@ from calque.model.secrets import VariableSecret
 from calque.plugins.epoch_reader.api.source_options import ChangeOptions, Use, address_of, change_options, require_known
 from calque.plugins.epoch_reader.engine.feed import Starting
 from calque.plugins.epoch_reader.wiring import LedgerAddress
+from calque.wiring.wiring import Wiring
 from support.worlds.recorded_ledger import SECOND, TEXT, recorded_ledger
+
+
+def wired(config: str) -> Wiring:
+    return APP.wiring(APP.load(config))
 
 
 def given(**options: object) -> dict[str, str]:
@@ -91,12 +96,12 @@ def test_what_means_nothing_is_refused(uses: tuple[Use, ...], options: dict[str,
 
 def test_a_ledger_is_a_path_or_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert address_of(given(ledger="ledgers/dr"), APP.load) == LedgerAddress(f"{tmp_path}/ledgers/dr", {})
-    assert address_of(given(ledger=f"file://{tmp_path}/dr/"), APP.load) == LedgerAddress(f"{tmp_path}/dr", {})
+    assert address_of(given(ledger="ledgers/dr"), wired) == LedgerAddress(f"{tmp_path}/ledgers/dr", {})
+    assert address_of(given(ledger=f"file://{tmp_path}/dr/"), wired) == LedgerAddress(f"{tmp_path}/dr", {})
     with pytest.raises(Refused, match="Option ledger: it has a password in it"):
-        address_of(given(ledger="s3://user:password@bucket/dr"), APP.load)
+        address_of(given(ledger="s3://user:password@bucket/dr"), wired)
     with pytest.raises(Refused, match='Option ledger: "" is no path'):
-        address_of(given(ledger=""), APP.load)
+        address_of(given(ledger=""), wired)
 
 
 def test_a_ledger_in_a_store_has_options_and_its_secrets_come_from_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,19 +113,17 @@ def test_a_ledger_in_a_store_has_options_and_its_secrets_come_from_elsewhere(mon
     assert address.storage["aws_endpoint_url"] == "http://s"
     assert address.storage["aws_secret_access_key"] == VariableSecret("STORE_SECRET")
     with pytest.raises(Refused, match=r"option storage\.secret is a secret\..*Set storage\.secret_env") as refused:
-        address_of(given(ledger="s3://bucket/dr", storage__secret="hidden"), APP.load)
+        address_of(given(ledger="s3://bucket/dr", storage__secret="hidden"), wired)
     assert "hidden" not in str(refused.value)
 
 
 def test_a_configuration_says_where_the_ledger_of_its_target_is(tmp_path: Path) -> None:
     config = recorded_ledger(tmp_path)
     address = LedgerAddress(f"{tmp_path}/state/ledgers/dr", {})
-    assert (
-        address_of(given(config=config), APP.load) == address_of(given(config=config, target="dr"), APP.load) == address
-    )
+    assert address_of(given(config=config), wired) == address_of(given(config=config, target="dr"), wired) == address
     config.write_text(TEXT + SECOND)
     with pytest.raises(Refused, match=r"No target is named. There are 2. Name one: dr, backup"):
-        address_of(given(config=config), APP.load)
+        address_of(given(config=config), wired)
 
 
 def test_the_source_has_the_columns_of_changes_where_no_table_is_named() -> None:

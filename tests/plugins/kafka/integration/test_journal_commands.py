@@ -91,7 +91,7 @@ metastore = "thrift://127.0.0.1:2"
 warehouse = "dr"
 """
     )
-    return Wiring(APP.load("calque.toml"))
+    return APP.wiring(APP.load("calque.toml"))
 
 
 @pytest.fixture

@@ -294,7 +294,7 @@ metastore = "thrift://127.0.0.1:2"
 warehouse = "dr"
 """
     )
-    return Wiring(APP.load(folder / "calque.toml"))
+    return APP.wiring(APP.load(folder / "calque.toml"))
 
 
 def findings_of(wiring: Wiring) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ warehouse = "dr"
 @pytest.fixture
 def sets(tmp_path: Path) -> DoneSets:
     (tmp_path / "calque.toml").write_text(TEXT)
-    return DoneSets.of(APP.load(tmp_path / "calque.toml"))
+    return DoneSets(APP.wiring(APP.load(tmp_path / "calque.toml")))
 
 
 def table(name: str, keys: tuple[str, ...] = ("ds",), **parameters: str) -> Table:

@@ -20,7 +20,6 @@ from calque.control.status import snapshot
 from calque.core.images.image import STATE
 from calque.model.names import Span, TableName, partition_name
 from calque.sandbox import Broker, Metastore
-from calque.wiring.wiring import Wiring
 from support.places import ROOT
 from support.services.deployments import NUMBERS, Deployment, whole_table
 from support.worlds.subscribers import TYPES, Believer, expected_of, sorted_name, without_repetitions
@@ -42,7 +41,7 @@ class Announcing(Deployment):
         self.config.write_text(self.config.read_text() + "\n".join(lines))
 
     def channels(self) -> Any:
-        return snapshot(Wiring(APP.load(self.config)), APP.status())["notices"]
+        return snapshot(APP.wiring(APP.load(self.config)), APP.status())["notices"]
 
     def wait_for_channels(self) -> None:
         deadline = time.monotonic() + SECONDS
@@ -113,12 +112,12 @@ def test_a_broker_hears_the_history_and_what_the_target_shows_through_deaths(
     deployment.write(30, pause=0.05)
     deployment.settle()
     deployment.wait_for_channels()
-    quarantined = snapshot(Wiring(APP.load(deployment.config)))["targets"]["dr"]["quarantined"]
+    quarantined = snapshot(APP.wiring(APP.load(deployment.config)))["targets"]["dr"]["quarantined"]
     channels = deployment.channels()
     assert deployment.end(signal.SIGTERM) == 0, deployment.tail()
     assert {name: one["at"] for name, one in channels.items()} == {"history": "source", "shown": "dr"}
 
-    journal = Wiring(APP.load(deployment.config)).only_source().side().journal
+    journal = APP.wiring(APP.load(deployment.config)).only_source().side().journal
     heard = received(broker, deployment.history)
     notices = [notice for notice in without_repetitions([notice for _, notice in heard]) if notice["type"] != "done"]
     oldest, last = journal.oldest(), journal.last()

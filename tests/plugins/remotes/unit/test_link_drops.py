@@ -16,7 +16,6 @@ from calque.model.names import TableName
 from calque.plugins.remotes.run.reconcile_links import drop_link
 from calque.plugins.remotes.wiring.remotes import RemotesWiring, remotes_at
 from calque.ports import Conflict
-from calque.wiring.wiring import Wiring
 from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 
 SHOP = TableName("shop")
@@ -27,7 +26,7 @@ def remotes_over(folder: Path, before: Callable[[str], None]) -> RemotesWiring:
     """A local catalog with a linked database and two tables that a projection made; `before` hears each call."""
     config = folder / "calque.toml"
     config.write_text('[remotes]\nmetastore = "thrift://here.invalid:9083"\n')
-    remotes: RemotesWiring = remotes_at(Wiring(APP.load(config)))
+    remotes: RemotesWiring = remotes_at(APP.wiring(APP.load(config)))
     metastore = MemoryMetastore(HIVE_3, "file:/warehouse")
     metastore.create_database(Database("shop", parameters={CONNECTED_TO: "far", SOURCE: f"{OF_FAR}:far"}))
     for name in ("t", "u"):

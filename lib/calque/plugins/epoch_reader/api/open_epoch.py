@@ -14,7 +14,6 @@ from itertools import pairwise
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from calque.config import Config
 from calque.control.epoch_holds import hold
 from calque.core.events.kinds import PROJECTED
 from calque.core.formats.definition import definition_of, format_of
@@ -38,12 +37,12 @@ HOLD = 3600.0
 
 
 def opened_epoch(
-    config: Config, target: str | None, tables: Collection[str], at: EventId | None, hold: float = HOLD
+    wiring: Wiring, target: str | None, tables: Collection[str], at: EventId | None, hold: float = HOLD
 ) -> OpenEpoch:
     """See `calque.open_epoch`."""
-    config.require_source()
-    name = one_target(config, target)
-    return OpenEpoch.of(Wiring(config), name, {table.lower() for table in tables}, at, hold)
+    wiring.config.require_source()
+    name = one_target(wiring.config, target)
+    return OpenEpoch.of(wiring, name, {table.lower() for table in tables}, at, hold)
 
 
 @dataclass(slots=True)

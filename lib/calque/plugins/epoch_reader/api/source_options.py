@@ -17,7 +17,7 @@ from calque.plugins.epoch_reader.engine.feed import Starting
 from calque.plugins.epoch_reader.wiring import LedgerAddress, ledger_at, ledger_of
 
 if TYPE_CHECKING:
-    from calque.config import Config
+    from calque.wiring.wiring import Wiring
 
 LEDGER, CONFIG, TARGET, TABLES = "ledger", "config", "target", "tables"
 STARTING, MOST = "startingEpoch", "maxEpochsPerTrigger"
@@ -85,10 +85,10 @@ def change_options(options: Mapping[str, str], *uses: Use) -> ChangeOptions:
     )
 
 
-def address_of(options: Mapping[str, str], load: Callable[[str], Config]) -> LedgerAddress:
-    """Where the ledger lies that the options name; `load` reads a configuration. Raises `Refused`."""
+def address_of(options: Mapping[str, str], wired: Callable[[str], Wiring]) -> LedgerAddress:
+    """Where the ledger lies that the options name; `wired` wires a configuration. Raises `Refused`."""
     if LEDGER not in options:
-        return ledger_of(load(options.get(CONFIG, "calque.toml")), options.get(TARGET))
+        return ledger_of(wired(options.get(CONFIG, "calque.toml")), options.get(TARGET))
     storage = {name.removeprefix(STORAGE): text for name, text in options.items() if name.startswith(STORAGE)}
     return ledger_at(options[LEDGER], storage)
 

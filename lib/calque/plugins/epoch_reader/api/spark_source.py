@@ -20,8 +20,8 @@ from calque.plugins.epoch_reader.api.source_options import (
 )
 
 if TYPE_CHECKING:
-    from calque.config import Config
     from calque.plugins.epoch_reader.api.open_epoch import OpenEpoch
+    from calque.wiring.wiring import Wiring
 
 MOST_TASKS = 32
 
@@ -36,20 +36,20 @@ class EpochShare(InputPartition):
 
 
 class EpochReader(DataSourceReader):
-    """Opens the epoch that the options name here, and again in each task; `load` reads a configuration."""
+    """Opens the epoch that the options name here, and again in each task; `wired` wires a configuration."""
 
-    def __init__(self, options: Mapping[str, str], load: Callable[[str], Config]) -> None:
-        self.options, self.load = options, load
+    def __init__(self, options: Mapping[str, str], wired: Callable[[str], Wiring]) -> None:
+        self.options, self.wired = options, wired
 
     def partitions(self) -> Sequence[InputPartition]:
-        epoch = opened(self.options, self.load, None, holds=True)
+        epoch = opened(self.options, self.wired, None, holds=True)
         fragments = sum(1 for _ in epoch.arrow(table_in(self.options)).get_fragments())
         tasks = max(1, min(MOST_TASKS, fragments))
         return [EpochShare(epoch.event_id, number, tasks) for number in range(tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, EpochShare)
-        with opened(self.options, self.load, partition.event_id, holds=False) as epoch:
+        with opened(self.options, self.wired, partition.event_id, holds=False) as epoch:
             dataset = epoch.arrow(table_in(self.options))
             for number, fragment in enumerate(dataset.get_fragments()):
                 if number % partition.of == partition.number:
@@ -57,7 +57,7 @@ class EpochReader(DataSourceReader):
 
 
 def opened(
-    options: Mapping[str, str], load: Callable[[str], Config], event_id: EventId | None, *, holds: bool
+    options: Mapping[str, str], wired: Callable[[str], Wiring], event_id: EventId | None, *, holds: bool
 ) -> OpenEpoch:
     """At the event, else at the one that the options name. Raises `Refused` for options that are none."""
     # Not above: a stream of changes needs no configuration, nor what reads one (`wiring`).
@@ -65,5 +65,5 @@ def opened(
 
     require_known(options, Use.TABLE)
     at = event_id if event_id is not None else event_of(options)
-    config, target = load(options.get(CONFIG, "calque.toml")), options.get(TARGET)
-    return opened_epoch(config, target, [table_in(options)], at, HOLD if holds else 0)
+    wiring, target = wired(options.get(CONFIG, "calque.toml")), options.get(TARGET)
+    return opened_epoch(wiring, target, [table_in(options)], at, HOLD if holds else 0)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from calque.config import Config
 from calque.config.units import seconds
 from calque.control.pause_rules import is_paused
 from calque.core.formats.partition_values import named_partition
@@ -39,10 +38,6 @@ class DoneSets:
     `Unavailable`."""
 
     wiring: Wiring
-
-    @staticmethod
-    def of(config: Config) -> DoneSets:
-        return DoneSets(Wiring(config))
 
     @cached_property
     def source(self) -> SourceWiring:

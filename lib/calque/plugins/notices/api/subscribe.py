@@ -20,18 +20,19 @@ from calque.plugins.notices.config import NoticeChannel, channels_at
 from calque.plugins.notices.core.selection import Selection
 from calque.plugins.notices.ports import NoticeBroker, Subscription
 from calque.plugins.notices.wiring import named_channel
+from calque.wiring.wiring import Wiring
 
 WAIT_SECONDS = 1.0
 """For messages, between two looks at the time-out."""
 
 
 def subscribed(
-    config: Config, name: TableName, condition: Mapping[str, str], at: str, timeout: float | None
+    wiring: Wiring, name: TableName, condition: Mapping[str, str], at: str, timeout: float | None
 ) -> DoneNotices:
     """The marks of the table; see `calque.notices.subscribe`."""
-    sets, target = DoneSets.of(config), None if at == AT_SOURCE else at
+    sets, target = DoneSets(wiring), None if at == AT_SOURCE else at
     partition = sets.question(name, condition, target) if condition else {}
-    channel = named_channel(sets.wiring, channel_for(config, name, at).name)
+    channel = named_channel(wiring, channel_for(wiring.config, name, at).name)
 
     def known() -> Iterator[Mark]:
         return (done.mark for done in sets.marks(name, target))

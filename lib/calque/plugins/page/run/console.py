@@ -314,7 +314,7 @@ class ConsoleOfRun:
 
     def act(self, request: ActionRequest) -> Json:
         deed = deed_of(request.action)
-        wiring = Wiring(self.run.wiring.config)
+        wiring = self.run.wiring.afresh()
         require_possible(wiring, request.target, request.tables)
         undertaking = Undertaking(deed, request.target, request.tables)
         same = [one for one in self.undertakings if one.state == "running" and one.target == request.target]
