@@ -135,6 +135,8 @@ def test_a_process_that_is_killed_with_a_request_at_hand_or_ends_while_it_is_pau
     deployment.watch()
     deployment.start()
     deployment.settle()
+    deployment.happen(10)
+    deployment.settle()
     ledger = Wiring(load(deployment.config)).ledger("dr")
     with deployment.writing():
         deployment.ask("replay", "--target", "dr", "--from", str(begun))
