@@ -130,7 +130,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     writer.close()
 
 
-@pytest.fixture(params=["memory", "refuses", "hangs up"])
+@pytest.fixture(params=["memory", pytest.param("refuses", marks=pytest.mark.prove), "hangs up"])
 def narrow(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """A metastore that takes lists of at most about 400 partitions, and does not say so before."""
     if request.param == "memory":

@@ -18,7 +18,13 @@ from calque.ports import EvidenceStore
 Open = Callable[[], EvidenceStore]
 
 
-@pytest.fixture(params=["memory", "delta", "delta-s3", "kafka"])
+KINDS = ("memory", "delta", "delta-s3", "kafka")
+ALL = pytest.mark.parametrize("open_store", KINDS, indirect=True)
+"""Of tests that any run has in the S3 server too, where commits are made otherwise. What reads and forgets is the same
+code as on a disk: proofs have the rest there."""
+
+
+@pytest.fixture(params=["memory", "delta", pytest.param("delta-s3", marks=pytest.mark.prove), "kafka"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Each call gives another holder of one store."""
     if request.param == "memory":
@@ -48,6 +54,7 @@ def test_an_empty_store_has_considered_nothing(store: EvidenceStore) -> None:
     assert store.forget(10) == 0
 
 
+@ALL
 def test_listings_come_back_as_they_were(store: EvidenceStore) -> None:
     plain = listing("hdfs://nn/w/sales.db/t", "a", "ü/b 1", "日本/🐘")
     checked = Listing("s3://b/x", (File("f", 2**40, 1, "0af"),))
@@ -84,6 +91,7 @@ def test_of_two_listings_for_one_state_the_later_one_counts(open_store: Open) ->
     assert store.evidence([3]) == {(3, "/t"): listing("/t", "a", "b"), (3, "/u"): listing("/u", "a")}
 
 
+@ALL
 def test_forgetting_removes_what_belongs_to_old_events_and_no_more(open_store: Open) -> None:
     store, reader = open_store(), open_store()
     if isinstance(store, KafkaEvidence):
@@ -110,6 +118,7 @@ def test_a_reader_that_lags_behind_merges_and_log_clean_up_sees_every_listing(op
     assert reader.evidence(range(40)) == expected
 
 
+@ALL
 def test_writers_in_several_threads_lose_nothing(open_store: Open) -> None:
     def write(store: EvidenceStore, first: int) -> None:
         for number in range(first, 40, 2):

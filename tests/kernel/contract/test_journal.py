@@ -28,7 +28,13 @@ Open = Callable[[], Journal]
 ODD = 'Straße "quoted" \\ 日本語 🐘 \u2028 \x01\t\n'
 
 
-@pytest.fixture(params=["memory", "delta", "delta-s3", "kafka"])
+KINDS = ("memory", "delta", "delta-s3", "kafka")
+ALL = pytest.mark.parametrize("open_journal", KINDS, indirect=True)
+"""Of tests that any run has in the S3 server too, where commits are made otherwise. What reads and forgets is the same
+code as on a disk: proofs have the rest there."""
+
+
+@pytest.fixture(params=["memory", "delta", pytest.param("delta-s3", marks=pytest.mark.prove), "kafka"])
 def open_journal(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Each call gives another holder of one journal."""
     if request.param == "memory":
@@ -110,6 +116,7 @@ def test_a_journal_may_begin_at_any_event(journal: Journal) -> None:
     assert (journal.oldest(), journal.last()) == (500, 502)
 
 
+@ALL
 def test_appended_rows_come_back_as_they_were(journal: Journal) -> None:
     renamed = Keys(
         EventKind.RENAME_TABLE,
@@ -177,6 +184,7 @@ def test_rows_with_a_hole_are_an_error(journal: Journal) -> None:
     assert journal.last() is None
 
 
+@ALL
 def test_of_two_writers_with_the_same_rows_one_loses(open_journal: Open) -> None:
     first, second = open_journal(), open_journal()
     first.append(rows([1]))
@@ -188,6 +196,7 @@ def test_of_two_writers_with_the_same_rows_one_loses(open_journal: Open) -> None
     assert tuple(first.entries(Span(0, 3))) == entries([1, 2, 3])
 
 
+@ALL
 def test_writers_racing_for_each_event_never_double_or_lose_one(open_journal: Open) -> None:
     outcomes: list[int] = []
 
@@ -228,6 +237,7 @@ def test_what_is_no_longer_there_is_refused_with_what_to_do(journal: Journal, va
         journal.events([4, 5])
 
 
+@ALL
 def test_old_rows_go_and_no_others(open_journal: Open, vanish: Vanish) -> None:
     journal, reader = open_journal(), open_journal()
     fill(journal, range(1, 31), step=10)

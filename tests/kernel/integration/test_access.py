@@ -26,6 +26,8 @@ from calque.model.secrets import FileSecret
 from calque.model.tls import Tls
 from calque.sandbox import Metastore, MetastoreSettings
 from calque.sandbox.writer import HiveClient
+from support.runs.proofs import one_a_day
+from support.runs.seeds import seed
 from support.services.authority import Authority
 from support.services.directory import USER_PATTERN, Directory
 from support.services.servers import SETTINGS
@@ -173,7 +175,7 @@ def test_a_run_ends_with_what_to_grant_in_one_line(start: Start, tmp_path: Path)
 # TLS
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", one_a_day(VERSIONS[::-1], seed()))
 def test_a_server_with_tls_is_called_by_who_trusts_it(
     start: Start, client: Call, secrets: Secrets, version: str
 ) -> None:
@@ -256,6 +258,7 @@ def test_a_token_says_who_calls(start: Start, client: Call, secrets: Secrets) ->
     assert said.startswith(f"The metastore at {uri} refuses the user {MYSELF}.")
 
 
+@pytest.mark.prove
 def test_without_tokens_the_user_s_name_is_believed(start: Start, client: Call) -> None:
     uri = start(MetastoreSettings("4.2.0", http=True)).uri
     assert HiveLog(client(f"http://127.0.0.1:1/metastore,{uri}")).current() == 0
@@ -267,9 +270,9 @@ def test_without_tokens_the_user_s_name_is_believed(start: Start, client: Call) 
 # calque
 
 
-@pytest.mark.parametrize("from_http", [False, True], ids=["from Thrift to HTTP", "from HTTP to Thrift"])
+@pytest.mark.parametrize("direction", one_a_day(["from Thrift to HTTP", "from HTTP to Thrift"], seed()))
 def test_a_run_replicates_by_tls_with_a_password_and_a_token(
-    start: Start, secrets: Secrets, tmp_path: Path, from_http: bool
+    start: Start, secrets: Secrets, tmp_path: Path, direction: str
 ) -> None:
     """The names differ for each direction, as the servers are the same."""
     servers = start(secrets.asking_for_a_password()), start(secrets.asking_for_a_token())
@@ -283,6 +286,7 @@ def test_a_run_replicates_by_tls_with_a_password_and_a_token(
         f'metastore = "{servers[0].uri}"\nauth = "plain"\nuser = "calque"\npassword_file = "{logins[0].password.path}"',
         f'metastore = "{servers[1].uri}"\ntoken_file = "{logins[1].token.path}"',
     ]
+    from_http = direction == "from HTTP to Thrift"
     if from_http:
         clients.reverse()
         lines.reverse()

@@ -180,6 +180,7 @@ def sizes_of(source: Source, filled: Filled) -> list[int]:
     return [size for name in (filled.plain, filled.parted) for part in held[name].values() for size in part.values()]
 
 
+@pytest.mark.prove
 def test_a_target_that_equals_the_source_at_an_event_is_followed_from_there(
     servers: Mapping[str, Metastore], root: Path
 ) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from calque.model.hive import Database
 from calque.sandbox import Metastore
 from support.services.deployments import NUMBERS, Deployment
@@ -21,6 +23,7 @@ SECONDS = 3.0
 """How long calque goes on under load before it is killed, and after while everything is compared."""
 
 
+@pytest.mark.prove
 def test_a_warehouse_that_changes_all_the_time_is_bootstrapped_killed_verified_and_shows_nothing_it_never_was(
     servers: Mapping[str, Metastore], tmp_path: Path
 ) -> None:

@@ -149,6 +149,7 @@ def version_of(spark: SparkSql, table: str, version: int) -> list[str]:
     return by_text(spark.sql(f"SELECT * FROM {table} VERSION AS OF {version}"))
 
 
+@pytest.mark.prove
 def test_tables_are_renamed_dropped_and_made_again(rig: Rig) -> None:
     outside = rig.deployment.root / "outside" / "e"
     rig.source.sql(f"CREATE TABLE {D}.m USING delta AS SELECT 1 AS a")

@@ -257,6 +257,7 @@ def test_what_refuses_connections_is_told_of_and_waited_for(
     faulty.recovers()
 
 
+@pytest.mark.prove
 def test_answers_that_end_in_their_middle_change_nothing(faulty: Faulty) -> None:
     for line in faulty.lines.values():
         line.cutting = 5

@@ -31,6 +31,7 @@ from support.worlds.worlds import INPUT, OUTPUT, SERDE
 
 STOCK_4 = MetastoreSettings(version="4.2.0", message_format="gzip", stock=True)
 Deploy = Callable[..., Deployment]
+SILENT_SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +85,12 @@ def test_readers_see_only_states_of_the_source_while_calque_is_killed_and_its_ch
     assert deployment.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seconds", [0, pytest.param(300, marks=pytest.mark.prove)])
 def test_a_target_whose_server_is_silent_delays_neither_capture_nor_another_target(
-    deploy: Deploy, servers: Mapping[str, Metastore], seconds: float
+    deploy: Deploy, servers: Mapping[str, Metastore]
 ) -> None:
+    """For minutes. `test_faults.py` has the disk of one of two targets full, and the other goes on."""
     deployment = deploy("source-3", {"three": "target-3", "four": "target-4"}, seed=4)
     with asked(servers["target-4"].uri) as four:
         configuration = deployment.config.read_text()
@@ -97,7 +99,7 @@ def test_a_target_whose_server_is_silent_delays_neither_capture_nor_another_targ
         deployment.start()
         deployment.settle()
         four.answering.clear()
-        before, until = position(deployment, "four"), time.monotonic() + seconds
+        before, until = position(deployment, "four"), time.monotonic() + SILENT_SECONDS
         for number in count(1):
             deployment.write(1)
             deployment.settle(names=["three"])
@@ -337,6 +339,7 @@ def status_of(deployment: Deployment) -> dict[str, object]:
     return target
 
 
+@pytest.mark.prove
 def test_a_source_with_a_weak_log_is_refused_and_one_that_is_gone_is_waited_for(
     deploy: Deploy, tmp_path: Path, servers: Mapping[str, Metastore]
 ) -> None:

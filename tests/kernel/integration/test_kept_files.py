@@ -100,13 +100,7 @@ class OnKeepingHdfs(Deployment):
 
 
 @pytest.fixture(scope="module")
-def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
-    with Hdfs.start(tmp_path_factory.mktemp("hdfs")) as started:
-        yield started
-
-
-@pytest.fixture
-def deployment(hdfs: Hdfs, tmp_path: Path) -> Iterator[OnKeepingHdfs]:
+def server(hdfs: Hdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
     OnKeepingHdfs.hdfs, OnKeepingHdfs.cmroot = hdfs, f"{hdfs.uri}/cmroot"
     on_hdfs = {
         "fs.defaultFS": hdfs.uri,
@@ -114,10 +108,15 @@ def deployment(hdfs: Hdfs, tmp_path: Path) -> Iterator[OnKeepingHdfs]:
         "metastore.repl.cmrootdir": OnKeepingHdfs.cmroot,
         "metastore.repl.cm.retain": "10d",
     }
-    with Metastore.start(MetastoreSettings(extra=on_hdfs), tmp_path / "metastore") as server:
-        made = OnKeepingHdfs(tmp_path, next(NUMBERS), server, {"dr": server}, seed=1)
-        yield made
-        made.close()
+    with Metastore.start(MetastoreSettings(extra=on_hdfs), tmp_path_factory.mktemp("metastore")) as started:
+        yield started
+
+
+@pytest.fixture
+def deployment(server: Metastore, tmp_path: Path) -> Iterator[OnKeepingHdfs]:
+    made = OnKeepingHdfs(tmp_path, next(NUMBERS), server, {"dr": server}, seed=1)
+    yield made
+    made.close()
 
 
 def test_states_that_came_and_went_while_nobody_looked_are_shown_where_hive_kept_their_files(

@@ -28,6 +28,8 @@ from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from kernel.contract import test_catalog, test_event_log
 from support.memory.metastore import HIVE_3, MemoryLog, MemoryMetastore
+from support.runs.proofs import one_a_day
+from support.runs.seeds import seed
 from support.services.hdfs import Hdfs
 from support.services.kdc import Kdc, write_krb5
 from support.services.logserver import log_server
@@ -234,7 +236,7 @@ LAWS = (
 """Of the suites of the ports."""
 
 
-@pytest.fixture(params=[HQ, DR])
+@pytest.fixture(params=one_a_day([HQ, DR], seed()))
 def world(request: pytest.FixtureRequest, realms: Realms, servers: Servers, tmp_path: Path) -> Iterator[World]:
     realm = request.param
     login = realms.login(USERS[realm][0], realm)

@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from calque.control.window_size import EVENT_BYTES
 from support.programs import program
 from support.services.logserver import log_server
@@ -35,12 +37,14 @@ def test_a_gigabyte_of_messages_of_ten_megabytes_goes_through_half_of_it(tmp_pat
     assert told["applied"] < MOST
 
 
+@pytest.mark.prove
 def test_a_dump_of_a_table_of_many_partitions_holds_few_of_them(tmp_path: Path) -> None:
     told = told_by("support.sources.large_dump", str(tmp_path), "20000")
     assert told["megabytes"] < MOST / 2
     assert len(list(Path(told["directory"]).rglob("_files"))) == 20_000
 
 
+@pytest.mark.prove
 def test_an_event_of_a_long_window_takes_no_more_than_the_bound_of_windows_counts_for_it(tmp_path: Path) -> None:
     write(str(tmp_path), LONG)
     told = told_by("support.sources.longwindow", str(tmp_path))

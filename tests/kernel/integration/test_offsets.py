@@ -106,7 +106,7 @@ def wait_for_rows(deployment: Told, starting: EventId) -> None:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("kills", "events"), [(2, 150), pytest.param(10, 10_000, marks=pytest.mark.prove)])
+@pytest.mark.parametrize(("kills", "events"), [(1, 100), pytest.param(10, 10_000, marks=pytest.mark.prove)])
 def test_offsets_tile_the_log_and_rows_are_the_events_of_their_offsets(
     deployments: Mapping[bool, Told], kills: int, events: int
 ) -> None:

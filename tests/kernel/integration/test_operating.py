@@ -18,7 +18,7 @@ from calque.app import APP
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.sandbox import Metastore
-from support.runs.proofs import one_a_day_or_all
+from support.runs.proofs import one_a_day, one_a_day_or_all
 from support.runs.seeds import seed
 from support.services.deployments import NUMBERS, Deployment, Target
 from support.worlds.worlds import INPUT, OUTPUT, SERDE
@@ -91,9 +91,7 @@ def deployment(servers: Mapping[str, Metastore], tmp_path: Path) -> Iterator[Ope
     found.close()
 
 
-def test_a_running_system_is_paused_replayed_reloaded_waited_for_and_killed_with_a_request_at_hand(
-    deployment: Operated,
-) -> None:
+def test_a_running_system_is_paused_replayed_reloaded_and_waited_for(deployment: Operated) -> None:
     deployment.happen(20)
     begun, tables = deployment.source.current(), f"{deployment.databases[0]}.*"
     deployment.watch()
@@ -123,6 +121,23 @@ def test_a_running_system_is_paused_replayed_reloaded_waited_for_and_killed_with
         assert "`calque bootstrap`" in deployment.ask("replay", "--target", "dr", "--from", "0", code=65)
         deployment.ask("replay", "--target", "dr", "--from", str(begun))
         deployment.reach()
+    deployment.check()
+    deployment.check_readers()
+
+
+@pytest.mark.prove
+def test_a_process_that_is_killed_with_a_request_at_hand_or_ends_while_it_is_paused_goes_on_with_that(
+    deployment: Operated,
+) -> None:
+    deployment.happen(20)
+    begun = deployment.source.current()
+    deployment.watch()
+    deployment.start()
+    deployment.settle()
+    deployment.happen(10)
+    deployment.settle()
+    ledger = APP.wiring(APP.load(deployment.config)).ledger("dr")
+    with deployment.writing():
         deployment.ask("replay", "--target", "dr", "--from", str(begun))
         assert deployment.end(signal.SIGKILL) == -signal.SIGKILL
         deployment.start()
@@ -189,7 +204,10 @@ def test_whatever_is_put_back_from_an_older_copy_or_lost_readers_see_states_of_t
     deployment.check_readers()
 
 
-def test_a_process_that_copies_a_large_file_ends_in_time_and_the_next_one_has_it(deployment: Operated) -> None:
+@pytest.mark.parametrize("asked", one_a_day(["once", "twice"], seed()))
+def test_a_process_that_copies_a_large_file_ends_in_time_and_the_next_one_has_it(
+    deployment: Operated, asked: str
+) -> None:
     database, place = deployment.databases[0], deployment.root / "large"
     place.mkdir()
     (place / "file").write_bytes(bytes(MEGABYTES << 20))
@@ -208,15 +226,14 @@ def test_a_process_that_copies_a_large_file_ends_in_time_and_the_next_one_has_it
         deployment.wait_for(lambda status: status["state"] == "bootstrapping" and is_copying(status), 180)
 
     copy()
+    if asked == "twice":
+        assert deployment.process is not None
+        deployment.process.send_signal(signal.SIGINT)
     began = time.monotonic()
-    assert deployment.end(signal.SIGTERM) == 0, deployment.tail()
-    assert time.monotonic() - began < STOP_SECONDS
-    copy()
-    assert deployment.process is not None
-    deployment.process.send_signal(signal.SIGINT)
-    began = time.monotonic()
-    assert deployment.end(signal.SIGTERM) == 128 + signal.SIGTERM
-    assert time.monotonic() - began < AT_ONCE_SECONDS
+    code = deployment.end(signal.SIGTERM)
+    took = time.monotonic() - began
+    assert code == (0 if asked == "once" else 128 + signal.SIGTERM), deployment.tail()
+    assert took < (STOP_SECONDS if asked == "once" else AT_ONCE_SECONDS)
     assert "large" not in deployment.targets[0].catalog.tables(database)
     deployment.config.write_text(fast)
     deployment.ask("run", "--until", "head")

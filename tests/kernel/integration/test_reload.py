@@ -190,6 +190,7 @@ def test_a_policy_that_came_while_nothing_ran_is_taken_up_though_no_event_follow
         assert (sorted(catalog.partition_names(parted)), tables_at(deployment, second)) == expected
 
 
+@pytest.mark.prove
 def test_a_part_of_a_table_is_widened_and_narrowed_under_a_running_calque(deployment: Deployment) -> None:
     first, second = deployment.databases
     source, catalog = Source(deployment), deployment.targets[0].catalog
@@ -299,6 +300,7 @@ def test_policies_and_targets_change_under_a_running_calque(deployment: Deployme
     assert not list((deployment.root / "state" / "control" / "processes").iterdir())
 
 
+@pytest.mark.prove
 def test_files_of_single_tables_stay_at_the_source_and_are_copied_again_while_it_is_written(
     deployment: Deployment,
 ) -> None:

@@ -63,7 +63,7 @@ def sweep_after_grace(deployment: Deployment, *words: str, code: int = 0) -> Map
 def test_a_sweep_takes_what_was_recorded_and_nothing_that_is_shown_or_unknown(
     deployment: Deployment, tmp_path: Path
 ) -> None:
-    database, target = deployment.databases[0], deployment.targets[0]
+    database = deployment.databases[0]
     plain, parted, dropped = (TableName(database, name) for name in ("plain", "parted", "dropped"))
     source = Source(deployment.source.client, tmp_path / "data")
     source.create_database(database)
@@ -105,8 +105,19 @@ def test_a_sweep_takes_what_was_recorded_and_nothing_that_is_shown_or_unknown(
     swept = sweep_after_grace(deployment, "--unknown")
     assert [place(item["place"]).path for item in swept["removed"]] == [str(stray.parent)]
     assert sweep(deployment)["unknown"] == []
+    done = deployment.calque("verify", "--data", "checksum", timeout=280)
+    assert done.returncode == 0, done.stdout
 
-    # A catalog that has forgotten a table costs it nothing.
+
+@pytest.mark.prove
+@pytest.mark.timeout(600)
+def test_a_catalog_that_has_forgotten_a_table_costs_it_nothing(deployment: Deployment, tmp_path: Path) -> None:
+    database, target = deployment.databases[0], deployment.targets[0]
+    plain = TableName(database, "plain")
+    source = Source(deployment.source.client, tmp_path / "data")
+    source.create_database(database)
+    source.create_table(plain, COLUMNS, form="text", rows=3)
+    until_head(deployment)
     table = target.catalog.table(plain)
     assert table is not None
     HiveCatalog(Client(target.uri), TargetCapabilities()).drop_table(plain)

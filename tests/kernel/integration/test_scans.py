@@ -90,6 +90,7 @@ class Warehouse:
             time.sleep(0.05)
 
 
+@pytest.mark.prove
 def test_a_table_that_nobody_scans_is_compared_when_an_engine_says_that_its_files_changed(
     shared: Shared, tmp_path: Path
 ) -> None:

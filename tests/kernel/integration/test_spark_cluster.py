@@ -1,6 +1,7 @@
 """The jobs on a standalone cluster of Spark's: a master, and two workers to which the Python environment is shipped.
 
-`prove/test_spark_cluster_deaths.py` kills drivers too, and has a large window prepared.
+`prove/test_spark_cluster_deaths.py` kills drivers too, and has a large window prepared. Other runs than proofs have
+this test where what it is about was changed; `test_jobs.py` always has the jobs under `spark-submit` without a cluster.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from support.places import ROOT
+from support.runs.changes import changed_files
+from support.runs.proofs import is_proving
+from support.runs.selection import chosen
 from support.services.cluster_worlds import CAPTURE, ClusterWorld, cluster_world, shown_files
 from support.services.servers import Shared
 
@@ -21,6 +26,15 @@ BOTH_EXECUTORS_FIRST = {
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
 }
 """No task begins before both workers have their executor."""
+
+
+def is_unchanged() -> bool:
+    """As it is on the default branch, as far as git can tell: where it can't, the cluster is tried."""
+    changed = changed_files(ROOT)
+    return changed is not None and "spark_cluster" not in chosen(ROOT, changed)
+
+
+pytestmark = [pytest.mark.prove] if is_proving() or is_unchanged() else []
 
 
 @pytest.fixture

@@ -40,6 +40,8 @@ from calque.model.names import EventId, Span
 from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.resources import cache_folder
 from calque.sandbox import spark_jars
+from support.runs.proofs import one_a_day
+from support.runs.seeds import seed
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
@@ -84,6 +86,7 @@ print("started")
 """
 
 
+@pytest.mark.prove
 def test_a_session_starts_without_code_in_a_forked_child(tmp_path: Path) -> None:
     """Python runs its hooks where it has to run code between fork and exec, which hangs beside other threads' locks."""
     ran = subprocess.run([sys.executable, "-c", FORKS, tmp_path], capture_output=True, text=True, timeout=120)
@@ -259,10 +262,11 @@ def test_a_restarted_query_goes_on_where_it_was(world: World, running: Callable[
     assert read(world, running, 15, world.log(starting=12)).batches == [span(11, 15)]
 
 
-@pytest.mark.parametrize("before", [0, 10], ids=["the first batch", "a later batch"])
+@pytest.mark.parametrize("before", one_a_day([0, 10], seed()))
 def test_a_batch_that_failed_comes_again_with_the_same_rows(
     world: World, running: Callable[..., Query], before: int
 ) -> None:
+    """The first one, and a later one."""
     if before:
         world.write(range(1, before + 1))
         read(world, running, before, world.log())
@@ -290,7 +294,7 @@ def test_without_its_checkpoint_a_query_starts_where_the_caller_says(
     assert read(world, running, 10, world.log(starting=8)).batches == [[9, 10]]
 
 
-@pytest.mark.parametrize("file", ["metadata", "offsets/0", "commits/0"])
+@pytest.mark.parametrize("file", one_a_day(["metadata", "offsets/0", "commits/0"], seed()))
 def test_a_checkpoint_that_can_not_be_used_is_told_before_any_batch_and_made_anew(
     spark: SparkSession, world: World, running: Callable[..., Query], file: str
 ) -> None:
@@ -391,6 +395,7 @@ def test_an_idle_query_stops_at_once_and_leaves_no_process(world: World, running
     assert sources_in(world) == 0
 
 
+@pytest.mark.prove
 def test_an_idle_query_costs_little(world: World, running: Callable[..., Query]) -> None:
     seen = Seen()
     world.write([1])
@@ -425,10 +430,12 @@ def test_rows_of_the_journal_are_its_entries(world: World, running: Callable[...
 
 
 def test_a_session_maps_the_archive_that_was_made_for_it(tmp_path: Path) -> None:
-    made = make_archive(cache_folder(), [])
+    """With the jars that `make install` makes it for."""
+    made = make_archive(cache_folder(), spark_jars())
     script = (
         "import sys; from pathlib import Path; from calque.adapters.spark.session import session;"
-        "spark = session('archived', [], Path(sys.argv[1]), archive=Path(sys.argv[2]));"
+        "from calque.sandbox import spark_jars;"
+        "spark = session('archived', spark_jars(), Path(sys.argv[1]), archive=Path(sys.argv[2]));"
         "print(spark.sparkContext._gateway.proc.pid, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
@@ -443,7 +450,7 @@ def test_a_session_maps_the_archive_that_was_made_for_it(tmp_path: Path) -> None
         mapped = str(made.resolve()) in Path("/proc", java, "maps").read_text()
         process.stdin.close()
     assert mapped
-    assert make_archive(cache_folder(), []) == made
+    assert make_archive(cache_folder(), spark_jars()) == made
 
 
 def test_processes_that_spark_starts_have_pyspark_from_where_it_is_compiled(spark: SparkSession) -> None:

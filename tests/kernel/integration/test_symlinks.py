@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+import signal
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -34,11 +34,11 @@ class Rig:
         self.target = SparkSql(servers["target"].uri, root / "spark-target")
         self.source.sql(f"CREATE DATABASE {self.database} LOCATION 'file:{root}/source'")
 
-    def run(self) -> None:
-        command = [sys.executable, "-m", "calque.cli", "run", "--until", "head", "-c", str(self.deployment.config)]
-        with self.deployment.log.open("ab") as log:
-            done = subprocess.run(command, stdout=log, stderr=log, timeout=240, check=False)
-        assert done.returncode == 0, self.deployment.tail()
+    def follow(self) -> None:
+        """Until the target shows the source's newest event, by a process that then waits for more."""
+        if self.deployment.process is None:
+            self.deployment.start()
+        self.deployment.settle()
 
     def raw(self, name: str, rows: str) -> str:
         """A file with rows, and the line of a manifest that names it."""
@@ -111,7 +111,7 @@ def test_readers_follow_manifests_to_the_target_s_own_copies(rig: Rig) -> None:
         f"LOCATION 'file:{rig.root}/manifests/parts'"
     )
     rig.source.sql(f"ALTER TABLE {parts} ADD PARTITION (p = 1) LOCATION '{first.rpartition('/')[0]}'")
-    rig.run()
+    rig.follow()
     assert rig.rows("plain") == ["[1]", "[2]", "[3]"]
     assert rig.followed("parts", "p=1") == ["4\n"]
     below_target = rig.named("plain") + rig.named("parts", "p=1")
@@ -123,7 +123,7 @@ def test_readers_follow_manifests_to_the_target_s_own_copies(rig: Rig) -> None:
     client.insert(TableName(rig.database, "plain"), [rig.manifest("plain", rig.raw("d", "5\n"))])
     more = rig.manifest("parts/p=1", rig.raw("e", "6\n"), "more")
     client.insert(TableName(rig.database, "parts"), [more], values=("1",))
-    rig.run()
+    rig.follow()
     assert rig.rows("plain") == ["[5]"]
     assert rig.followed("parts", "p=1") == ["4\n", "6\n"]
     assert rig.verify() == 0
@@ -134,6 +134,9 @@ def test_readers_follow_manifests_to_the_target_s_own_copies(rig: Rig) -> None:
     os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert (rig.verify("size"), rig.verify()) == (0, 1)
     assert rig.deployment.calque("repair", "--tables", plain, "--data", "checksum").returncode == 0
-    rig.run()
+    deadline = time.monotonic() + 60
+    while rig.verify() != 0:
+        assert time.monotonic() < deadline, rig.deployment.tail()
+        time.sleep(0.2)
     assert rig.rows("plain") == ["[5]"]
-    assert rig.verify() == 0
+    assert rig.deployment.end(signal.SIGTERM) == 0, rig.deployment.tail()

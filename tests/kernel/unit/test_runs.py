@@ -129,7 +129,7 @@ def test_what_is_left_out_is_said_and_not_among_the_arguments() -> None:
     assert left_out(ROOT, {*plugins(ROOT), *PARTS}) == ""
 
 
-KERNEL_SECONDS, OTHER_SECONDS = 2900, 400
+KERNEL_SECONDS, OTHER_SECONDS = 2350, 320
 """What the tests of the kernel, and those of one plugin or part, may take of one processor (`tests/durations.json`)."""
 
 

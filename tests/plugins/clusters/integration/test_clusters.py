@@ -352,6 +352,7 @@ class Warehouses(Deployment):
                 source.create_view(TableName(database, view.name), TableName(database, view.base), columns)
 
 
+@pytest.mark.prove
 def test_a_chosen_cluster_gives_the_rows_of_the_primary(
     shared: Shared, engines: Mapping[str, ConnectServer], tmp_path: Path
 ) -> None:

@@ -175,6 +175,7 @@ def test_a_partitioned_table_is_a_delta_table_with_the_same_rows(rig: Rig) -> No
     assert rig.verify() == []
 
 
+@pytest.mark.prove
 @pytest.mark.timeout(900)
 def test_spark_with_delta_reads_journal_ledger_and_replicas_as_the_page_says(rig: Rig) -> None:
     rig.write("CREATE TABLE @sold (a INT) STORED AS PARQUET")

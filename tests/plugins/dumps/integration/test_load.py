@@ -133,7 +133,7 @@ class Loading:
         return [file.path for file in FileStorage().list([location])[location].files]
 
 
-@pytest.fixture(params=["target-3", "target-4"])
+@pytest.fixture(params=one_a_day(["target-3", "target-4"], seed()))
 def loading(request: pytest.FixtureRequest, shared: Shared, tmp_path: Path) -> Loading:
     return Loading(tmp_path, shared(request.param)[request.param], next(NUMBERS))
 
@@ -529,6 +529,7 @@ def test_a_table_is_exported_and_imported(shared: Shared, tmp_path: Path, sides:
     assert site.shown("outside") == site.shown("copy")
 
 
+@pytest.mark.prove
 def test_a_thousand_reads_while_dumps_are_loaded_see_states_of_the_source_alone(shared: Shared, tmp_path: Path) -> None:
     """A read is judged where nothing happened at the target while it was made."""
     servers = shared("source-3", "target-3")

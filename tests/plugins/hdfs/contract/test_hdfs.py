@@ -181,6 +181,7 @@ def test_what_one_data_node_does_not_say_the_other_one_does(hdfs: Hdfs, root: st
         assert [storage.read(f"{root}/{number}") for number in range(4)] == [b"0", b"1", b"2", b"3"]
 
 
+@pytest.mark.prove
 def test_a_name_node_that_was_killed_answers_again_after_its_restart(
     hdfs: Hdfs, root: str, storage: FileStorage
 ) -> None:

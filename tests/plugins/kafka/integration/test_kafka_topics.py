@@ -182,6 +182,7 @@ def test_any_event_of_a_long_journal_is_found_without_reading_it(topic: Topic) -
     assert ids(KafkaJournal(topic), Span(3_998, 8_003)) == list(range(3_999, 8_004))
 
 
+@pytest.mark.prove
 def test_while_brokers_are_away_calls_say_so_and_the_same_journal_works_when_they_are_back(tmp_path: Path) -> None:
     with Broker.start(tmp_path) as broker:
         topic = Topic(broker.address, "hq.events")
@@ -309,6 +310,7 @@ def test_handles_survive_pickling(topic: Topic) -> None:
     assert pickle.loads(pickle.dumps(evidence)).evidence([1]) == {(1, "/t"): listing("a")}
 
 
+@pytest.mark.prove
 def test_two_processes_that_write_the_same_events_lose_and_double_none(topic: Topic) -> None:
     context = multiprocessing.get_context("spawn")
     with context.Pool(2) as pool:

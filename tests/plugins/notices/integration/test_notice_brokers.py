@@ -160,6 +160,7 @@ def test_what_arrived_of_a_refused_call_is_not_sent_again(kafka: Broker, topic: 
         used.close()
 
 
+@pytest.mark.prove
 def test_while_leaders_change_everything_arrives_in_order(tmp_path: Path, topic: str) -> None:
     with Cluster.start(tmp_path) as cluster:
         broker = KafkaNoticeBroker(Connection(cluster.address), MissingTopics(partitions=4))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -133,14 +133,15 @@ def test_a_broker_hears_the_history_and_what_the_target_shows_through_deaths(
     assert told == expected[len(expected) - len(told) :]
     assert len(told) > 10
 
-    believer = Believer()
-    for notice in without_repetitions([notice for _, notice in received(broker, deployment.shown)]):
+    believer, shown_notices = Believer(), without_repetitions([one for _, one in received(broker, deployment.shown)])
+    for notice in shown_notices:
         believer.hear(notice, name_of)
     aside = {row["table"] for row in quarantined}
     shown = at_target(deployment)
     assert {name: parts for name, parts in believer.tables.items() if str(name) not in aside} == {
         name: parts for name, parts in shown.items() if str(name) not in aside
     }
+    told_by_the_subscriber_on_the_page(broker, deployment.shown, shown_notices)
 
 
 def test_a_broker_that_is_away_holds_back_nothing(
@@ -171,20 +172,11 @@ def test_a_broker_that_is_away_holds_back_nothing(
             deployment.close()
 
 
-def test_the_subscriber_on_the_page_reads_what_calque_sends(broker: Broker, deployment: Announcing) -> None:
+def told_by_the_subscriber_on_the_page(broker: Broker, topic: str, expected: Sequence[Mapping[str, Any]]) -> None:
+    """It reads what calque sends, each once."""
     page = (ROOT / "docs" / "notices.md").read_text(encoding="utf-8")
     program, *_ = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    deployment.start()
-    deployment.settle()
-    deployment.wait_for_channels()
-    while not deployment.source.databases() or not deployment.source.tables(deployment.databases[0]):
-        deployment.write(1)
-    deployment.write(10)
-    deployment.settle()
-    deployment.wait_for_channels()
-    assert deployment.end(signal.SIGTERM) == 0
-    expected = without_repetitions([notice for _, notice in received(broker, deployment.shown)])
-    command = [sys.executable, "-c", program, broker.address, deployment.shown]
+    command = [sys.executable, "-c", program, broker.address, topic]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as subscriber:
         assert subscriber.stdout is not None
         try:

@@ -68,11 +68,6 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
     linked.link_database("rm1_all", "rm1_shop")
     here.table("rm1_all.taken", own="yes")
     linked.config.write_text(linked.config.read_text().replace('address = ""', 'address = "127.0.0.1:0"'))
-    # A process that dies where a link is missing for a moment loses none
-    linked.start(CALQUE_FAILPOINT="catalog.drop_table.after")
-    assert linked.process is not None
-    assert linked.process.wait(120) == -signal.SIGKILL, linked.tail()
-    assert here.shown("rm1_local.orders") is None
     with linked.running():
         linked.wait_live("rm1_local.orders", "rm1_all", "rm1_all.orders", "rm1_all.staff")
         assert here.parts("rm1_local.orders") == here.parts("rm1_all.orders") == ["p=1", "p=2"]
@@ -158,6 +153,22 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
     assert here.shown("rm1_local.orders") is None
     for value in ("1", "2", "3"):
         assert there.has_file("rm1_shop.orders", value)
+
+
+@pytest.mark.prove
+def test_a_process_that_dies_where_a_link_is_missing_for_a_moment_loses_none(linked: Linked) -> None:
+    here, there = linked.here, linked.there
+    there.database("rm5_shop")
+    there.table("rm5_shop.orders", "1", "2")
+    here.database("rm5_local")
+    linked.link("rm5_local.orders", "rm5_shop.orders")
+    linked.start(CALQUE_FAILPOINT="catalog.drop_table.after")
+    assert linked.process is not None
+    assert linked.process.wait(120) == -signal.SIGKILL, linked.tail()
+    assert here.shown("rm5_local.orders") is None
+    with linked.running():
+        linked.wait_live("rm5_local.orders")
+        assert here.parts("rm5_local.orders") == ["p=1", "p=2"]
 
 
 def test_links_of_engines_need_leave_and_hostile_ones_are_not_connected_to(

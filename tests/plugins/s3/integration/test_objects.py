@@ -183,11 +183,6 @@ def test_inserts_overwrites_appends_and_drops_reach_an_object_store_and_are_swep
     assert deployment.end(signal.SIGTERM) == 0, deployment.tail()
     verified = deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr
-    before = objects(deployment)
-    done = deployment.calque("run", "--until", "head")
-    assert done.returncode == 0, done.stderr
-    assert equal() == third
-    assert objects(deployment) == before
     # The first sweep may only take notes, and replaced directories stay for a second.
     assert any("replaced" in swept(deployment) for _ in range(5))
     assert {path for path, _ in objects(deployment)} < third
