@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from calque.config import Config
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     TableCheck = Callable[[Wiring, Mapping[TableName, Table], Findings], None]
     TargetCheck = Callable[[Wiring, str, Findings], None]
     StatusPart = Callable[[Wiring], Mapping[str, Any]]
+
+T = TypeVar("T")
 
 
 def nothing() -> None:
@@ -89,6 +91,10 @@ class App:
         """The statements of all, in the order of the plugins."""
         return language_of(self.plugins)
 
+    def each(self, give: Callable[[Plugin], Iterable[T]]) -> tuple[T, ...]:
+        """What `give` gives of every plugin, in their order."""
+        return tuple(one for plugin in self.plugins for one in give(plugin))
+
     def load(self, path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
         """The configuration in the file, checked whole, with what the state folder adds to it; `environment` is the
         process's own where it is None. Nothing is connected to. Raises `Refused` with the line of each problem,
@@ -111,8 +117,8 @@ class App:
         from calque.wiring.runtime import Runtime
         from calque.wiring.wiring import Wiring
 
-        journals = (kind for plugin in self.plugins for kind in plugin.journals())
-        return Wiring(config, Runtime(kinds=WiringKinds(journals=(DELTA, *journals))))
+        journals = (DELTA, *self.each(lambda plugin: plugin.journals()))
+        return Wiring(config, Runtime(kinds=WiringKinds(journals=journals)))
 
     def run_file(
         self, path: str, named: Sequence[str] | None, until: str | int | None, *, capture: bool, address: str = ""
@@ -126,19 +132,19 @@ class App:
         return run_file(load, self.wiring, named, until, capture=capture, kinds=self.process(), address=address)
 
     def checks(self) -> tuple[Check, ...]:
-        return tuple(check for plugin in self.plugins for check in plugin.checks())
+        return self.each(lambda plugin: plugin.checks())
 
     def table_checks(self) -> tuple[TableCheck, ...]:
-        return tuple(check for plugin in self.plugins for check in plugin.table_checks())
+        return self.each(lambda plugin: plugin.table_checks())
 
     def target_checks(self) -> tuple[TargetCheck, ...]:
-        return tuple(check for plugin in self.plugins for check in plugin.target_checks())
+        return self.each(lambda plugin: plugin.target_checks())
 
     def comparisons(self) -> tuple[ComparisonKind, ...]:
-        return tuple(kind for plugin in self.plugins for kind in plugin.comparisons())
+        return self.each(lambda plugin: plugin.comparisons())
 
     def retention(self) -> tuple[RetentionKind, ...]:
-        return tuple(kind for plugin in self.plugins for kind in plugin.retention())
+        return self.each(lambda plugin: plugin.retention())
 
     def status(self) -> Mapping[str, StatusPart]:
         return {key: part for plugin in self.plugins for key, part in plugin.status().items()}
@@ -153,10 +159,10 @@ class App:
             status=self.status(),
             retention=self.retention(),
             comparisons=self.comparisons(),
-            followers=tuple(one for plugin in plugins for one in plugin.followers()),
-            captures=tuple(one for plugin in plugins for one in plugin.captures()),
-            publishers=tuple(one for plugin in plugins for one in plugin.publishers()),
-            watches=tuple(one for plugin in plugins for one in plugin.watches()),
+            followers=self.each(lambda plugin: plugin.followers()),
+            captures=self.each(lambda plugin: plugin.captures()),
+            publishers=self.each(lambda plugin: plugin.publishers()),
+            watches=self.each(lambda plugin: plugin.watches()),
             page=next((plugin.page for plugin in plugins if plugin.page is not None), None),
         )
 
