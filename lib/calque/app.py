@@ -8,11 +8,13 @@ from calque.plugins.clusters.plugin import PLUGIN as CLUSTERS
 from calque.plugins.delta_replicas.plugin import PLUGIN as DELTA_REPLICAS
 from calque.plugins.dumps.plugin import PLUGIN as DUMPS
 from calque.plugins.grants.plugin import PLUGIN as GRANTS
+from calque.plugins.hdfs.plugin import PLUGIN as HDFS
 from calque.plugins.kafka.plugin import PLUGIN as KAFKA
 from calque.plugins.marks.plugin import PLUGIN as MARKS
 from calque.plugins.notices.plugin import PLUGIN as NOTICES
 from calque.plugins.page.plugin import PLUGIN as PAGE
 from calque.plugins.remotes.plugin import PLUGIN as REMOTES
+from calque.plugins.s3.plugin import PLUGIN as S3
 
-APP = App((KAFKA, MARKS, DUMPS, REMOTES, AUDIT, CLUSTERS, DELTA_REPLICAS, NOTICES, GRANTS, PAGE))
+APP = App((KAFKA, MARKS, DUMPS, REMOTES, AUDIT, CLUSTERS, DELTA_REPLICAS, NOTICES, GRANTS, PAGE, HDFS, S3))
 """Help shows their statements in this order, `check` their findings, and statements of nobody's are offered to them."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from calque.adapters.files.system import FileSystemKind
     from calque.config import Config
     from calque.config.sections import FileKinds, SectionKind
     from calque.engine.check.findings import Findings
@@ -57,6 +58,7 @@ class Plugin:
     """Which options of a broker's client can't be given; None of a plugin that has no broker."""
     journals: Callable[[], tuple[JournalKind, ...]] = tuple
     """Formats of journals besides Delta's."""
+    file_systems: Callable[[], tuple[FileSystemKind, ...]] = tuple
     amendments: Callable[[], tuple[Amendment, ...]] = tuple
     """What is added to a configuration behind the file: by what the state folder records."""
     statements: Callable[[], Statements] = no_statements
@@ -118,7 +120,11 @@ class App:
         from calque.wiring.wiring import Wiring
 
         journals = (DELTA, *self.each(lambda plugin: plugin.journals()))
-        return Wiring(config, Runtime(kinds=WiringKinds(journals=journals)))
+        return Wiring(config, Runtime(kinds=WiringKinds(journals=journals, file_systems=self.file_systems())))
+
+    def file_systems(self) -> tuple[FileSystemKind, ...]:
+        """Those that need more than fsspec."""
+        return self.each(lambda plugin: plugin.file_systems())
 
     def run_file(
         self, path: str, named: Sequence[str] | None, until: str | int | None, *, capture: bool, address: str = ""

@@ -14,6 +14,7 @@ from rig import arguments, tell_machine
 
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.app import APP
 from calque.ports import CopyTask
 from support.services.objects import ObjectStore, weed
 
@@ -49,7 +50,7 @@ def write(folder: Path, count: int, size: int) -> None:
 
 def copied(store: ObjectStore, folder: Path) -> float:
     root = f"s3://{store.bucket}/ours/{folder.name}"
-    storage = FileStorage(FileSystemSet(own=OwnLocations((root,), store.options)))
+    storage = FileStorage(FileSystemSet(own=OwnLocations((root,), store.options), kinds=APP.file_systems()))
     listing = storage.list([str(folder)])[str(folder)]
     tasks = [
         CopyTask(f"{folder}/{file.path}", f"{root}/{file.path}", file.size, file.modified_ns) for file in listing.files

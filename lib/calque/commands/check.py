@@ -98,7 +98,7 @@ def look_at_deployment(wiring: Wiring, findings: Findings, app: App, master: str
         look_at_journal(source_wiring, found)
         findings.add_all(found, f" {name}" if len(wiring.sources) > 1 else "")
     try:
-        state_probe(config.state)
+        state_probe(config.state, wiring.runtime.kinds.file_systems)
     except CalqueError as error:
         findings.refused("state", error)
     if runs_elsewhere(master):

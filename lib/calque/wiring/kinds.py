@@ -1,4 +1,4 @@
-"""What plugins plug in below sources and targets: formats of journals. Other processes get these values, too."""
+"""What plugins plug in below sources and targets; Spark's workers get these values, too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from calque.adapters.files.system import FileSystemKind
 from calque.config.plugs import Source
 from calque.errors import Refused
 from calque.model.names import Span
@@ -67,6 +68,7 @@ class WiringKinds:
     """All of them."""
 
     journals: tuple[JournalKind, ...] = (DELTA,)
+    file_systems: tuple[FileSystemKind, ...] = ()
 
     def journal(self, format: str) -> JournalKind:  # noqa: A002 - the key's name
         """Raises `Refused` for a format that nothing here knows."""

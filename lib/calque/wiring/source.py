@@ -199,4 +199,9 @@ class SourceWiring:
 
     def _systems(self) -> FileSystemSet:
         keys = self.plug.keys
-        return FileSystemSet(keys.storage, roots=self.plug.roots(self.pins_root()), most_read=keys.max_message)
+        return FileSystemSet(
+            keys.storage,
+            roots=self.plug.roots(self.pins_root()),
+            most_read=keys.max_message,
+            kinds=self.runtime.kinds.file_systems,
+        )

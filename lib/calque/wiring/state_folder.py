@@ -13,7 +13,7 @@ from calque.adapters.control import ControlGaps, ControlStore, locked, unavailab
 from calque.adapters.delta.data_files import local_path
 from calque.adapters.files.options import delta_options
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.adapters.files.system import FileSystemKind, FileSystemSet, OwnLocations
 from calque.config.keys import State
 from calque.core.records.state_formats import FIRST_FORMAT, require_known_format
 from calque.engine.failpoints import FailpointGuard
@@ -29,6 +29,8 @@ class StateFolder:
 
     section: State
     guard: FailpointGuard
+    file_systems: tuple[FileSystemKind, ...] = ()
+    """On which the tables may lie."""
 
     @property
     def path(self) -> Path:
@@ -52,7 +54,8 @@ class StateFolder:
 
     def storage(self) -> FileStorage:
         """Where the tables lie."""
-        return FileStorage(FileSystemSet(own=OwnLocations((self.section.table_folder(),), self.section.storage)))
+        own = OwnLocations((self.section.table_folder(),), self.section.storage)
+        return FileStorage(FileSystemSet(own=own, kinds=self.file_systems))
 
     @property
     def table_options(self) -> Options:

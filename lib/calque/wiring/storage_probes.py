@@ -5,12 +5,12 @@ from __future__ import annotations
 from secrets import token_hex
 
 from calque.adapters.files.objects import ObjectSystem
-from calque.adapters.files.system import FileSystemSet, OwnLocations, trouble
+from calque.adapters.files.stores import ConditionalStore
+from calque.adapters.files.system import FileSystemKind, FileSystemSet, OwnLocations, trouble
 from calque.config.keys import State
 from calque.core.formats.layout import join
 from calque.errors import Refused
 from calque.model.names import OURS
-from calque.plugins.s3.adapters.store import S3Store
 
 
 def write_probe(systems: FileSystemSet, location: str) -> None:
@@ -24,16 +24,16 @@ def write_probe(systems: FileSystemSet, location: str) -> None:
         raise trouble("write below", location, error) from error
 
 
-def state_probe(state: State) -> None:
+def state_probe(state: State, kinds: tuple[FileSystemKind, ...]) -> None:
     """Whether the state's tables can be written where they are to be, and safely: a commit is a file that is made only
     if there is none of its name, so a store must keep that condition. Raises `Refused` and `Unavailable`."""
     tables = state.tables
     if not tables or tables.startswith("file:"):
         return
-    systems = FileSystemSet(own=OwnLocations((tables,), state.storage))
+    systems = FileSystemSet(own=OwnLocations((tables,), state.storage), kinds=kinds)
     write_probe(systems, tables)
     system, path = systems.at(tables)
-    if not isinstance(system, ObjectSystem) or not isinstance(system.store, S3Store):
+    if not isinstance(system, ObjectSystem) or not isinstance(system.store, ConditionalStore):
         return
     try:
         keeps_conditions = system.store.keeps_conditions(path)

@@ -167,6 +167,7 @@ class TargetWiring:
             own=own_locations,
             roots=self.source.plug.roots(self.source.pins_root(), *locations),
             most_read=keys_of_source.max_message,
+            kinds=self.runtime.kinds.file_systems,
         )
 
     def spread(self) -> SparkSpread | None:
@@ -235,6 +236,6 @@ def next_epoch(ledger: Ledger) -> int:
 def sides_anew(source: Source, target: Target, state: State, kinds: WiringKinds) -> tuple[SourceSide, TargetSide]:
     """A target and its source, opened anew, also in other processes."""
     runtime = Runtime(kinds=kinds)
-    folder = StateFolder(state, runtime.guard)
+    folder = StateFolder(state, runtime.guard, kinds.file_systems)
     source_wiring = SourceWiring(source, folder, runtime)
     return source_wiring.side(), TargetWiring(target, source_wiring, folder, runtime).side()

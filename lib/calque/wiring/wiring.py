@@ -55,7 +55,7 @@ class Wiring:
 
     @property
     def folder(self) -> StateFolder:
-        return StateFolder(self.config.state, self.runtime.guard)
+        return StateFolder(self.config.state, self.runtime.guard, self.runtime.kinds.file_systems)
 
     @property
     def state(self) -> Path:

@@ -19,6 +19,7 @@ from calque.adapters.files import FileStorage, FileSystemSet, SparkStorage
 from calque.adapters.files.spark import SparkThresholds
 from calque.adapters.files.system import OwnLocations
 from calque.adapters.spark import session as spark_session
+from calque.app import APP
 from calque.core.formats.layout import join
 from calque.model.files import RowLayout
 from calque.model.permissions import Permissions
@@ -77,7 +78,9 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
             return World(SparkStorage(FileStorage(), lambda: session, forced), f"file:{tmp_path}")
         case _:
             hdfs: Hdfs = request.getfixturevalue("hdfs")
-            return World(FileStorage(FileSystemSet(hdfs.options)), f"{hdfs.uri}/{uuid4().hex}")
+            return World(
+                FileStorage(FileSystemSet(hdfs.options, kinds=APP.file_systems())), f"{hdfs.uri}/{uuid4().hex}"
+            )
 
 
 def test_what_is_given_is_read_again(world: World) -> None:
@@ -152,7 +155,7 @@ def test_what_a_directory_gives_to_its_files_does_not_stay_in_the_way(world: Wor
 
 def test_object_stores_have_no_permissions(tmp_path: Path) -> None:
     root = f"memory://{uuid4().hex}"
-    objects = World(FileStorage(FileSystemSet(own=OwnLocations((root,)))), root)
+    objects = World(FileStorage(FileSystemSet(own=OwnLocations((root,)), kinds=APP.file_systems())), root)
     there, here = objects.written("f"), f"file:{tmp_path}/f"
     assert objects.storage.permissions([there]) == objects.storage.set_permissions({there: PLAIN}) == {}
     objects.storage.write(here, b"2")
@@ -162,7 +165,7 @@ def test_object_stores_have_no_permissions(tmp_path: Path) -> None:
 
 
 def test_permissions_go_from_one_storage_to_the_other(hdfs: Hdfs, tmp_path: Path) -> None:
-    storage = FileStorage(FileSystemSet(hdfs.options))
+    storage = FileStorage(FileSystemSet(hdfs.options, kinds=APP.file_systems()))
     here, there, back = f"file:{tmp_path}/f", f"{hdfs.uri}/{uuid4().hex}", f"file:{tmp_path}/g"
     world = World(storage, f"file:{tmp_path}")
     world.written("f")
@@ -223,7 +226,7 @@ def test_hdfs_says_what_its_superuser_alone_may_do(hdfs: Hdfs, monkeypatch: pyte
     client.mkdirs(root)
     client.set_owner(root, "alice", "staff")
     monkeypatch.setenv("HADOOP_USER_NAME", "alice")
-    storage, location = FileStorage(FileSystemSet(hdfs.options)), f"{hdfs.uri}{root}"
+    storage, location = FileStorage(FileSystemSet(hdfs.options, kinds=APP.file_systems())), f"{hdfs.uri}{root}"
     wanted = Permissions("bob", "others", 0o550, ("group::r-x", "user:carol:r-x"))
     [problem] = storage.set_permissions({location: wanted}).values()
     assert "group others: " in problem
@@ -239,7 +242,7 @@ def test_links_at_a_target_lead_nobody_to_other_files(tmp_path: Path) -> None:
     outside.write_bytes(b"1")
     warehouse.mkdir()
     (warehouse / "link").symlink_to(outside)
-    storage = FileStorage(FileSystemSet(own=OwnLocations((str(warehouse),))))
+    storage = FileStorage(FileSystemSet(own=OwnLocations((str(warehouse),)), kinds=APP.file_systems()))
     before = storage.permissions([str(outside)])
     assert storage.set_permissions({str(warehouse / "link"): SECRET}) == {}
     assert storage.permissions([str(outside)]) == before

@@ -27,6 +27,7 @@ from calque.adapters.files.remote import RemoteSystem
 from calque.adapters.files.spark import SparkThresholds, packed
 from calque.adapters.files.system import OwnLocations, System
 from calque.adapters.spark import session as spark_session
+from calque.app import APP
 from calque.core.formats.layout import COPYING, join, place, staged_name
 from calque.core.small_files.grouping import group_files
 from calque.engine.files.combine_files import DirectoryToCombine, combine
@@ -178,13 +179,15 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
             return World(FileStorage(OneSystem(remote)), LocalWriter(), f"file:{tmp_path}")
         case "objects":
             root = f"memory://{uuid4().hex}"
-            return World(FileStorage(FileSystemSet(own=OwnLocations((root,)))), ObjectWriter(), root)
+            return World(
+                FileStorage(FileSystemSet(own=OwnLocations((root,)), kinds=APP.file_systems())), ObjectWriter(), root
+            )
         case "s3":
             store: ObjectStore = request.getfixturevalue("object_store")
             return s3_world(store, uuid4().hex)
         case "hdfs":
             hdfs: Hdfs = request.getfixturevalue("hdfs")
-            storage = FileStorage(FileSystemSet(hdfs.options))
+            storage = FileStorage(FileSystemSet(hdfs.options, kinds=APP.file_systems()))
             return World(storage, HdfsWriter(hdfs.uri), f"{hdfs.uri}/{uuid4().hex}")
         case _:
             spark: SparkSession = request.getfixturevalue("session")
@@ -196,7 +199,7 @@ def s3_world(store: ObjectStore, name: str) -> World:
     files = fsspec.filesystem(
         "s3", endpoint_url=store.endpoint, key=store.key, secret=store.secret, use_listings_cache=False
     )
-    storage = FileStorage(FileSystemSet(own=OwnLocations((root,), store.options)))
+    storage = FileStorage(FileSystemSet(own=OwnLocations((root,), store.options), kinds=APP.file_systems()))
     return World(storage, ObjectWriter(files), root, unverified=True)
 
 

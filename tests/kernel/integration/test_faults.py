@@ -170,7 +170,9 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Faulty, M
         if can_mount():
             made.inside = with_disk(str(made.disk), DISK)
         near, dr = made.targets
-        storage = FileStorage(FileSystemSet(own=OwnLocations((dr.policy.warehouse,), store.options)))
+        storage = FileStorage(
+            FileSystemSet(own=OwnLocations((dr.policy.warehouse,), store.options), kinds=APP.file_systems())
+        )
         dr.content = lambda location: contents(storage, location)
         near.content = lambda location: on_disk(made, location)
         made.furnish()

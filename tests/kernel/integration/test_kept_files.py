@@ -44,7 +44,7 @@ class OnKeepingHdfs(Deployment):
 
     def __init__(self, root: Path, number: int, source: Metastore, targets: Mapping[str, Metastore], seed: int) -> None:
         super().__init__(root, number, source, targets, seed)
-        self.storage = FileStorage(FileSystemSet(self.hdfs.options))
+        self.storage = FileStorage(FileSystemSet(self.hdfs.options, kinds=APP.file_systems()))
         self.client = self.source.client
         for target in self.targets:
             target.content = HdfsFiles().content

@@ -18,6 +18,7 @@ from calque.adapters.files.system import FileSystemSet
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.app import APP
 from calque.engine.check.check_target import TEXT
 from calque.errors import AccessRefused, Unavailable
 from calque.model.access import KerberosLogin, MetastoreAccess
@@ -280,7 +281,9 @@ def test_a_run_replicates_between_realms_and_is_verified(
     table = replica.catalog.table(TableName("sales", "orders"))
     assert table is not None
     assert table.storage is not None
-    assert FileStorage(FileSystemSet(storage)).read(f"{table.storage.location}/rows") == b"1\n"
+    assert (
+        FileStorage(FileSystemSet(storage, kinds=APP.file_systems())).read(f"{table.storage.location}/rows") == b"1\n"
+    )
 
 
 @pytest.mark.prove

@@ -11,39 +11,34 @@ from fsspec.spec import AbstractFileSystem
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.options import filesystem_options
 from calque.adapters.files.stores import CHUNK, FsspecStore, as_os_errors, time_of, version_of
-from calque.adapters.files.system import FileFacts, System, entry
+from calque.adapters.files.system import FileFacts, FileSystemKind, System, entry
 from calque.core.formats.layout import OBJECT_STORES, is_data
 from calque.errors import Refused
 from calque.model.files import File
-from calque.model.secrets import Options, revealed
-from calque.plugins.s3.adapters.store import S3Store
+from calque.model.secrets import Options
 from calque.ports import StorageEntry
 
 _PROTOCOLS = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasb": "abfs", "wasbs": "abfs"}
 
 
 def open_remote(
-    scheme: str, authority: str, options: Options, *, noted: bool = False
+    kind: FileSystemKind, scheme: str, authority: str, options: Options, *, noted: bool = False
 ) -> tuple[System, Callable[[str, str], str]]:
     """The file system of a scheme and authority, and how an (authority, path) is called there. `options` are those of
     the configuration; `noted` is for object stores (`ObjectSystem`)."""
-    if scheme == "hdfs":
-        from calque.plugins.hdfs.adapters.file_system import open_hdfs
-
-        return open_hdfs(authority, revealed(options)), lambda _, path: path
-    files = open_fsspec(scheme, authority, options)
+    if kind.system is not None:
+        return kind.system(authority, options)
+    files = open_fsspec(kind, scheme, authority, options)
     if scheme in OBJECT_STORES:
-        store = S3Store(files) if _PROTOCOLS.get(scheme, scheme) == "s3" else FsspecStore(files)
+        store = (kind.store or FsspecStore)(files)
         return ObjectSystem(store, noted=noted), lambda container, path: f"{container}{path}".rstrip("/")
     return RemoteSystem(files), lambda _, path: path
 
 
-def open_fsspec(scheme: str, authority: str, options: Options) -> AbstractFileSystem:
+def open_fsspec(kind: FileSystemKind, scheme: str, authority: str, options: Options) -> AbstractFileSystem:
     """fsspec's file system of a scheme and authority."""
-    if scheme == "hdfs":
-        from calque.plugins.hdfs.adapters.file_system import open_for_readers
-
-        return open_for_readers(authority, revealed(options))
+    if kind.readers is not None:
+        return kind.readers(authority, options)
     protocol = _PROTOCOLS.get(scheme, scheme)
     if scheme in OBJECT_STORES:
         return _filesystem(protocol, filesystem_options(protocol, options))

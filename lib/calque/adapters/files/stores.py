@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from fsspec.spec import AbstractFileSystem
 
@@ -71,6 +71,14 @@ class Store(Protocol):
 
     def delete(self, names: Sequence[str]) -> None:
         """Missing ones are fine."""
+
+
+@runtime_checkable
+class ConditionalStore(Protocol):
+    """A store that may ignore the condition that an object must be new."""
+
+    def keeps_conditions(self, directory: str) -> bool:
+        """Whether it keeps the condition there. Raises `OSError`."""
 
 
 class FsspecStore:

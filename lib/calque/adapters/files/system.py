@@ -23,6 +23,8 @@ from calque.ports import StorageEntry
 if TYPE_CHECKING:
     from fsspec.spec import AbstractFileSystem
 
+    from calque.adapters.files.stores import Store
+
 
 READ_SCHEMES = OBJECT_STORES | {"file", "hdfs", "webhdfs", "sftp", "smb"}
 """Schemes of file systems that the source's tables may lie on; what a target's own section names may be any that fsspec
@@ -161,6 +163,23 @@ class OpenSystem:
         return bool(self.version) and outdated(self.options, self.version)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileSystemKind:
+    """How locations of some schemes are reached that need more than fsspec's file system. `system` opens that of an
+    authority by the options of the configuration, and says how an authority and a path are called there; `readers`
+    opens the same as one of fsspec's, for programs that read data by it. `store` is what an object store is over
+    fsspec's."""
+
+    schemes: tuple[str, ...]
+    system: Callable[[str, Options], tuple[System, Callable[[str, str], str]]] | None = None
+    readers: Callable[[str, Options], AbstractFileSystem] | None = None
+    store: Callable[[AbstractFileSystem], Store] | None = None
+
+
+FILE_SYSTEM = FileSystemKind(schemes=())
+"""What fsspec has, and nothing more."""
+
+
 class FileSystemSet:
     """The file systems in use, opened when first needed. It can be pickled; each process opens its own."""
 
@@ -171,18 +190,24 @@ class FileSystemSet:
         own: OwnLocations | None = None,
         roots: Roots | None = None,
         most_read: int = MESSAGE,
+        kinds: tuple[FileSystemKind, ...] = (),
     ) -> None:
         """`options` are those of the configuration, for all that is not local and not below `own`. With `roots` nothing
-        is read that they do not admit. `most_read` are the bytes of a file that is read whole into memory."""
+        is read that they do not admit. `most_read` are the bytes of a file that is read whole into memory. `kinds` are
+        of schemes for which fsspec alone does not do."""
         self.most_read = most_read
         self._options, self._durability, self._own = dict(options or {}), durability, own or OwnLocations()
-        self._roots = roots
+        self._roots, self._kinds = roots, kinds
         self._places = tuple(place(location) for location in self._own.locations)
         self._lock = Lock()
         self._open: dict[tuple[str, str, bool], OpenSystem] = {}
 
-    def __reduce__(self) -> tuple[type[FileSystemSet], tuple[Options, Durability, OwnLocations, Roots | None, int]]:
-        return FileSystemSet, (self._options, self._durability, self._own, self._roots, self.most_read)
+    def __reduce__(self) -> tuple[type[FileSystemSet], tuple[object, ...]]:
+        given = (self._options, self._durability, self._own, self._roots, self.most_read, self._kinds)
+        return FileSystemSet, given
+
+    def _kind_of(self, scheme: str) -> FileSystemKind:
+        return next((kind for kind in self._kinds if scheme in kind.schemes), FILE_SYSTEM)
 
     def why_not_read(self, location: str) -> Refused | None:
         """None where the location may be read, as far as its name says."""
@@ -245,7 +270,8 @@ class FileSystemSet:
         location_place = place(location)
         is_own = any(each.contains(location_place) for each in self._places)
         require_read_scheme(location_place.scheme, is_own)
-        return open_fsspec(location_place.scheme, location_place.authority, self._options_of(is_own))
+        kind, options = self._kind_of(location_place.scheme), self._options_of(is_own)
+        return open_fsspec(kind, location_place.scheme, location_place.authority, options)
 
     def _key(self, location: Place) -> tuple[str, str, bool]:
         is_own = location.scheme != "file" and any(each.contains(location) for each in self._places)
@@ -271,7 +297,9 @@ class FileSystemSet:
 
         options = self._options_of(is_own)
         version = versions(options)
-        return OpenSystem(*open_remote(scheme, authority, options, noted=is_own), options, version)
+        return OpenSystem(
+            *open_remote(self._kind_of(scheme), scheme, authority, options, noted=is_own), options, version
+        )
 
 
 def require_read_scheme(scheme: str, is_own: bool) -> None:

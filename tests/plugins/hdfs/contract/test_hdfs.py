@@ -20,6 +20,7 @@ import pytest
 from calque.adapters.files import FileStorage, FileSystemSet
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.system import System
+from calque.app import APP
 from calque.core.formats.deltalog import LOG
 from calque.core.formats.layout import place
 from calque.errors import Refused, Unavailable
@@ -298,12 +299,16 @@ def test_what_leads_to_no_name_node_is_refused(authority: str, monkeypatch: pyte
 def test_hadoop_s_configuration_says_where_the_name_node_is(hdfs: Hdfs, root: str, tmp_path: Path) -> None:
     setting = f"<property><name>fs.defaultFS</name><value>{hdfs.uri}</value></property>"
     (tmp_path / "core-site.xml").write_text(f"<configuration>{setting}</configuration>")
-    assert FileStorage(FileSystemSet({"config_dir": str(tmp_path)})).exists(f"hdfs://{place(root).path}")
+    assert FileStorage(FileSystemSet({"config_dir": str(tmp_path)}, kinds=APP.file_systems())).exists(
+        f"hdfs://{place(root).path}"
+    )
 
 
 def test_arrow_reads_files_on_hdfs(root: str, storage: FileStorage) -> None:
     storage.write(f"{root}/p=a b/f", b"content")
-    with filesystem_of(root, FileSystemSet()).open_input_file(path_of(f"{root}/p=a b/f")) as file:
+    with filesystem_of(root, FileSystemSet(kinds=APP.file_systems())).open_input_file(
+        path_of(f"{root}/p=a b/f")
+    ) as file:
         assert file.read() == b"content"
 
 

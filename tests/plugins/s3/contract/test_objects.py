@@ -22,6 +22,7 @@ from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.stores import StoredObject
 from calque.adapters.files.system import FileSystemSet, OwnLocations, System
 from calque.adapters.files.times import MANY, NOTE
+from calque.app import APP
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join, place, staged_name
 from calque.errors import CalqueError, Refused, Unavailable
@@ -61,13 +62,13 @@ def s3_root(object_store: ObjectStore) -> str:
 
 
 def storage_of(store: ObjectStore, *own: str) -> FileStorage:
-    return FileStorage(FileSystemSet(store.options, own=OwnLocations(own, store.options)))
+    return FileStorage(FileSystemSet(store.options, own=OwnLocations(own, store.options), kinds=APP.file_systems()))
 
 
 @pytest.fixture
 def storage(request: pytest.FixtureRequest, root: str) -> FileStorage:
     if root.startswith("memory:"):
-        return FileStorage(FileSystemSet(own=OwnLocations((root,))))
+        return FileStorage(FileSystemSet(own=OwnLocations((root,)), kinds=APP.file_systems()))
     return storage_of(request.getfixturevalue("object_store"), root)
 
 
@@ -335,7 +336,9 @@ def test_what_is_not_a_target_s_own_is_opened_by_the_source_s_options(
 ) -> None:
     files.pipe_file(join(s3_root, "s/f"), b"x")
     wrong = {**object_store.options, "secret": "not-the-secret"}
-    systems = FileSystemSet(object_store.options, own=OwnLocations((join(s3_root, "dr"),), wrong))
+    systems = FileSystemSet(
+        object_store.options, own=OwnLocations((join(s3_root, "dr"),), wrong), kinds=APP.file_systems()
+    )
     storage: FileStorage = pickle.loads(pickle.dumps(FileStorage(systems)))
     assert len(listed(storage, join(s3_root, "s"))) == 1
     with pytest.raises(Refused, match="dr") as caught:
@@ -349,7 +352,7 @@ def test_a_key_in_a_file_is_read_anew_when_the_file_changes(
     files.pipe_file(join(s3_root, "s/f"), b"x")
     file = tmp_path / "key"
     options = {**object_store.options, "secret": FileSecret(str(file))}
-    storage: FileStorage = pickle.loads(pickle.dumps(FileStorage(FileSystemSet(options))))
+    storage: FileStorage = pickle.loads(pickle.dumps(FileStorage(FileSystemSet(options, kinds=APP.file_systems()))))
     journal = DeltaJournal(join(s3_root, "journal"), delta_options(s3_root, options))
     rows = [rows_of_events([Event(number, 1, "X", "hive", "s", "t", "json-0.2", "{}")]) for number in (1, 2)]
     file.write_text(object_store.secret)
@@ -381,5 +384,5 @@ def test_a_bucket_that_is_not_there_is_refused_and_never_an_empty_directory(obje
 def test_a_store_that_does_not_answer_is_unavailable() -> None:
     nobody = {"endpoint_url": "http://127.0.0.1:9", "key": "k", "secret": "the-secret"}
     with pytest.raises(Unavailable) as caught:
-        FileStorage(FileSystemSet(nobody)).list(["s3://bucket/t"])
+        FileStorage(FileSystemSet(nobody, kinds=APP.file_systems())).list(["s3://bucket/t"])
     assert "the-secret" not in str(caught.value)

@@ -17,6 +17,7 @@ import pytest
 
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.app import APP
 from calque.core.formats.layout import join
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
@@ -90,7 +91,9 @@ def deployment(
     InObjects.store = store
     made = InObjects(tmp_path, next(NUMBERS), servers["source"], {"dr": servers["target"]}, seed=1)
     [target] = made.targets
-    storage = FileStorage(FileSystemSet(own=OwnLocations((target.policy.warehouse,), store.options)))
+    storage = FileStorage(
+        FileSystemSet(own=OwnLocations((target.policy.warehouse,), store.options), kinds=APP.file_systems())
+    )
 
     def content(location: str) -> State:
         found = storage.list([location])[location].files
@@ -192,7 +195,7 @@ def test_inserts_overwrites_appends_and_drops_reach_an_object_store_and_are_swep
 def objects(deployment: InObjects) -> list[tuple[str, int]]:
     """Every data file of the target, with the store's own time."""
     [target] = deployment.targets
-    storage = FileStorage(FileSystemSet(deployment.store.options))
+    storage = FileStorage(FileSystemSet(deployment.store.options, kinds=APP.file_systems()))
     warehouse = target.policy.warehouse
     return [(file.path, file.modified_ns) for file in storage.list([warehouse])[warehouse].files]
 

@@ -19,6 +19,7 @@ import pytest
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.app import APP
 from calque.errors import Unavailable
 from calque.plugins.s3.adapters.requests import SILENT_SECONDS, S3Requests
 from calque.ports import CopyTask
@@ -62,8 +63,8 @@ def test_whatever_is_asked_of_a_silent_store_is_unavailable_within_seconds(silen
     for file in files:
         file.write_bytes(bytes(int(file.name)))
     tasks = [CopyTask(str(file), f"{AT}/t/{file.name}", file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    plain = FileStorage(FileSystemSet(options))
-    noted = FileStorage(FileSystemSet(own=OwnLocations((AT,), options)))
+    plain = FileStorage(FileSystemSet(options, kinds=APP.file_systems()))
+    noted = FileStorage(FileSystemSet(own=OwnLocations((AT,), options), kinds=APP.file_systems()))
     asked: dict[str, Callable[[], object]] = {
         "copy": lambda: plain.copy(tasks[:1]),
         "copy in parts": lambda: plain.copy(tasks[1:]),
@@ -138,7 +139,9 @@ def serving(store: Store) -> Iterator[FileStorage]:
     thread = threading.Thread(target=store.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
-        yield FileStorage(FileSystemSet(options_of(store.endpoint)), terms=CopyTerms(attempts=1))
+        yield FileStorage(
+            FileSystemSet(options_of(store.endpoint), kinds=APP.file_systems()), terms=CopyTerms(attempts=1)
+        )
     finally:
         store.shutdown()
         store.server_close()

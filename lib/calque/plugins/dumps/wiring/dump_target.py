@@ -59,7 +59,7 @@ class DumpWiring:
         options = self.source.plug.keys.storage
         own = OwnLocations((root,), self.wiring.config.section(REPL).storage or options)
         roots = self.source.plug.roots(self.source.pins_root(), root, str(self.folder))
-        systems = FileSystemSet(options, own=own, roots=roots)
+        systems = FileSystemSet(options, own=own, roots=roots, kinds=self.wiring.runtime.kinds.file_systems)
         return self.wiring.runtime.guard.storage(self.wiring.runtime.storage(systems))
 
     def change_root(self) -> str:

@@ -77,7 +77,9 @@ class RemotesWiring:
     def storage(self) -> Storage:
         """Of what lies at the local catalog."""
         if self._storage is None:
-            self._storage = self.runtime.storage(FileSystemSet(self.keys.storage))
+            self._storage = self.runtime.storage(
+                FileSystemSet(self.keys.storage, kinds=self.runtime.kinds.file_systems)
+            )
         return self._storage
 
     def registry(self) -> LinkRegistry:
@@ -150,7 +152,7 @@ def remotes_of(config: Config, runtime: Runtime | None = None) -> RemotesWiring:
         todo = 'Write it, e.g. [remotes] and metastore = "thrift://127.0.0.1:9083"'
         raise Refused("There are no remote tables here", why, todo)
     runtime = runtime or Runtime()
-    return RemotesWiring(keys, StateFolder(config.state, runtime.guard), runtime)
+    return RemotesWiring(keys, StateFolder(config.state, runtime.guard, runtime.kinds.file_systems), runtime)
 
 
 def remotes_at(wiring: Wiring) -> RemotesWiring:

@@ -1,0 +1,19 @@
+"""HDFS as a plugin: what it adds, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calque.extension import Plugin
+
+if TYPE_CHECKING:
+    from calque.adapters.files.system import FileSystemKind
+
+
+def file_systems() -> tuple[FileSystemKind, ...]:
+    from calque.plugins.hdfs.wiring import HDFS
+
+    return (HDFS,)
+
+
+PLUGIN = Plugin(name="hdfs", file_systems=file_systems)

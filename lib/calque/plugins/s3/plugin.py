@@ -1,0 +1,19 @@
+"""S3 as a plugin: what it adds, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calque.extension import Plugin
+
+if TYPE_CHECKING:
+    from calque.adapters.files.system import FileSystemKind
+
+
+def file_systems() -> tuple[FileSystemKind, ...]:
+    from calque.plugins.s3.wiring import S3
+
+    return (S3,)
+
+
+PLUGIN = Plugin(name="s3", file_systems=file_systems)
