@@ -38,8 +38,6 @@ from calque.commands.options import CommandSettings, examples, shared
 from calque.demo.command import command as demo
 from calque.errors import Broken, CalqueError, Unavailable, nearest, print_error
 from calque.logs.setup import report_error
-from calque.plugins.marks import commands as done
-from calque.plugins.notices import commands as notices
 
 USAGE = 64
 COMPLETE = "_CALQUE_COMPLETE"
@@ -119,8 +117,7 @@ for _command in (
     journal.command,
     identity.command,
     wait.command,
-    done.command,
-    notices.command,
+    *APP.each(lambda plugin: plugin.commands()),
     sweep.command,
     sql.command,
 ):

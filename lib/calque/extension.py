@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from click import Command
+
     from calque.adapters.files.system import FileSystemKind
     from calque.config import Config
     from calque.config.sections import FileKinds, SectionKind
@@ -17,12 +19,13 @@ if TYPE_CHECKING:
     from calque.model.hive import Table
     from calque.model.names import TableName
     from calque.model.secrets import Options
+    from calque.ports.formats import TableFormat
     from calque.statements.forms import Statements
     from calque.statements.language import Language
     from calque.streams.followers import Follower
     from calque.streams.kinds import CaptureKind, Page, ProcessKinds, PublisherKind, RunningProcess, WatchKind
     from calque.wiring.comparison_kinds import ComparisonKind
-    from calque.wiring.kinds import JournalKind
+    from calque.wiring.kinds import CatalogKind, JournalKind
     from calque.wiring.retention_kinds import RetentionKind
     from calque.wiring.wiring import Wiring
 
@@ -59,9 +62,15 @@ class Plugin:
     journals: Callable[[], tuple[JournalKind, ...]] = tuple
     """Formats of journals besides Delta's."""
     file_systems: Callable[[], tuple[FileSystemKind, ...]] = tuple
+    catalogs: Callable[[], tuple[CatalogKind, ...]] = tuple
+    """What wraps the catalogs of targets, from the innermost on."""
+    formats: Callable[[], tuple[TableFormat, ...]] = tuple
+    """Formats of tables at targets besides Hive's own layout."""
     amendments: Callable[[], tuple[Amendment, ...]] = tuple
     """What is added to a configuration behind the file: by what the state folder records."""
     statements: Callable[[], Statements] = no_statements
+    commands: Callable[[], tuple[Command, ...]] = tuple
+    """Of the command line; what they do is imported when they run."""
     checks: Callable[[], tuple[Check, ...]] = tuple
     """What `calque check` looks at besides."""
     table_checks: Callable[[], tuple[TableCheck, ...]] = tuple
@@ -119,8 +128,13 @@ class App:
         from calque.wiring.runtime import Runtime
         from calque.wiring.wiring import Wiring
 
-        journals = (DELTA, *self.each(lambda plugin: plugin.journals()))
-        return Wiring(config, Runtime(kinds=WiringKinds(journals=journals, file_systems=self.file_systems())))
+        kinds = WiringKinds(
+            journals=(DELTA, *self.each(lambda plugin: plugin.journals())),
+            file_systems=self.file_systems(),
+            catalogs=self.each(lambda plugin: plugin.catalogs()),
+            formats=self.each(lambda plugin: plugin.formats()),
+        )
+        return Wiring(config, Runtime(kinds=kinds))
 
     def file_systems(self) -> tuple[FileSystemKind, ...]:
         """Those that need more than fsspec."""

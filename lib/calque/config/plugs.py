@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -16,46 +16,45 @@ from calque.config.serve_keys import Serve, ServeTls
 from calque.core.formats.roots import Roots, roots_of
 from calque.core.policy.admit import Admission
 from calque.errors import Refused, nearest
-from calque.model.access import MetastoreAccess, SshRoute
+from calque.model.access import MetastoreAccess, Route
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.state_places import SourcePlaces
-from calque.plugins.remotes.model import Endpoint
-from calque.plugins.remotes.ports import RemoteAccess, RemoteCatalog, RemoteClient
+from calque.ports import CatalogReader, EventLog
+from calque.ports.source import ClosableLog
 
 AT_SOURCE = "source"
 """What stands for the source itself where a target could be named."""
 
 
-@dataclass(frozen=True, slots=True)
-class LookedCatalog:
-    """A catalog without a log, as a client reaches it, and every how many seconds it is looked at."""
+class UnloggedCatalog(Protocol):
+    """A catalog without a log, which something looks at: what it finds is a log of our own, in a file of the state
+    folder. It can be sent to other processes."""
 
-    client: RemoteClient
-    settings: Mapping[str, str]
-    access: RemoteAccess
-    interval: float
+    def reader(self) -> CatalogReader:
+        """Nothing is asked before it is used."""
 
-    def connect(self) -> RemoteCatalog:
-        """Nothing is asked before the catalog is used."""
-        return self.client.connect(self.settings, self.access)
+    def log(self, path: Path) -> ClosableLog: ...
+
+    def log_opener(self, path: Path) -> Callable[[], EventLog]:
+        """Opens it also in processes that Spark starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class HiveSource:
-    """A Hive metastore whose log is captured into a journal. `places` says where its state lies. One that links made a
-    source has an `endpoint`; with `far_only` nothing near is connected to, whatever its names lead to. With a `route`
-    it is reached over SSH. Where it is a `catalog` without a log, the log is our own. `private` are places of calque's
+    """A Hive metastore whose log is captured into a journal. `places` says where its state lies. `is_linked`:
+    links made it a source; with `far_only` nothing near is connected to, whatever its names lead to. With a `route` it
+    is reached by that way. Where it is a `catalog` without a log, the log is our own. `private` are places of calque's
     own, `readable` those of its own where dumps lie."""
 
     name: str
     keys: sections.Source
     journal: sections.Journal
     places: SourcePlaces
-    endpoint: Endpoint | None = None
+    is_linked: bool = False
     far_only: bool = False
-    route: SshRoute | None = None
-    catalog: LookedCatalog | None = None
+    route: Route | None = None
+    catalog: UnloggedCatalog | None = None
     private: tuple[str, ...] = field(default=(), compare=False)
     readable: tuple[str, ...] = ()
 
@@ -155,7 +154,7 @@ class Config:
 
     def own_sources(self) -> tuple[str, ...]:
         """Those that the file names, without those that links made sources."""
-        return tuple(name for name, source in self.sources.items() if source.endpoint is None)
+        return tuple(name for name, source in self.sources.items() if not source.is_linked)
 
     def own_targets(self) -> tuple[str, ...]:
         """Those that the file names, without projections of links."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from calque.errors import Refused
 from calque.model.secrets import Secret
@@ -58,39 +60,14 @@ class KerberosLogin:
         return self.principal.partition("@")[0].partition("/")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class SshHop:
-    """A machine on the way, as whom it is logged in to. The hop before it resolves its name."""
+class Route(Protocol):
+    """A way to a metastore that calque has no direct connection to. It can be pickled."""
 
-    user: str
-    host: str
-    port: int = 22
-
-    def place(self) -> str:
-        """Host and port."""
-        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
-
-    def __str__(self) -> str:
-        return f"{self.user}@{self.place()}"
-
-
-@dataclass(frozen=True, slots=True)
-class SshRoute:
-    """The way to a metastore: the last hop resolves the metastore's name and connects to it.
-
-    keys: paths of files of private keys, one for each hop, or one for all. passphrase: of all that are encrypted.
-    known_hosts: path of the file that says which keys the hops have. seconds: how long each step may take.
-    """
-
-    hops: tuple[SshHop, ...]
-    keys: tuple[str, ...]
-    known_hosts: str
-    passphrase: Secret | None = None
-    seconds: float = 30.0
-
-    def key(self, number: int) -> str:
-        """Of the hop of that number, from 0."""
-        return self.keys[number] if len(self.keys) > 1 else self.keys[0]
+    def connect(
+        self, host: str, port: int, seconds: float, first: Callable[[str, int, float], Any], *, far_only: bool
+    ) -> Any:
+        """A socket to what the end of the way calls so; `first` makes the one to its beginning. With `far_only` it
+        forbids near ones. Raises `OSError`, `AccessRefused` and `Refused`."""
 
 
 Login = NoLogin | PasswordLogin | TokenLogin | KerberosLogin
@@ -110,7 +87,7 @@ class MetastoreAccess:
     login: Login = NoLogin()
     tls: Tls | None = None
     far_only: bool = False
-    route: SshRoute | None = None
+    route: Route | None = None
 
     def user_name(self) -> str:
         """Raises `Refused` where the operating system has no name for the user."""

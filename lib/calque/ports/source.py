@@ -23,6 +23,12 @@ class EventLog(Protocol):
         all events of the last one's id are among them. Contiguity is the caller's to check."""
 
 
+class ClosableLog(EventLog, Protocol):
+    """One that holds a connection of its own."""
+
+    def close(self) -> None: ...
+
+
 class CatalogReader(Protocol):
     """Reads of a metastore. None of them is a snapshot: bracket them with event ids (measured: one in twenty was
     torn)."""

@@ -211,7 +211,7 @@ class CapturePart(Part):
         """What links take now."""
         config = self.run.wiring.config
         if config is not self.config_of_links:
-            names = config.targets_of(self.stream.name) if self.source.plug.endpoint is not None else ()
+            names = config.targets_of(self.stream.name) if self.source.plug.is_linked else ()
             self.links, self.config_of_links = [config.targets[target].admission() for target in names], config
         return self.links
 

@@ -214,7 +214,7 @@ def goals_of(wiring: Wiring, until: str | int | None) -> Mapping[str, EventId] |
         try:
             goals[name] = source.side().log.current()
         except (AccessRefused, Unavailable) as error:
-            if source.plug.endpoint is None:
+            if not source.plug.is_linked:
                 raise
             LOG.warning("%s is not waited for: %s", name, error)
     return goals

@@ -80,7 +80,7 @@ def difference(
 def taken(config: Config, source: str) -> object:
     """What the source's capture looks at for its targets."""
     targets = [config.targets[name] for name in config.targets_of(source)]
-    if source in config.sources and config.sources[source].endpoint is not None:
+    if source in config.sources and config.sources[source].is_linked:
         return {target.name for target in targets}
     return {target.name: (target.keys.include, target.keys.exclude) for target in targets}
 

@@ -8,10 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from calque.adapters.files.system import FileSystemKind
-from calque.config.plugs import Source
+from calque.config.plugs import Source, Target
 from calque.errors import Refused
 from calque.model.names import Span
-from calque.ports import EvidenceStore, Journal
+from calque.ports import Catalog, EvidenceStore, Journal, Storage
+from calque.ports.formats import TableFormat
 from calque.wiring.journal_location import JournalAddress
 from calque.wiring.state_folder import StateFolder
 
@@ -63,12 +64,30 @@ def delta_opener(source: Source, folder: StateFolder, _address: JournalAddress) 
 DELTA = JournalKind(format="delta", opener=delta_opener)
 
 
+class CatalogContext(NamedTuple):
+    """What a target's catalog is wrapped with: its storage as the lease permits, and without asking it; and the number
+    of the epoch that will tell of what is done now."""
+
+    plug: Target
+    folder: StateFolder
+    storage: Storage
+    bare_storage: Storage
+    next_epoch: Callable[[], int]
+
+
+CatalogKind = Callable[[Catalog, CatalogContext], Catalog]
+"""Wraps the catalog of a target, as its plug wants it."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WiringKinds:
     """All of them."""
 
     journals: tuple[JournalKind, ...] = (DELTA,)
     file_systems: tuple[FileSystemKind, ...] = ()
+    catalogs: tuple[CatalogKind, ...] = ()
+    """From the innermost on."""
+    formats: tuple[TableFormat, ...] = ()
 
     def journal(self, format: str) -> JournalKind:  # noqa: A002 - the key's name
         """Raises `Refused` for a format that nothing here knows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from calque.adapters.delta.scans import DeltaScans
@@ -21,19 +22,15 @@ from calque.engine.identity.identity import SourceAnswer, ask_source
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.state_places import SourcePlaces
-from calque.plugins.remotes.adapters.looks_log import LooksLog
-from calque.plugins.remotes.engine.catalog_as_source import RemoteReader
 from calque.ports import CatalogReader, EventLog, EvidenceStore, Gaps, Pins, Scans, Storage
 from calque.ports.services import tells_inserts
+from calque.ports.source import ClosableLog
 from calque.wiring.journal_location import JournalAddress, JournalLocation
 from calque.wiring.kept import KeptObjects
 from calque.wiring.kinds import JournalTable, OpenJournal
 from calque.wiring.runtime import Runtime
 from calque.wiring.state_folder import StateFolder
-from calque.wiring.worker_openers import (
-    open_log,
-    open_looks,
-)
+from calque.wiring.worker_openers import open_log
 
 T = TypeVar("T")
 
@@ -92,14 +89,15 @@ class SourceWiring:
         except Unavailable:
             return None
 
-    def looks(self) -> LooksLog:
-        """The log of our own, over a catalog that has none."""
-        return LooksLog(self.folder.path / self.places.looks)
+    @property
+    def own_log(self) -> Path:
+        """The file of the log of our own, over a catalog that has none."""
+        return self.folder.path / self.places.looks
 
-    def impatient_log(self, seconds: float) -> HiveLog | LooksLog:
+    def impatient_log(self, seconds: float) -> ClosableLog:
         """The log through a connection of its own, on which an answer is waited for no longer than that."""
         if self.plug.catalog is not None:
-            return self.looks()
+            return self.plug.catalog.log(self.own_log)
         client = self.client(connect_timeout=seconds, call_timeout=seconds, connections=1)
         return HiveLog(client, max_message=self.plug.keys.max_message)
 
@@ -116,7 +114,7 @@ class SourceWiring:
     def open_log(self) -> Callable[[], EventLog]:
         """Makes the log, also in other processes."""
         if self.plug.catalog is not None:
-            return partial(open_looks, str(self.folder.path / self.places.looks))
+            return self.plug.catalog.log_opener(self.own_log)
         return partial(open_log, self._uris(), self.plug.access(), self.plug.keys.max_message, self.first_seen)
 
     def gaps(self) -> Gaps:
@@ -186,7 +184,7 @@ class SourceWiring:
 
     def _log_and_catalog(self) -> tuple[EventLog, CatalogReader]:
         if self.plug.catalog is not None:
-            return self.looks(), RemoteReader(self.plug.catalog.connect())
+            return self.plug.catalog.log(self.own_log), self.plug.catalog.reader()
         client = self.client(connections=self.plug.keys.connections)
         return HiveLog(client, max_message=self.plug.keys.max_message), HiveReader(client)
 

@@ -32,12 +32,8 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
-from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
-from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
-from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog
-from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
 from calque.ports import Catalog, Leases, Ledger, Storage
-from calque.wiring.kinds import WiringKinds
+from calque.wiring.kinds import CatalogContext, WiringKinds
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening
@@ -88,18 +84,10 @@ class TargetWiring:
         stopping, guard = threading.Event(), self.runtime.guard
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.pool, self.leaves)
         catalog: Catalog = guard.catalog(HiveCatalog(self.client(permit=fence.permit), TargetCapabilities()))
-        if self.plug.links is not None:
-            admission = self.admission()
-            catalog = LinkedCatalog(
-                catalog,
-                self.plug.links,
-                lambda name: admission.source_of(name) is not None,
-                storage.make_directories,
-                RecordedLinksInHand(self.folder.control),
-            )
         own_ledger, fenced_storage = guard.ledger(ledger or self.ledger()), guard.storage(FencedStorage(storage, fence))
-        logs = ReplicaLogs(fenced_storage, self.plug.keys.grace)
-        catalog = DeltaReplicaCatalog(catalog, fenced_storage, logs, partial(next_epoch, own_ledger))
+        context = CatalogContext(self.plug, self.folder, fenced_storage, storage, partial(next_epoch, own_ledger))
+        for wrap in self.runtime.kinds.catalogs:
+            catalog = wrap(catalog, context)
         return TargetSide.of(
             policy or self.plug.policy(),
             catalog,
@@ -108,6 +96,7 @@ class TargetWiring:
             stopping,
             ClaimBook(own_ledger, self.plug.source, self.plug.name, self.writer_id),
             self.source.plug.keys.bounds(),
+            self.runtime.kinds.formats,
         )
 
     def ledger(self) -> DeltaLedger:

@@ -5,7 +5,6 @@ Arguments are shown in plans. Secrets among them are references, which those pro
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,10 +19,3 @@ def open_log(uris: str, access: MetastoreAccess, max_message: int, first_seen: F
     from calque.adapters.metastore.log import HiveLog
 
     return HiveLog(Client(uris, access, first_seen=first_seen), max_message=max_message)
-
-
-def open_looks(path: str) -> EventLog:
-    """The log of our own in the file of that path."""
-    from calque.plugins.remotes.adapters.looks_log import LooksLog
-
-    return LooksLog(Path(path))

@@ -60,6 +60,7 @@ from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
 from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
 from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
+from calque.plugins.delta_replicas.wiring import DeltaFormat
 from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.ports import Catalog, Scans
 from calque.ports.forwarding import ForwardingStorage
@@ -399,7 +400,9 @@ class World:
         if pins:
             kept = StoredPins(self.storage, "file:/pins")
             self.source_side = replace(self.source_side, pins=kept)
-        self.side = TargetSide.of(self.policy, self.target_catalog(), self.ledger, self.storage)
+        self.side = TargetSide.of(
+            self.policy, self.target_catalog(), self.ledger, self.storage, formats=(DeltaFormat(),)
+        )
         self.delta_tables: dict[Hashable, DeltaTable | str] = {}
         """What Delta readers saw, by roots, names at the metastore and the files of logs."""
         self.looker = Looker(self.side.imaging, self.content, Recall())

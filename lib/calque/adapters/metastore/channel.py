@@ -21,7 +21,7 @@ from calque.adapters.metastore.logins import LONGEST_REASON, bearer_headers, log
 from calque.adapters.metastore.weighed import LimitedTransport
 from calque.core.policy.near_addresses import is_near
 from calque.errors import AccessRefused, Refused
-from calque.model.access import KerberosLogin, MetastoreAccess, PasswordLogin, SshRoute, TokenLogin
+from calque.model.access import KerberosLogin, MetastoreAccess, PasswordLogin, TokenLogin
 from calque.model.secrets import refusals_of_access
 from calque.model.tls import Tls, reason
 
@@ -226,7 +226,8 @@ def connected(address: Address, access: MetastoreAccess, seconds: float) -> sock
     if access.route is None:
         plain = connect(address.host, address.port, seconds)
     else:
-        plain = _through(access.route, address, seconds, connect, access.far_only)
+        plain = access.route.connect(address.host, address.port, seconds, connect, far_only=access.far_only)
+        plain.settimeout(seconds)
     if context is None:
         return plain
     try:
@@ -237,18 +238,6 @@ def connected(address: Address, access: MetastoreAccess, seconds: float) -> sock
     except OSError:
         plain.close()
         raise
-
-
-def _through(route: SshRoute, address: Address, seconds: float, connect: Connect, far_only: bool) -> socket.socket:
-    """Raises `Refused` where the extra `ssh` is not installed, too."""
-    try:
-        from calque.plugins.remotes.adapters.ssh_tunnel import through
-    except ModuleNotFoundError as error:
-        what, todo = "SSH needs a package that is not installed", "pip install 'calque[ssh]'"
-        raise Refused(what, str(error), todo) from error
-    made = through(route, address.host, address.port, seconds, connect, far_only=far_only)
-    made.settimeout(seconds)
-    return made
 
 
 def by_ticket(limited: LimitedTransport, address: Address, login: KerberosLogin) -> Any:

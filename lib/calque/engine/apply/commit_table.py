@@ -39,7 +39,6 @@ from calque.model.files import Listing
 from calque.model.hive import Table, location_of
 from calque.model.names import TableName
 from calque.model.plan import CommitTable, CreateTable, Head, HiddenBuild, Hop, Rebuild, ShownState
-from calque.plugins.delta_replicas.core.fit import why_not_delta
 from calque.ports import Conflict, FormatMisfit, TableCommit
 
 
@@ -59,7 +58,7 @@ def create(context: HopContext, table: TableName, head: Head, parts: Parts, show
     """A table where there is none: plain where it can't be a Delta table."""
     source = replicated(context, head.version)
     wants_delta = context.side.admission.wants_delta(table)
-    why = why_not_delta(source, (source_of(context, part) for _, part in parts)) if wants_delta else ""
+    why = context.side.misfit(DELTA, source, (source_of(context, part) for _, part in parts)) if wants_delta else ""
     if not why:
         try:
             commit_new(context, table, head, parts, shows, DELTA if wants_delta else "")
@@ -159,7 +158,7 @@ def require_fit(
     cascade: bool,
 ) -> None:
     """`FormatMisfit` where the state can't be one of a Delta table."""
-    why = why_not_delta(definition, (write.definition for write in written.values()))
+    why = context.side.misfit(DELTA, definition, (write.definition for write in written.values()))
     if not why and not cascade and columns_of(definition) != columns_of(old.table):
         kept = context.side.catalog.partition_names(context.name_at_target(table))
         if {*kept} - written.keys():

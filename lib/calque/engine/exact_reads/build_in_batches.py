@@ -18,6 +18,7 @@ from calque.core.events.kinds import obstacle
 from calque.core.formats.definition import text_of_partition, text_of_table
 from calque.core.images.image import INCARNATION, SOURCE, Marks, source_mark
 from calque.core.images.object_row import row_of
+from calque.core.images.table_layout import DELTA
 from calque.core.plan.limits import batches
 from calque.core.states.exact_state import NEW, stays, unchanged
 from calque.engine.apply import AppliedChanges
@@ -41,7 +42,6 @@ from calque.model.journal import Entry, EventKind
 from calque.model.ledger import ObjectRow
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import Data, GroupPlan, Head, HiddenBuild, Hop, Part, Version
-from calque.plugins.delta_replicas.core.fit import why_plain
 from calque.ports import Conflict
 
 LOG = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ def build(source: SourceSide, side: TargetSide, name: TableName, batch: int, tel
     at once. Raises `TableIsTooBusy`, `Unreachable`, `Unavailable`, `Refused`."""
     if side.catalog.abilities().any_difference or side.catalog.table(side.admission.name_at_target(name)) is not None:
         return None
-    if side.admission.wants_delta(name) and (table := source.catalog.table(name)) and not why_plain(table):
+    if side.admission.wants_delta(name) and (table := source.catalog.table(name)) and not side.misfit(DELTA, table):
         return None
     try:
         return TableBuild(source, side, name, batch, tell).run()

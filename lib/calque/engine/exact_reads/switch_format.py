@@ -32,7 +32,6 @@ from calque.model.hive import Partition, Table, is_view, location_of
 from calque.model.names import TableName
 from calque.model.plan import ShownState
 from calque.model.records import AnnouncedBridge
-from calque.plugins.delta_replicas.core.fit import why_not_delta
 from calque.ports import TableCommit
 
 
@@ -49,7 +48,7 @@ def switch_format(
     if not wants_delta and not is_delta and FORMAT not in (shown.table.parameters or {}):
         return
     both = [*exact.partitions.values(), *shown.partitions.values()]
-    why = misfit or why_not_delta(exact.table, exact.partitions.values()) or why_not_delta(shown.table, both)
+    why = misfit or side.misfit(DELTA, exact.table, exact.partitions.values()) or side.misfit(DELTA, shown.table, both)
     wanted_format = "" if not wants_delta else plain_because(why) if why else DELTA
     switch = FormatSwitch(side, exact, shown, applied)
     if is_delta and wanted_format != DELTA:

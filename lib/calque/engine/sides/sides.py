@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from calque.core.images.image import ImageBuilder
@@ -18,6 +19,7 @@ from calque.engine.sides.read_requests import ReadRequests
 from calque.engine.sides.storage_failures import StorageFailures
 from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
 from calque.model.bounds import Bounds
+from calque.model.hive import Partition, Table
 from calque.model.policy import Policy
 from calque.ports import (
     Catalog,
@@ -33,6 +35,7 @@ from calque.ports import (
     Scans,
     Storage,
 )
+from calque.ports.formats import TableFormat
 from calque.ports.forwarding import (
     ForwardingCatalog,
     ForwardingCatalogReader,
@@ -98,6 +101,15 @@ class TargetSide:
     """Set when they are to end, and no call is to be begun."""
     bounds: Bounds = field(default_factory=Bounds)
     """Of what is taken from the source."""
+    formats: tuple[TableFormat, ...] = ()
+    """Those that the catalog can have tables in."""
+
+    def misfit(self, format_name: str, table: Table, partitions: Iterable[Partition] = ()) -> str:
+        """See `TableFormat.misfit`."""
+        for one in self.formats:
+            if one.name == format_name:
+                return one.misfit(table, partitions)
+        return f"nothing here has tables in the format {format_name}"
 
     @staticmethod
     def of(
@@ -108,6 +120,7 @@ class TargetSide:
         stopping: threading.Event | None = None,
         claims: ClaimBook | None = None,
         bounds: Bounds = Bounds(),  # noqa: B008  (it is frozen)
+        formats: tuple[TableFormat, ...] = (),
     ) -> TargetSide:
         """`claims` is a new book where none is given."""
         admission, copying, stopping = Admission(policy), CopyProgress(time.time_ns), stopping or threading.Event()
@@ -125,6 +138,7 @@ class TargetSide:
             troubles=troubles,
             stopping=stopping,
             bounds=bounds,
+            formats=formats,
         )
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from calque.ports.formats import TableFormat
     from calque.statements.forms import Statements
+    from calque.wiring.kinds import CatalogKind
 
 
 def statements() -> Statements:
@@ -16,4 +18,16 @@ def statements() -> Statements:
     return STATEMENTS
 
 
-PLUGIN = Plugin(name="delta_replicas", statements=statements)
+def catalogs() -> tuple[CatalogKind, ...]:
+    from calque.plugins.delta_replicas.wiring import with_delta_tables
+
+    return (with_delta_tables,)
+
+
+def formats() -> tuple[TableFormat, ...]:
+    from calque.plugins.delta_replicas.wiring import DeltaFormat
+
+    return (DeltaFormat(),)
+
+
+PLUGIN = Plugin(name="delta_replicas", statements=statements, catalogs=catalogs, formats=formats)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from click import Command
+
     from calque.config.sections import SectionKind
     from calque.extension import TableCheck
     from calque.statements.forms import Statements
@@ -44,8 +46,15 @@ def table_checks() -> tuple[TableCheck, ...]:
     return (check_lifetimes,)
 
 
+def commands() -> tuple[Command, ...]:
+    from calque.plugins.marks.commands import command
+
+    return (command,)
+
+
 PLUGIN = Plugin(
     name="marks",
+    commands=commands,
     sections=sections,
     statements=statements,
     followers=followers,

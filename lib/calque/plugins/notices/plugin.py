@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from click import Command
+
     from calque.config.sections import SectionKind
     from calque.extension import Check, StatusPart
     from calque.streams.kinds import PublisherKind
@@ -44,6 +46,18 @@ def retention() -> tuple[RetentionKind, ...]:
     return (RETENTION,)
 
 
+def commands() -> tuple[Command, ...]:
+    from calque.plugins.notices.commands import command
+
+    return (command,)
+
+
 PLUGIN = Plugin(
-    name="notices", sections=sections, checks=checks, status=status, publishers=publishers, retention=retention
+    name="notices",
+    commands=commands,
+    sections=sections,
+    checks=checks,
+    status=status,
+    publishers=publishers,
+    retention=retention,
 )

@@ -16,10 +16,7 @@ from calque.config.pydantic_errors import WrongError, with_pydantic_errors
 from calque.config.secret_keys import SecretFile, SecretVariable, one_secret
 from calque.config.sections import KeyPath, SectionKind
 from calque.errors import Refused
-from calque.model.access import SshRoute
-from calque.plugins.remotes.core.definitions import URIS
 from calque.plugins.remotes.core.permission import require_pattern
-from calque.plugins.remotes.core.ssh_routes import ROUTE, route_of
 from calque.plugins.remotes.model import LentLogin
 from calque.plugins.remotes.ports import RemoteAccess
 
@@ -102,17 +99,6 @@ def remote_source(name: str, uris: str, credentials: Credentials) -> Source:
         for _, refused in misfits(source):
             raise refused
     return source
-
-
-def ssh_route(settings: Mapping[str, str], credentials: Credentials) -> SshRoute | None:
-    """The way to a remote metastore; None where it is connected to directly. Raises `Refused`."""
-    if ROUTE not in settings:
-        return None
-    if any(not uri.startswith("thrift://") for uri in metastores(settings[URIS])):
-        todo = "Write a thrift:// address, or leave VIA out"
-        raise Refused("An address by HTTP does not go over SSH", f"'{URIS}' has one", todo)
-    passphrase = one_secret("passphrase", credentials.passphrase_env, credentials.passphrase_file)
-    return route_of(settings, credentials.private_keys, credentials.known_hosts, passphrase)
 
 
 def remote_access(credentials: Credentials, *, far_only: bool) -> RemoteAccess:

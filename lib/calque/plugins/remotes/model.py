@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from calque.model.names import TableName
+from calque.model.secrets import Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +116,38 @@ class LinkRegistry:
             for name, record in self.links.items()
             if record.definition is not None and not record.reason
         }
+
+
+@dataclass(frozen=True, slots=True)
+class SshHop:
+    """A machine on the way, as whom it is logged in to. The hop before it resolves its name."""
+
+    user: str
+    host: str
+    port: int = 22
+
+    def place(self) -> str:
+        """Host and port."""
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.place()}"
+
+
+@dataclass(frozen=True, slots=True)
+class SshRoute:
+    """The way to a metastore: the last hop resolves the metastore's name and connects to it.
+
+    keys: paths of files of private keys, one for each hop, or one for all. passphrase: of all that are encrypted.
+    known_hosts: path of the file that says which keys the hops have. seconds: how long each step may take.
+    """
+
+    hops: tuple[SshHop, ...]
+    keys: tuple[str, ...]
+    known_hosts: str
+    passphrase: Secret | None = None
+    seconds: float = 30.0
+
+    def key(self, number: int) -> str:
+        """Of the hop of that number, from 0."""
+        return self.keys[number] if len(self.keys) > 1 else self.keys[0]

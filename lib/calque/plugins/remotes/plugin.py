@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from calque.extension import Amendment, Check
     from calque.statements.forms import Statements
     from calque.streams.kinds import CaptureKind, WatchKind
+    from calque.wiring.kinds import CatalogKind
 
 
 def statements() -> Statements:
@@ -49,6 +50,12 @@ def watches() -> tuple[WatchKind, ...]:
     return (WATCH,)
 
 
+def catalogs() -> tuple[CatalogKind, ...]:
+    from calque.plugins.remotes.wiring.linked_targets import linked
+
+    return (linked,)
+
+
 PLUGIN = Plugin(
     name="remotes",
     sections=sections,
@@ -57,4 +64,5 @@ PLUGIN = Plugin(
     checks=checks,
     captures=captures,
     watches=watches,
+    catalogs=catalogs,
 )

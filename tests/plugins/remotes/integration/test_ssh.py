@@ -22,10 +22,12 @@ from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.channel import connected
 from calque.adapters.metastore.client import Client
 from calque.errors import AccessRefused, Unavailable
-from calque.model.access import MetastoreAccess, SshHop, SshRoute
+from calque.model.access import MetastoreAccess
 from calque.model.secrets import VariableSecret
 from calque.model.tls import Tls
 from calque.plugins.remotes.adapters import ssh_tunnel as tunnel
+from calque.plugins.remotes.adapters.ssh_way import SshWay
+from calque.plugins.remotes.model import SshHop, SshRoute
 from support.services.bastion import Bastion
 from support.services.certificates import certified
 from support.services.linked import Linked
@@ -74,14 +76,14 @@ def way(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Way]:
 def databases(uri: str, route: SshRoute) -> list[str]:
     """What a new client finds by new sessions."""
     tunnel._tunnel.cache_clear()
-    return list(HiveReader(Client(uri, MetastoreAccess(route=route))).databases())
+    return list(HiveReader(Client(uri, MetastoreAccess(route=SshWay(route)))).databases())
 
 
 def test_calls_go_over_all_hops_and_share_their_sessions(way: Way, shared: Shared) -> None:
     uri = shared("source-3")["source-3"].uri
     assert "default" in databases(uri, way.route)
     before = tunnel._tunnel(way.route, False)._sessions
-    clients = [HiveReader(Client(uri.replace("127.0.0.1", "localhost"), MetastoreAccess(route=way.route)))] * 4
+    clients = [HiveReader(Client(uri.replace("127.0.0.1", "localhost"), MetastoreAccess(route=SshWay(way.route))))] * 4
     assert all("default" in client.databases() for client in clients)
     assert tunnel._tunnel(way.route, False)._sessions is before
     assert len(before) == 2
@@ -92,7 +94,7 @@ def test_sessions_that_nobody_uses_are_closed_and_made_anew(
     way: Way, shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tunnel, "IDLE_SECONDS", 0.1)
-    client = Client(shared("source-3")["source-3"].uri, MetastoreAccess(route=way.route))
+    client = Client(shared("source-3")["source-3"].uri, MetastoreAccess(route=SshWay(way.route)))
     tunnel._tunnel.cache_clear()
     assert "default" in HiveReader(client).databases()
     client.close()
@@ -185,7 +187,7 @@ def test_a_session_that_answers_no_more_is_made_anew(way: Way, monkeypatch: pyte
 
 
 def test_near_calque_itself_is_what_the_first_hop_is(way: Way, shared: Shared) -> None:
-    access = MetastoreAccess(route=way.route, far_only=True)
+    access = MetastoreAccess(route=SshWay(way.route), far_only=True)
     with pytest.raises(AccessRefused, match=r"localhost:\d+ leads to 127\.0\.0\.1\. It is near calque itself"):
         HiveReader(Client(shared("source-3")["source-3"].uri, access)).databases()
 
@@ -218,7 +220,7 @@ def test_tls_goes_over_ssh_and_is_as_strict(way: Way, tmp_path: Path) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(made.certificate, made.key)
     with Echoing(context) as port:
-        access = MetastoreAccess(tls=Tls(ca=made.certificate), route=way.route)
+        access = MetastoreAccess(tls=Tls(ca=made.certificate), route=SshWay(way.route))
         with connected(*addresses(f"thrift://127.0.0.1:{port}"), access, 20) as over:
             over.sendall(b"secret")
             assert over.recv(6) == b"secret"

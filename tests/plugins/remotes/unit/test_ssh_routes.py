@@ -12,11 +12,14 @@ from paramiko import HostKeys
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.errors import AccessRefused, Refused
-from calque.model.access import MetastoreAccess, SshHop, SshRoute
+from calque.model.access import MetastoreAccess
 from calque.model.secrets import FileSecret, VariableSecret
 from calque.plugins.remotes.adapters.ssh_files import fingerprint, keys_of_host, private_key
-from calque.plugins.remotes.config import Credentials, ssh_route
+from calque.plugins.remotes.adapters.ssh_way import SshWay
+from calque.plugins.remotes.config import Credentials
 from calque.plugins.remotes.core.ssh_routes import KEYS, KNOWN_HOSTS, ROUTE, TIMEOUT, hops_of, route_of
+from calque.plugins.remotes.model import SshHop, SshRoute
+from calque.plugins.remotes.wiring.ssh_routes import ssh_route
 from support.sources.sshkeys import make_key
 
 FILES = {KEYS: "/keys/one,/keys/two", KNOWN_HOSTS: "/keys/known_hosts"}
@@ -76,7 +79,7 @@ def test_without_its_package_ssh_says_how_to_install_it(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "calque.plugins.remotes.adapters.ssh_tunnel", None)
     route = SshRoute((SshHop("a", "b"),), ("/key",), "/known_hosts")
     with pytest.raises(AccessRefused, match=r"pip install 'calque\[ssh\]'"):
-        HiveReader(Client("thrift://far:9083", MetastoreAccess(route=route))).databases()
+        HiveReader(Client("thrift://far:9083", MetastoreAccess(route=SshWay(route)))).databases()
 
 
 @pytest.mark.parametrize("kind", ["ecdsa", "ed25519", "rsa"])

@@ -21,8 +21,8 @@ from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from paramiko.pkey import UnknownKeyType
 
 from calque.errors import Refused
-from calque.model.access import SshHop
 from calque.model.secrets import Secret
+from calque.plugins.remotes.model import SshHop
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 HASHED = "|1|"

@@ -20,8 +20,8 @@ from paramiko import AuthenticationException, Channel, ChannelException, PKey, S
 
 from calque.adapters.metastore.channel import Connect
 from calque.errors import AccessRefused
-from calque.model.access import SshHop, SshRoute
 from calque.plugins.remotes.adapters.ssh_files import KeysOfHost, fingerprint, keys_of_host, private_key
+from calque.plugins.remotes.model import SshHop, SshRoute
 
 KEEPALIVE_SECONDS = 15
 DEAD_MILLISECONDS = 45_000

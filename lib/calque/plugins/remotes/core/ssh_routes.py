@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from calque.errors import Refused
-from calque.model.access import SshHop, SshRoute
 from calque.model.secrets import Secret
+from calque.plugins.remotes.model import SshHop, SshRoute
 
 ROUTE = "ssh.tunnel.route"
 KEYS = "ssh.tunnel.private.keys"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from calque.control.status_records import UNREAD
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.plugins.remotes.engine.looker import Looker
+from calque.plugins.remotes.wiring.looked_catalog import LookedCatalog
 from calque.plugins.remotes.wiring.remotes import remotes_at
 from calque.ports.records import Json
 from calque.streams.capture import CapturePart
@@ -84,9 +85,9 @@ class RemoteCapturePart(CapturePart):
             todo = "Name another metastore, or make a view"
             raise Refused("The link leads to the local metastore itself", "Both have one id", todo)
         catalog = self.source.plug.catalog
-        if catalog is not None:
-            source = self.source.side()
-            self.looker = self.looker or Looker(catalog.connect(), self.source.looks(), self.linked, source.clock)
+        if isinstance(catalog, LookedCatalog):
+            source, log = self.source.side(), catalog.log(self.source.own_log)
+            self.looker = self.looker or Looker(catalog.connect(), log, self.linked, source.clock)
             self.looker.look(self.stopped)
 
     def keep(self, source: SourceSide) -> None:
@@ -96,9 +97,10 @@ class RemoteCapturePart(CapturePart):
 
     def look_again(self, stopping: threading.Event) -> None:
         """Look at the catalog at its interval; what does not answer is asked again."""
-        catalog, looks = self.source.plug.catalog, self.source.looks()
-        assert catalog is not None
+        catalog = self.source.plug.catalog
+        assert isinstance(catalog, LookedCatalog)
         assert self.looker is not None
+        looks = catalog.log(self.source.own_log)
         while not stopping.wait(catalog.interval):
             try:
                 self.looker.look(stopping.is_set)
@@ -111,4 +113,4 @@ class RemoteCapturePart(CapturePart):
                 self.look_problem = None
 
 
-CAPTURE = CaptureKind(takes=lambda source: source.endpoint is not None, make=RemoteCapturePart)
+CAPTURE = CaptureKind(takes=lambda source: source.is_linked, make=RemoteCapturePart)

@@ -15,7 +15,7 @@ from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.config import Config
-from calque.config.plugs import HiveSource, HiveTarget, LookedCatalog, Source, Target, guarded
+from calque.config.plugs import HiveSource, HiveTarget, Source, Target, guarded
 from calque.errors import Refused
 from calque.model.ledger import FunctionRow
 from calque.model.names import TableName
@@ -29,16 +29,16 @@ from calque.plugins.remotes.config import (
     projection,
     remote_access,
     remote_source,
-    ssh_route,
 )
 from calque.plugins.remotes.core.definitions import COPY, CREDENTIALS, URIS, client_of, endpoint_name, parameters_of
 from calque.plugins.remotes.core.layers import exactly, layer_name, layer_policies
 from calque.plugins.remotes.core.permission import is_far_only, refusal
 from calque.plugins.remotes.core.registry import as_record, by_endpoint, of_record
-from calque.plugins.remotes.engine.catalog_as_source import RemoteReader
 from calque.plugins.remotes.model import Endpoint, LinkRegistry
 from calque.plugins.remotes.wiring.clients import forms, remote_clients
+from calque.plugins.remotes.wiring.looked_catalog import LookedCatalog
 from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
+from calque.plugins.remotes.wiring.ssh_routes import ssh_route
 from calque.ports import Catalog, CatalogReader, EventLog, Storage
 from calque.ports.records import Stamp
 from calque.wiring.runtime import Runtime
@@ -121,7 +121,7 @@ class RemotesWiring:
         """The remote one, for somebody who waits. Raises `Refused` for what can't be its address."""
         source = source_of(self.keys, endpoint, far_only=far_only)
         if source.catalog is not None:
-            return RemoteReader(source.catalog.connect())
+            return source.catalog.reader()
         client = Client(
             ",".join(source.keys.metastore), source.access(), connect_timeout=PATIENCE_SECONDS, connections=1
         )
@@ -205,12 +205,19 @@ def source_of(keys: Remotes, endpoint: Endpoint, *, far_only: bool) -> HiveSourc
     client = remote_clients().get(endpoint.via)
     if client is None:
         section = remote_source(name, settings[URIS], credentials)
-        return HiveSource(name, section, journal(), places, endpoint, far_only, ssh_route(settings, credentials))
+        route = ssh_route(settings, credentials)
+        return HiveSource(name, section, journal(), places, is_linked=True, far_only=far_only, route=route)
     client.require(settings)
     access = remote_access(credentials, far_only=far_only)
     catalog = LookedCatalog(client, settings, access, keys.interval)
     return HiveSource(
-        name, remote_source(name, "", credentials), journal(), places, endpoint, far_only, catalog=catalog
+        name,
+        remote_source(name, "", credentials),
+        journal(),
+        places,
+        is_linked=True,
+        far_only=far_only,
+        catalog=catalog,
     )
 
 

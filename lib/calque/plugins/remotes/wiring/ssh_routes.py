@@ -1,0 +1,24 @@
+"""Ways over SSH to remote metastores, as links and credentials say them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from calque.config.places import metastores
+from calque.config.secret_keys import one_secret
+from calque.errors import Refused
+from calque.plugins.remotes.adapters.ssh_way import SshWay
+from calque.plugins.remotes.config import Credentials
+from calque.plugins.remotes.core.definitions import URIS
+from calque.plugins.remotes.core.ssh_routes import ROUTE, route_of
+
+
+def ssh_route(settings: Mapping[str, str], credentials: Credentials) -> SshWay | None:
+    """The way to a remote metastore; None where it is connected to directly. Raises `Refused`."""
+    if ROUTE not in settings:
+        return None
+    if any(not uri.startswith("thrift://") for uri in metastores(settings[URIS])):
+        todo = "Write a thrift:// address, or leave VIA out"
+        raise Refused("An address by HTTP does not go over SSH", f"'{URIS}' has one", todo)
+    passphrase = one_secret("passphrase", credentials.passphrase_env, credentials.passphrase_file)
+    return SshWay(route_of(settings, credentials.private_keys, credentials.known_hosts, passphrase))
