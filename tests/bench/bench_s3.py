@@ -13,7 +13,7 @@ from pathlib import Path
 from rig import arguments, tell_machine
 
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.app import APP
 from calque.ports import CopyTask
 from support.services.objects import ObjectStore, weed

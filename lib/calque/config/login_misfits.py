@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from calque.errors import Refused
-
-if TYPE_CHECKING:
-    from calque.config.keys import MetastoreSection
+from calque.model.secrets import Secret
 
 
-def misfits(section: MetastoreSection) -> Iterator[tuple[str, Refused]]:
+class CalledMetastore(Protocol):
+    """A section that says how a metastore is called: `config.keys.MetastoreSection`."""
+
+    metastore: tuple[str, ...]
+    user: str
+    auth: Any
+    password_env: Any
+    password_file: Any
+    token_env: Any
+    token_file: Any
+    principal: str
+    keytab: str
+    service_principal: str
+    tls: Any
+
+    def password(self) -> Secret | None: ...
+
+    def token(self) -> Secret | None: ...
+
+
+def misfits(section: CalledMetastore) -> Iterator[tuple[str, Refused]]:
     """Each with the key that is to be changed."""
     scheme, *others = sorted({urlsplit(uri).scheme for uri in section.metastore})
     password, token = section.password(), section.token()
@@ -46,7 +64,7 @@ def misfits(section: MetastoreSection) -> Iterator[tuple[str, Refused]]:
         yield "tls", Refused("tls is not for http", "Such addresses are without TLS", "Write https:// in metastore")
 
 
-def kerberos_misfits(section: MetastoreSection, scheme: str) -> Iterator[tuple[str, Refused]]:
+def kerberos_misfits(section: CalledMetastore, scheme: str) -> Iterator[tuple[str, Refused]]:
     if scheme != "thrift":
         todo = "Give a token by token_env or token_file"
         yield "auth", Refused(f'auth = "kerberos" is not for {scheme}', "Over HTTP servers take tokens", todo)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
 from calque.errors import Refused
 from calque.model.secrets import Options
 
-if TYPE_CHECKING:
-    from calque.config.plugs import Config
-
 S = TypeVar("S")
 KeyPath = tuple[str | int, ...]
+
+
+class ReadFile(Protocol):
+    """A file whose keys are valid one by one: a `config.plugs.Config`."""
+
+    @property
+    def targets(self) -> Mapping[str, Any]:
+        """By their names."""
+
+    def section(self, kind: SectionKind[S]) -> S: ...
 
 
 def no_sections(_section: object) -> Iterator[BaseModel]:
@@ -26,7 +33,7 @@ def itself(section: BaseModel) -> Iterator[BaseModel]:
     yield section
 
 
-def no_misfits(_config: Config) -> Iterator[tuple[KeyPath, Refused]]:
+def no_misfits(_file: ReadFile) -> Iterator[tuple[KeyPath, Refused]]:
     return iter(())
 
 
@@ -65,7 +72,7 @@ class SectionKind(Generic[S]):
     stands_alone: bool = False
     """Whether nothing but `[state]` and `[log]` stands beside it in a file that has no source."""
     models_in: Callable[[S], Iterator[BaseModel]] = no_sections
-    misfits: Callable[[Config], Iterator[tuple[KeyPath, Refused]]] = no_misfits
+    misfits: Callable[[ReadFile], Iterator[tuple[KeyPath, Refused]]] = no_misfits
     files: Callable[[S], Iterable[tuple[KeyPath, str]]] = no_files
     readable: Callable[[S], Iterable[str]] = no_paths
     fixed: Callable[[S], Mapping[str, object]] = nothing_fixed

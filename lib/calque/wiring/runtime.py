@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemSet
+from calque.adapters.files.systems import FileSystemSet
 from calque.engine.failpoints import FailpointGuard, Hit, from_environment
 from calque.ports import Storage
 from calque.wiring.kinds import WiringKinds

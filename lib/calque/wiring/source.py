@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins, why_not_linked
-from calque.adapters.files.system import FileSystemSet
+from calque.adapters.files.systems import FileSystemSet
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen

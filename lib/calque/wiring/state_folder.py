@@ -13,7 +13,8 @@ from calque.adapters.control import ControlGaps, ControlStore, locked, unavailab
 from calque.adapters.delta.data_files import local_path
 from calque.adapters.files.options import delta_options
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemKind, FileSystemSet, OwnLocations
+from calque.adapters.files.system import FileSystemKind
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.config.keys import State
 from calque.core.records.state_formats import FIRST_FORMAT, require_known_format
 from calque.engine.failpoints import FailpointGuard

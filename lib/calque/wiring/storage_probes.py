@@ -6,7 +6,8 @@ from secrets import token_hex
 
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.stores import ConditionalStore
-from calque.adapters.files.system import FileSystemKind, FileSystemSet, OwnLocations, trouble
+from calque.adapters.files.system import FileSystemKind, trouble
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.config.keys import State
 from calque.core.formats.layout import join
 from calque.errors import Refused

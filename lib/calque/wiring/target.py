@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.attempt import CopyTerms
-from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen

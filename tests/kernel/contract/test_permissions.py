@@ -17,7 +17,7 @@ import pytest
 
 from calque.adapters.files import FileStorage, FileSystemSet, SparkStorage
 from calque.adapters.files.spark import SparkThresholds
-from calque.adapters.files.system import OwnLocations
+from calque.adapters.files.systems import OwnLocations
 from calque.adapters.spark import session as spark_session
 from calque.app import APP
 from calque.core.formats.layout import join

@@ -25,7 +25,8 @@ from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.remote import RemoteSystem
 from calque.adapters.files.spark import SparkThresholds, packed
-from calque.adapters.files.system import OwnLocations, System
+from calque.adapters.files.system import System
+from calque.adapters.files.systems import OwnLocations
 from calque.adapters.spark import session as spark_session
 from calque.app import APP
 from calque.core.formats.layout import COPYING, join, place, staged_name

@@ -17,7 +17,7 @@ import pytest
 
 from calque.adapters.control import ControlStore
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.app import APP
 from calque.commands import wait
 from calque.commands.options import CommandSettings

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.files import FileStorage
-from calque.adapters.files.system import FileSystemSet
+from calque.adapters.files.systems import FileSystemSet
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog

@@ -14,7 +14,7 @@ import fastavro
 import pytest
 
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemSet
+from calque.adapters.files.systems import FileSystemSet
 from calque.core.events import decode
 from calque.core.events.decode import Undecodable, bounded, fields, weight_of
 from calque.core.events.keys import keys_of, why_unknown

@@ -7,9 +7,11 @@ import inspect
 import re
 import tomllib
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from grimp import build_graph
 
 from calque import ports
 from calque.engine.failpoints import EFFECTS
@@ -262,6 +264,13 @@ def test_what_is_foreign_is_parsed_and_unpacked_within_bounds(file: Path) -> Non
     calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)}
     unbounded = calls & {"json.loads", "orjson.loads", "gzip.decompress", "zlib.decompress", "gzip.open"}
     assert not unbounded or file.stem in {"bounded", "decode", "metadata", *OF_OUR_OWN}
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    """Imports within functions and for type checkers count, too."""
+    graph = build_graph("calque", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imports).prepare()
 
 
 def test_the_kernel_imports_no_plugin() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.core.formats.layout import natural_location, place, versioned_location
 from calque.errors import Refused
 from calque.model.secrets import FileSecret

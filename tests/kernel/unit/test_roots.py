@@ -11,7 +11,7 @@ import pytest
 
 from calque.adapters.files.copy import WHOLE
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.app import APP
 from calque.core.events.decode import LoggedFile
 from calque.core.formats.layout import place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemSet
+from calque.adapters.files.systems import FileSystemSet
 from calque.app import APP
 from support.services.objects import ObjectStore
 

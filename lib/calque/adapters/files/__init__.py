@@ -7,6 +7,7 @@ the rest to a `FileStorage`. What is particular to one kind of file system is be
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.spark import SparkStorage
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import Durability, FileSystemSet
+from calque.adapters.files.system import Durability
+from calque.adapters.files.systems import FileSystemSet
 
 __all__ = ["CopyTerms", "Durability", "FileStorage", "FileSystemSet", "SparkStorage"]

@@ -19,7 +19,8 @@ from tenacity import (
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import copy_between
 from calque.adapters.files.metered import Metered, Running
-from calque.adapters.files.system import FileSystemSet, ReadableSystem
+from calque.adapters.files.system import ReadableSystem
+from calque.adapters.files.systems import FileSystemSet
 from calque.errors import Unavailable
 from calque.ports import CopiedFile, CopyTask
 

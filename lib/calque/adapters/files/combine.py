@@ -20,7 +20,8 @@ from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import give_permissions, narrow, read_listed
 from calque.adapters.files.metered import Metered, Running
 from calque.adapters.files.slots import CopySlots
-from calque.adapters.files.system import FileSystemSet, ReadableSystem, trouble
+from calque.adapters.files.system import ReadableSystem, trouble
+from calque.adapters.files.systems import FileSystemSet
 from calque.core.small_files.combine_rows import combine, digest_of_rows
 from calque.core.small_files.grouping import Unfit
 from calque.errors import Unavailable

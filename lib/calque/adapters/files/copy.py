@@ -19,14 +19,7 @@ from xxhash import xxh3_128, xxh3_128_hexdigest
 from calque.adapters.files.local import ANYBODY, LocalSystem
 from calque.adapters.files.metered import bare
 from calque.adapters.files.objects import ObjectSystem
-from calque.adapters.files.system import (
-    OF_THE_NAME,
-    FileFacts,
-    PermissionSystem,
-    ReadableSystem,
-    System,
-    trouble,
-)
+from calque.adapters.files.system import OF_THE_NAME, FileFacts, PermissionSystem, ReadableSystem, System, trouble
 from calque.core.formats.layout import COPYING
 from calque.errors import Broken, CalqueError
 from calque.ports import CopiedFile, CopyTask

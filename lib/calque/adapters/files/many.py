@@ -12,7 +12,7 @@ from calque.adapters.files.attempt import Attempts, CopyTerms
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import require_own_targets
 from calque.adapters.files.slots import CopySlots
-from calque.adapters.files.system import FileSystemSet
+from calque.adapters.files.systems import FileSystemSet
 from calque.errors import Unavailable
 from calque.ports import CopiedFile, CopyTask
 

@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from calque.adapters.files.objects import THREADS, ObjectSystem
-from calque.adapters.files.system import BulkListing, FileSystemSet, trouble
+from calque.adapters.files.system import BulkListing, trouble
+from calque.adapters.files.systems import FileSystemSet
 from calque.core.formats.layout import place
 from calque.model.files import Listing
 from calque.ports import CopyTask

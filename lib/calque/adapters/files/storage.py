@@ -28,14 +28,8 @@ from calque.adapters.files.noting import (
 )
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.slots import CopySlots
-from calque.adapters.files.system import (
-    ChecksumSystem,
-    FileSystemSet,
-    PermissionSystem,
-    System,
-    TailSystem,
-    trouble,
-)
+from calque.adapters.files.system import ChecksumSystem, PermissionSystem, System, TailSystem, trouble
+from calque.adapters.files.systems import FileSystemSet
 from calque.core.formats.deltalog import LOG as DELTA_LOG
 from calque.core.formats.deltalog import commit_path, newest_commit
 from calque.core.formats.layout import COPYING, join, place

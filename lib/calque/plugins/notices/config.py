@@ -14,7 +14,7 @@ from calque.config.checks import OptionTable, Patterns
 from calque.config.keys import Section
 from calque.config.plugs import AT_SOURCE, Config
 from calque.config.pydantic_errors import WrongError, with_pydantic_errors
-from calque.config.sections import KeyPath, SectionKind
+from calque.config.sections import KeyPath, ReadFile, SectionKind
 from calque.errors import Refused, nearest
 from calque.model.secrets import Options
 from calque.plugins.kafka import config as librdkafka
@@ -154,7 +154,7 @@ class NoticeChannel:
         return self.keys.at == AT_SOURCE
 
 
-def misfits(config: Config) -> Iterator[tuple[KeyPath, Refused]]:
+def misfits(config: ReadFile) -> Iterator[tuple[KeyPath, Refused]]:
     """Channels at places that there are not, and a target that has the source's word for a name."""
     channels = config.section(NOTICES)
     for name, channel in channels.items():

@@ -11,7 +11,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from calque.adapters.files.system import FileSystemSet
+from calque.adapters.files.systems import FileSystemSet
 from calque.core.formats.definition import Definition, Format
 from calque.core.formats.readers import TEXT_INPUT
 from calque.errors import Refused

@@ -20,7 +20,8 @@ from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.options import delta_options
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.stores import StoredObject
-from calque.adapters.files.system import FileSystemSet, OwnLocations, System
+from calque.adapters.files.system import System
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.adapters.files.times import MANY, NOTE
 from calque.app import APP
 from calque.core.events.rows import rows_of_events

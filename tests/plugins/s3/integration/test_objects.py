@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.app import APP
 from calque.core.formats.layout import join
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table

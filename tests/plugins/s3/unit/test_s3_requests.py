@@ -18,7 +18,7 @@ import pytest
 
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.storage import FileStorage
-from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.app import APP
 from calque.errors import Unavailable
 from calque.plugins.s3.adapters.requests import SILENT_SECONDS, S3Requests

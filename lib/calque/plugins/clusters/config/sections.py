@@ -16,7 +16,7 @@ from calque.config.checks import PositiveDuration
 from calque.config.keys import MetastoreSection, Section
 from calque.config.plugs import Config
 from calque.config.pydantic_errors import WrongError, base_folder, with_pydantic_errors
-from calque.config.sections import KeyPath, SectionKind
+from calque.config.sections import KeyPath, ReadFile, SectionKind
 from calque.errors import Refused, nearest
 from calque.plugins.clusters import model
 
@@ -172,7 +172,7 @@ def sections_in(clusters: Clusters | None) -> Iterator[BaseModel]:
         yield from (clusters, *clusters.named.values())
 
 
-def misfits(config: Config) -> Iterator[tuple[KeyPath, Refused]]:
+def misfits(config: ReadFile) -> Iterator[tuple[KeyPath, Refused]]:
     """Clusters that have one metastore."""
     for one, other in combinations(clusters_of(config).values(), 2):
         if places.one_metastore(one.keys.metastore, other.keys.metastore):
@@ -207,7 +207,7 @@ CLUSTERS = SectionKind(
 )
 
 
-def clusters_of(config: Config) -> Mapping[str, HiveCluster]:
+def clusters_of(config: ReadFile) -> Mapping[str, HiveCluster]:
     """By their names, as in the configuration."""
     section = config.section(CLUSTERS)
     named = section.named if section is not None else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from calque.adapters.files.system import FileSystemSet, OwnLocations
+from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.engine.check.kept_files import change_manager_setting, is_kept
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from calque.adapters.delta.ledger import DeltaLedger
-from calque.adapters.files.system import FileSystemSet
+from calque.adapters.files.systems import FileSystemSet
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog

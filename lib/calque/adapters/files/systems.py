@@ -1,0 +1,184 @@
+"""Which file system a location is on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from calque.adapters.files.admitted import AdmittedPlaces, Misplaced
+from calque.adapters.files.system import FILE_SYSTEM, Durability, FileSystemKind, System, misplaced
+from calque.core.formats.layout import OBJECT_STORES, Place, place
+from calque.core.formats.roots import Roots
+from calque.errors import Refused
+from calque.model.bounds import MESSAGE
+from calque.model.secrets import Options, outdated, versions
+
+if TYPE_CHECKING:
+    from fsspec.spec import AbstractFileSystem
+
+
+READ_SCHEMES = OBJECT_STORES | {"file", "hdfs", "webhdfs", "sftp", "smb"}
+"""Schemes of file systems that the source's tables may lie on; what a target's own section names may be any that fsspec
+knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLocations:
+    """Locations below which calque writes the data of one target, and how they are reached."""
+
+    locations: tuple[str, ...] = ()
+    options: Options = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSystem:
+    """`path` is how an authority and a path are called there. It was opened by `version` of the options."""
+
+    system: System
+    path: Callable[[str, str], str]
+    options: Options = field(default_factory=dict)
+    version: tuple[object, ...] = ()
+
+    @property
+    def outdated(self) -> bool:
+        """Whether a secret of the options may have another value since."""
+        return bool(self.version) and outdated(self.options, self.version)
+
+
+class FileSystemSet:
+    """The file systems in use, opened when first needed. It can be pickled; each process opens its own."""
+
+    def __init__(
+        self,
+        options: Options | None = None,
+        durability: Durability = Durability.VERIFIED,
+        own: OwnLocations | None = None,
+        roots: Roots | None = None,
+        most_read: int = MESSAGE,
+        kinds: tuple[FileSystemKind, ...] = (),
+    ) -> None:
+        """`options` are those of the configuration, for all that is not local and not below `own`. With `roots` nothing
+        is read that they do not admit. `most_read` are the bytes of a file that is read whole into memory. `kinds` are
+        of schemes for which fsspec alone does not do."""
+        self.most_read = most_read
+        self._options, self._durability, self._own = dict(options or {}), durability, own or OwnLocations()
+        self._roots, self._kinds = roots, kinds
+        self._places = tuple(place(location) for location in self._own.locations)
+        self._lock = Lock()
+        self._open: dict[tuple[str, str, bool], OpenSystem] = {}
+
+    def __reduce__(self) -> tuple[type[FileSystemSet], tuple[object, ...]]:
+        given = (self._options, self._durability, self._own, self._roots, self.most_read, self._kinds)
+        return FileSystemSet, given
+
+    def _kind_of(self, scheme: str) -> FileSystemKind:
+        return next((kind for kind in self._kinds if scheme in kind.schemes), FILE_SYSTEM)
+
+    def why_not_read(self, location: str) -> Refused | None:
+        """None where the location may be read, as far as its name says."""
+        if self._roots is None or not (why := self._roots.why_not(place(location))):
+            return None
+        return misplaced(Misplaced(location, location, why))
+
+    def why_misplaced(self, location: str) -> Refused | None:
+        """The same of where links lead from there now."""
+        refused = self.why_not_read(location)
+        if refused is None and self._roots is not None and (where := place(location)).scheme == "file":
+            try:
+                AdmittedPlaces.of(self._roots).require(where.path)
+            except Misplaced as error:
+                return misplaced(error)
+        return refused
+
+    def to_read(self, location: str) -> tuple[System, str]:
+        """`at`, for who reads. Raises `Refused` for a place that is not admitted."""
+        if (refused := self.why_not_read(location)) is not None:
+            raise refused
+        return self.at(location)
+
+    def at(self, location: str) -> tuple[System, str]:
+        """The file system of a location, and the location's path there. It is opened anew after a file of a secret
+        among its options was written."""
+        location_place = place(location)
+        key = self._key(location_place)
+        opened = self._open.get(key)
+        if opened is None or opened.outdated:
+            with self._lock:
+                opened = self._open.get(key)
+                if opened is None or opened.outdated:
+                    opened = self._open[key] = self._opened(*key)
+        return opened.system, opened.path(location_place.authority, location_place.path)
+
+    def share_system(self, location: str, other: str) -> bool:
+        """Whether both locations are on one file system, opened by the same options."""
+        return self._key(place(location)) == self._key(place(other))
+
+    def require_inside(self, locations: Iterable[str]) -> None:
+        """What is to be written or removed at the locations must not be led out of the target's own ones by a link in
+        the place of a directory. `Refused` where it would be."""
+        roots = [own.path for own in self._places if own.scheme == "file"]
+        for directory in dict.fromkeys(location.rpartition("/")[0] for location in locations if roots):
+            path = place(f"{directory}/").path
+            if any(lies_in(path, root) for root in roots):
+                real = os.path.realpath(path)
+                if not any(lies_in(real, os.path.realpath(root)) for root in roots):
+                    raise Refused(
+                        f"Nothing is written or removed below {directory}",
+                        f"A link leads from there to {real}, which is outside of the target's warehouse",
+                        "Put a directory in the place of the link",
+                    )
+
+    def fsspec(self, location: str) -> AbstractFileSystem:
+        """fsspec's file system for a location that is not local."""
+        from calque.adapters.files.remote import open_fsspec
+
+        location_place = place(location)
+        is_own = any(each.contains(location_place) for each in self._places)
+        require_read_scheme(location_place.scheme, is_own)
+        kind, options = self._kind_of(location_place.scheme), self._options_of(is_own)
+        return open_fsspec(kind, location_place.scheme, location_place.authority, options)
+
+    def _key(self, location: Place) -> tuple[str, str, bool]:
+        is_own = location.scheme != "file" and any(each.contains(location) for each in self._places)
+        return location.scheme, location.authority, is_own
+
+    def _options_of(self, is_own: bool) -> Options:
+        return self._own.options if is_own else self._options
+
+    def _opened(self, scheme: str, authority: str, is_own: bool) -> OpenSystem:
+        if scheme == "file":
+            from calque.adapters.files.local import LocalSystem
+
+            if authority:
+                raise Refused(
+                    f"file://{authority}/ is on another host",
+                    "Local files are read by path only",
+                    "Mount it, and name it by its path here",
+                )
+            admitted = AdmittedPlaces.of(self._roots) if self._roots is not None else None
+            return OpenSystem(LocalSystem(self._durability, admitted), lambda _, path: path)
+        require_read_scheme(scheme, is_own)
+        from calque.adapters.files.remote import open_remote
+
+        options = self._options_of(is_own)
+        version = versions(options)
+        return OpenSystem(
+            *open_remote(self._kind_of(scheme), scheme, authority, options, noted=is_own), options, version
+        )
+
+
+def require_read_scheme(scheme: str, is_own: bool) -> None:
+    if not is_own and scheme not in READ_SCHEMES:
+        raise Refused(
+            f"Locations of the scheme {scheme} are not opened",
+            "A table of the source could name any server, or any file inside another, by them",
+            f"Give the table one of {', '.join(sorted(READ_SCHEMES))}, or exclude it",
+        )
+
+
+def lies_in(path: str, root: str) -> bool:
+    """Whether the path is the root or lies below it."""
+    return path == root or path.startswith(f"{root.rstrip('/')}/")
