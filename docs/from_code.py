@@ -14,10 +14,9 @@ from pydantic.fields import FieldInfo
 
 from calque.app import APP
 from calque.cli import commands
-from calque.commands.init import TEMPLATE
+from calque.commands.init import template
 from calque.config.keys import Target
 from calque.config.reader import SECTIONS
-from calque.extension import file_kinds_of
 
 MARKED = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 SECTION = re.compile(r"(# )?\[([a-z]+)[^]]*\]")
@@ -46,7 +45,7 @@ def keys(section: str) -> str:
 def template_rows(section: str) -> Iterator[tuple[str, tuple[str, str]]]:
     """Each key with its default as TOML writes it, empty for an example, and what the comments say of it."""
     current, above, is_example = "", "", False
-    for line in TEMPLATE.splitlines():
+    for line in template(APP.file_kinds().sections).splitlines():
         header, key = SECTION.match(line), KEY.fullmatch(line)
         if header:
             current, above, is_example = header[2], "", bool(header[1])
@@ -105,7 +104,7 @@ MODELS = {
     "targets": Target,
     **{
         kind.name: kind.models.get(kind.name) or kind.models[f"{kind.name}.NAME"]
-        for kind in file_kinds_of(APP.plugins).sections
+        for kind in APP.file_kinds().sections
         if not kind.brings_sources
     },
 }

@@ -112,7 +112,11 @@ class App:
         `Unavailable` and `Broken`."""
         from calque.config import load
 
-        return self.amended(load(path, file_kinds_of(self.plugins), environment))
+        return self.amended(load(path, self.file_kinds(), environment))
+
+    def file_kinds(self) -> FileKinds:
+        """What a configuration may have besides the kernel's sections."""
+        return file_kinds_of(self.plugins)
 
     def amended(self, config: Config) -> Config:
         """The same with what the state folder adds now."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from rig import arguments, number, partition, plain_table, tell_machine
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -21,7 +22,6 @@ from calque.model.hive import Database, Table
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.journal import MemoryJournal
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader

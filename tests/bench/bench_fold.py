@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from rig import arguments, number, plain_table, tell_machine, timed
 
 from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import ENTRY_COLUMNS, SCHEMA
 from calque.core.images.image import EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.states.fold import fold
@@ -33,7 +34,6 @@ from calque.model.hive import Partition, Table
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.policy import Policy
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import MemoryCatalog, MemoryLog, MemoryMetastore
 from support.memory.storage import MemoryStorage

@@ -29,6 +29,7 @@ from rig import (
 
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.storage import FileStorage
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
@@ -41,7 +42,6 @@ from calque.model.hive import Database
 from calque.model.names import TableName
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.records import DropReview
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from calque.streams.target import LANDING_SECONDS

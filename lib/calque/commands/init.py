@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,7 +12,10 @@ from calque.commands.options import CommandSettings, examples, shared
 from calque.commands.output import print_json, print_line
 from calque.errors import Refused
 
-TEMPLATE = """\
+if TYPE_CHECKING:
+    from calque.config.sections import SectionKind
+
+KERNEL = """\
 # Configuration of calque. Durations: "500ms", "10s", "7d"; a number without a unit is seconds. Paths are URIs, or plain
 # paths relative to this file. No secret stands here: a key that ends in _env names an environment variable, one that
 # ends in _file a file with the value. Options in tables are given so, too: secret_env = "S3_SECRET".
@@ -79,19 +84,9 @@ tls = {}                                    # { certificate = "c.pem", key = "k.
 [log]                                       # of a running process, to standard error
 format = "text"                             # text | json: one object a line
 level = "info"                              # debug | info | warning | error
-
-[repl]                                      # REPL DUMP and REPL LOAD
-# root = "hdfs://ns/repl"                   # where dumps lie: hive.repl.rootdir
-retain = 3                                  # finished dumps of a database that stay; 0 for all
-source = ""                                 # the source's name in marks of what is loaded; "" for [source] name
-mode = "seed"                               # seed | hive4: without FROM a bootstrap, or on from the last loaded dump
-storage = {}                                # for what lies below root; those of [source] when left out
-
-[done]                                      # sets of partitions that are marked done: `calque done mark`
-retention = "30d"                           # marks are kept that long; a table's parameter calque.done.retention wins
-retentions = {}                             # by table, the longest pattern wins: { "logs.*" = "7d" }
-metastore = false                           # whether metastores are told, too (LOAD_DONE), the source's among them
-
+"""
+"""The kernel's sections but targets."""
+TARGETS = """\
 # One section for each target.
 [targets.dr]
 metastore = "thrift://127.0.0.1:9084"       # its address; a comma-separated list fails over
@@ -131,43 +126,14 @@ permissions = "target"                      # target | keep: owners, groups, mod
 grants = "ignore"                           # ignore | follow: the metastore's own privileges as at the source
 compact = {}                                # small files are combined: { "logs.*" = { files = 100, below = "128MB" } }
 storage = {}                                # for what lies below warehouse, external_base and in locations
-
-# Links to tables of other catalogs: CREATE REMOTE TABLE in `calque sql`; no section, no links. A file may have this
-# section without [source] and [targets.NAME].
-# [remotes]
-# metastore = "thrift://127.0.0.1:9084"     # the local one, with keys as in a target: user, auth, tls …
-# warehouse = ""                            # where calque's own hidden database lies; "" for that of `default`
-# allow = ["thrift://hms-*.corp:9083"]      # what links may lead to that engines make; statements may name any
-# interval = "10s"                          # how often a catalog without a log is looked at
-# lease = "30s"                             # as in a target
-# storage = {}                              # for files of the local catalog
-# [remotes.credentials.far]                 # for links with 'calque.remote.credentials' = 'far'
-# endpoints = ["thrift://hms-*.corp:9083"]  # where links of engines may use it; links of statements may anywhere
-# user = "calque"                           # and auth, password_env, token_env, principal, keytab, tls …
-
-# One section for each channel of notices, which tells a message broker what happens; none by default.
-# [notices.bus]
-# at = "source"                             # or the name of a target: what it tells of is visible there
-# url = "kafka://127.0.0.1:9092"            # of the broker; or stomp://user@host:61613 (ActiveMQ)
-# topic = "{source}.{database}.{table}"     # or {source}.{database}, or one for all
-# types = ["add_partition", "done"]         # create_table, alter_table, drop_table, drop_partition, insert, found …
-# format = "calque"                         # calque | hcatalog: the messages of HCatalog's own classes
-# include = ["*.*"]                         # of tables, as they are called at the source
-# exclude = []                              # wins
-# options = {}                              # librdkafka's, e.g. { "sasl.username" = "calque" }; STOMP: { password_env }
-
-# Where statements run, over several deployments; none by default, or a file of its own that has nothing else.
-# [clusters]
-# default = "C1"                            # for statements without tables, and new tables of statements without inputs
-# use_default = false                       # true: all statements run on the default or fail, as after USE CLUSTER
-# enabled = true                            # false: all statements run on the default; nothing of them is looked at
-# max_lag = "5m"                            # a replica that lags more counts as absent
-# deployments = []                          # the configurations of what replicates between them: ["c1.toml", "c2.toml"]
-# One section for each; beside these keys user, auth, tls and so on, as at a target.
-# [clusters.C1]
-# metastore = "thrift://127.0.0.1:9083"     # its address; a comma-separated list fails over
-# engine = "sc://127.0.0.1:15002"           # of Spark Connect; "" for none
 """
+
+
+def template(kinds: Iterable[SectionKind[Any]]) -> str:
+    """A whole configuration: sections of plugins that stand in every file, then targets, then examples of others."""
+    own = [(kind.template, kind.stands_first) for kind in kinds]
+    first, behind = ([text for text, stands_first in own if stands_first is wanted] for wanted in (True, False))
+    return "\n".join([KERNEL, *first, TARGETS, *behind])
 
 
 @click.command("init", epilog=examples("calque init", "calque init conf/dr.toml"))
@@ -186,7 +152,7 @@ def run(settings: CommandSettings, file: Path) -> int:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as output:
-            output.write(TEMPLATE)
+            output.write(template(settings.app.file_kinds().sections))
     except FileExistsError as error:
         problem = f"{error.filename} exists" if error.filename != str(file) else f"{file} exists already"
         raise Refused(problem, "calque init overwrites nothing", "Name another file, or remove that one") from None

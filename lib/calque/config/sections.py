@@ -65,6 +65,10 @@ class SectionKind(Generic[S]):
     default: Callable[[], S]
     models: Mapping[str, type[BaseModel]]
     model_at: Callable[[KeyPath], type[BaseModel]]
+    template: str
+    """What `calque init` writes of it, a line for each key."""
+    stands_first: bool = False
+    """Whether that stands before targets, without a comment sign."""
     needs_source: bool = False
     """Whether `[source]` must be there where the section has something."""
     brings_sources: bool = False

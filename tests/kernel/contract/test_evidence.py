@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.delta.evidence import DeltaEvidence
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.model.files import Evidence, File, Listing
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.plugins.kafka.adapters.journal.evidence import KafkaEvidence
 from calque.ports import EvidenceStore
 

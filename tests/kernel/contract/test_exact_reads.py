@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import read_exact
 from calque.model.hive import Column, Partition, Storage, Table
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.journal import MemoryJournal
 from support.memory.storage import MemoryStorage
 from support.worlds.worlds import WorldClock

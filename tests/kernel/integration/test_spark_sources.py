@@ -24,6 +24,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.adapters.spark import query
 from calque.adapters.spark.archive import make_archive
 from calque.adapters.spark.contiguous import HoleInLog
@@ -37,7 +38,6 @@ from calque.core.events.keys import entry_of, keys_of
 from calque.errors import Refused, Unavailable
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.resources import cache_folder
 from calque.sandbox import spark_jars
 from support.runs.proofs import one_a_day

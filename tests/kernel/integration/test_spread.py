@@ -13,6 +13,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.adapters.spark.session import session
 from calque.core.events.effects import MAY_BE_OF_DATABASE_OR_FUNCTION
 from calque.core.events.rows import rows_of_events
@@ -24,7 +25,6 @@ from calque.engine.window.prepare import prepare, ready_of
 from calque.errors import Unavailable
 from calque.model.names import EventId
 from calque.model.policy import Policy
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.sandbox import spark_jars
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening
 from support.memory.ledger import MemoryLedger

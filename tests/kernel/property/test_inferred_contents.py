@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join
 from calque.core.images.image import EVENT
@@ -24,7 +25,6 @@ from calque.model.files import File, Listing
 from calque.model.hive import Column, Database, Partition, Storage, Table, location_of
 from calque.model.names import EventId, Span, TableName
 from calque.model.plan import Data
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.journal import MemoryJournal
 from support.memory.metastore import HIVE_3, HIVE_4, MemoryLog, MemoryMetastore, MemoryReader
 from support.memory.storage import MemoryStorage

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.engine.capture.journal_copy import JournalOwner, JournalStore, move
 from calque.engine.sweep.retention import shown_by_all
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.journal import MemoryJournal
 from support.worlds.histories import differences
 from support.worlds.worlds import World

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.app import APP
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Database
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.streams.beginning import JournalBeginning, beginning_of
 from support.memory.journal import MemoryJournal
 from support.memory.metastore import HIVE_4, MemoryLog, MemoryMetastore, MemoryReader

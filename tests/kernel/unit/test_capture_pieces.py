@@ -9,6 +9,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.adapters.spark.contiguous import HoleInLog
 from calque.adapters.spark.log_stream import LogEvents
 from calque.core.events.rows import rows_of_events
@@ -19,7 +20,6 @@ from calque.engine.source.evidence import EvidenceGatherer
 from calque.errors import Unavailable
 from calque.model.journal import Event
 from calque.model.names import Span
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.gaps import MemoryGaps
 from support.memory.metastore import MemoryCatalog, MemoryMetastore
 from support.memory.storage import MemoryStorage

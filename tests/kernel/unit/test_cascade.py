@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.core.states.fold import ColumnChanges, fold
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -14,7 +15,6 @@ from calque.engine.source.cascade_detection import cascaded
 from calque.model.hive import Column, Database, Partition, Table
 from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.policy import Policy
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.journal import MemoryJournal
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryLog, MemoryMetastore, MemoryReader

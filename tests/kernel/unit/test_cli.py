@@ -14,7 +14,7 @@ import pytest
 
 from calque.app import APP
 from calque.cli import commands, main
-from calque.commands.init import TEMPLATE
+from calque.commands.init import template
 from calque.commands.options import CommandSettings
 from calque.commands.output import print_json, print_table
 from calque.model.names import Span
@@ -27,6 +27,8 @@ SLASH = """--tables: "/sales" is no pattern. A regular expression stands between
 FIVE_X = """--seconds: "5x" is not a duration. Units are ms, s, m, h, d and w; without one it is seconds. Write "10s". \
 See 'calque demo --help'."""
 HEAVY = ("pyspark", "deltalake", "pyarrow", "pandas", "pydantic", "rich")
+
+TEMPLATE = template(APP.file_kinds().sections)
 
 
 def leaves(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], click.Command]]:

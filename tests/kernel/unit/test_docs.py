@@ -21,7 +21,6 @@ from calque.app import APP
 from calque.cli import commands
 from calque.config.file import form_of
 from calque.core.records.lifecycle import Change, State
-from calque.extension import file_kinds_of
 from support.places import ROOT
 from support.services.authority import Authority
 
@@ -175,7 +174,7 @@ def test_every_example_of_a_configuration_is_valid_with_what_it_leaves_out(
 ) -> None:
     text = with_secrets(text, tmp_path, monkeypatch)
     data = completed(tomllib.loads(text))
-    form_of(data, file_kinds_of(APP.plugins)).model_validate(data, context={"base": page.parent})
+    form_of(data, APP.file_kinds()).model_validate(data, context={"base": page.parent})
 
 
 @pytest.mark.parametrize(("page", "text"), WHOLE, ids=lambda part: part.name if isinstance(part, Path) else "")

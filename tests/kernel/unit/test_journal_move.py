@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import table_of
 from calque.engine.capture.journal_copy import CopiedJournal, JournalOwner, JournalStore, move
 from calque.engine.failpoints import FailpointGuard
@@ -15,7 +16,6 @@ from calque.errors import Refused
 from calque.model.files import Evidence, File, Listing
 from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import EventId, Span, TableName
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.journal import MemoryJournal
 
 KEYS = Keys(EventKind.INSERT, TableName("d1", "t"), partitions=("p=1",), locations=("file:/t",), replaces=True)

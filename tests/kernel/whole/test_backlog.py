@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import ENTRY_COLUMNS, rows_of_events, table_of
 from calque.engine.replica.replica import APPLIERS, Replica
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -17,7 +18,6 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import Event, EventKind, Keys, TableShape
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.wiring.spark_windows import ROOT, by_root
 from support.memory.journal import MemoryJournal
 from support.memory.ledger import MemoryLedger

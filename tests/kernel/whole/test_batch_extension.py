@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity
@@ -19,7 +20,6 @@ from calque.engine.source.evidence import EvidenceGatherer
 from calque.errors import Unavailable
 from calque.model.hive import Database
 from calque.model.names import EventId
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.streams import batch_extension
 from calque.streams.batch_extension import BatchExtension
 from calque.streams.capture import CapturePart

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.engine.capture.capture import Capture
 from calque.engine.failpoints import FailpointGuard
@@ -18,7 +19,6 @@ from calque.errors import Unavailable
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
 from calque.model.scan import Memory
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.plugins.dumps.adapters.held_scans import MemoryScans
 from calque.ports.forwarding import ForwardingStorage
 from support.faults.defects import Defect

@@ -7,6 +7,7 @@ import sys
 import time
 
 from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.engine.capture.capture import Capture
@@ -18,7 +19,6 @@ from calque.engine.window.prepare import Positions
 from calque.model.hive import Database
 from calque.model.names import Span, TableName
 from calque.model.policy import Policy
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.gaps import MemoryGaps
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import MemoryCatalog, MemoryMetastore

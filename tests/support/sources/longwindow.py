@@ -6,13 +6,13 @@ import json
 import sys
 
 from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.advance import advance, carry_out
 from calque.engine.window.prepare import Positions
 from calque.model.names import Span
 from calque.model.policy import Policy
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import MemoryCatalog, MemoryMetastore
 from support.memory.storage import MemoryStorage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
+from calque.adapters.held_evidence import MemoryEvidence
 from support.memory.journal import MemoryJournal
 from support.memory.ledger import MemoryLedger
 from support.worlds.histories import Player, Story, Write

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.core.records.lifecycle import State
 from calque.engine.capture.capture import Capture
@@ -16,7 +17,6 @@ from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.verify.report import Verification
 from calque.engine.verify.verify import verify
 from calque.model.policy import Policy
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from support.memory.gaps import MemoryGaps
 from support.memory.journal import MemoryJournal
 from support.memory.ledger import MemoryLedger

@@ -33,6 +33,7 @@ from itertools import pairwise
 from typing import Any, ParamSpec, TypeVar
 
 from calque.adapters.files.pins import StoredPins
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join
 from calque.core.images.image import MARKS, STATE, STATISTICS, ImageBuilder, Marks, canonical
@@ -58,11 +59,8 @@ from calque.model.journal import EventKind
 from calque.model.names import OURS, EventId, Span, TableName, partition_name
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
-from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
-from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
-from calque.plugins.delta_replicas.wiring import DeltaFormat
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.ports import Catalog, Scans
+from calque.ports.formats import TableFormat
 from calque.ports.forwarding import ForwardingStorage
 from support.memory.gaps import MemoryGaps
 from support.memory.journal import MemoryJournal
@@ -155,6 +153,15 @@ class DeferredExecutor(InlineExecutor):
                 future.set_exception(error)
             else:
                 future.set_result(result)
+
+
+def formats_of(policy: Policy) -> tuple[TableFormat, ...]:
+    """Those of its targets: worlds of plain tables need no plugin."""
+    if policy.format == "plain":
+        return ()
+    from calque.plugins.delta_replicas.wiring import DeltaFormat
+
+    return (DeltaFormat(),)
 
 
 class WorldClock:
@@ -401,7 +408,7 @@ class World:
             kept = StoredPins(self.storage, "file:/pins")
             self.source_side = replace(self.source_side, pins=kept)
         self.side = TargetSide.of(
-            self.policy, self.target_catalog(), self.ledger, self.storage, formats=(DeltaFormat(),)
+            self.policy, self.target_catalog(), self.ledger, self.storage, formats=formats_of(self.policy)
         )
         self.delta_tables: dict[Hashable, DeltaTable | str] = {}
         """What Delta readers saw, by roots, names at the metastore and the files of logs."""
@@ -422,6 +429,9 @@ class World:
         catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
         if self.policy.format == "plain":
             return catalog
+        from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
+        from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
+
         storage = ForwardingStorage(self.storage, self.log_called)
         logs = ReplicaLogs(storage, GRACE, lambda: self.clock.now // 10**6, CHECKPOINT_EVERY)
         return DeltaReplicaCatalog(catalog, self.storage, logs, self.next_epoch, lambda *_: {})

@@ -179,6 +179,18 @@ def no_channels() -> Mapping[str, Notices]:
     return {}
 
 
+TEMPLATE_OF_CHANNEL = """\
+# One section for each channel of notices, which tells a message broker what happens; none by default.
+# [notices.bus]
+# at = "source"                             # or the name of a target: what it tells of is visible there
+# url = "kafka://127.0.0.1:9092"            # of the broker; or stomp://user@host:61613 (ActiveMQ)
+# topic = "{source}.{database}.{table}"     # or {source}.{database}, or one for all
+# types = ["add_partition", "done"]         # create_table, alter_table, drop_table, drop_partition, insert, found …
+# format = "calque"                         # calque | hcatalog: the messages of HCatalog's own classes
+# include = ["*.*"]                         # of tables, as they are called at the source
+# exclude = []                              # wins
+# options = {}                              # librdkafka's, e.g. { "sasl.username" = "calque" }; STOMP: { password_env }
+"""
 NOTICES = SectionKind(
     name="notices",
     annotation=Annotated[Mapping[str, Notices], AfterValidator(named_channels)],
@@ -188,6 +200,7 @@ NOTICES = SectionKind(
     needs_source=True,
     models_in=sections_in,
     misfits=misfits,
+    template=TEMPLATE_OF_CHANNEL,
 )
 
 

@@ -155,6 +155,20 @@ def no_remotes() -> Remotes | None:
     return None
 
 
+TEMPLATE = """\
+# Links to tables of other catalogs: CREATE REMOTE TABLE in `calque sql`; no section, no links. A file may have this
+# section without [source] and [targets.NAME].
+# [remotes]
+# metastore = "thrift://127.0.0.1:9084"     # the local one, with keys as in a target: user, auth, tls …
+# warehouse = ""                            # where calque's own hidden database lies; "" for that of `default`
+# allow = ["thrift://hms-*.corp:9083"]      # what links may lead to that engines make; statements may name any
+# interval = "10s"                          # how often a catalog without a log is looked at
+# lease = "30s"                             # as in a target
+# storage = {}                              # for files of the local catalog
+# [remotes.credentials.far]                 # for links with 'calque.remote.credentials' = 'far'
+# endpoints = ["thrift://hms-*.corp:9083"]  # where links of engines may use it; links of statements may anywhere
+# user = "calque"                           # and auth, password_env, token_env, principal, keytab, tls …
+"""
 REMOTES = SectionKind(
     name="remotes",
     annotation=Remotes,
@@ -164,4 +178,5 @@ REMOTES = SectionKind(
     brings_sources=True,
     models_in=sections_in,
     fixed=fixed,
+    template=TEMPLATE,
 )

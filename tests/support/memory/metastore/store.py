@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from calque.core.events import log_messages
 from calque.core.events.log_messages import CATALOG, LogMessage, key_names
@@ -22,7 +22,6 @@ from calque.model.facets import Check, ColumnStatistics, Constraint, DefaultValu
 from calque.model.hive import Column, Database, Function, Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName, named_values, partition_values, table_name
-from calque.plugins.grants.model import Grant
 from calque.ports import Conflict
 from support.memory.metastore import notices
 from support.memory.metastore.habits import HIVE_4, ServerHabits
@@ -36,6 +35,9 @@ from support.memory.metastore.stored import (
     stored_partition,
     stored_table,
 )
+
+if TYPE_CHECKING:
+    from calque.plugins.grants.model import Grant
 
 NAME = re.compile(r"\w+", re.ASCII)
 

@@ -194,6 +194,19 @@ def no_clusters() -> Clusters | None:
     return None
 
 
+TEMPLATE = """\
+# Where statements run, over several deployments; none by default, or a file of its own that has nothing else.
+# [clusters]
+# default = "C1"                            # for statements without tables, and new tables of statements without inputs
+# use_default = false                       # true: all statements run on the default or fail, as after USE CLUSTER
+# enabled = true                            # false: all statements run on the default; nothing of them is looked at
+# max_lag = "5m"                            # a replica that lags more counts as absent
+# deployments = []                          # the configurations of what replicates between them: ["c1.toml", "c2.toml"]
+# One section for each; beside these keys user, auth, tls and so on, as at a target.
+# [clusters.C1]
+# metastore = "thrift://127.0.0.1:9083"     # its address; a comma-separated list fails over
+# engine = "sc://127.0.0.1:15002"           # of Spark Connect; "" for none
+"""
 CLUSTERS = SectionKind(
     name="clusters",
     annotation=Clusters | None,
@@ -204,6 +217,7 @@ CLUSTERS = SectionKind(
     models_in=sections_in,
     misfits=misfits,
     files=deployments_in,
+    template=TEMPLATE,
 )
 
 

@@ -6,13 +6,13 @@ import time
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from calque.adapters.held_evidence import MemoryEvidence
 from calque.engine.sides.sides import SourceSide
 from calque.model.names import EventId, TableName
 from calque.plugins.dumps.adapters.catalog import DumpCatalog
 from calque.plugins.dumps.adapters.directory import Dump, newest_dump, open_dump
 from calque.plugins.dumps.adapters.event_files import DumpedEventFiles
 from calque.plugins.dumps.adapters.find_files import FileLocator
-from calque.plugins.dumps.adapters.held_evidence import MemoryEvidence
 from calque.plugins.dumps.adapters.held_scans import MemoryScans
 from calque.plugins.dumps.adapters.log import DumpedEvents, DumpJournal, DumpLog, database_of_events
 from calque.plugins.dumps.adapters.storage import DumpedDirectories, DumpStorage
