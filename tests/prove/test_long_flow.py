@@ -17,7 +17,7 @@ from calque.sandbox import Metastore, MetastoreSettings
 from support.runs.seeds import seed
 from support.services.deployments import Deployment
 
-ROUNDS = int(os.environ.get("CALQUE_ROUNDS", "50"))
+ROUNDS = int(os.environ.get("CALQUE_ROUNDS", "12"))
 SEED = seed()
 LIVES = 4
 """Processes of a round, before the last one."""

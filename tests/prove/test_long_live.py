@@ -14,7 +14,7 @@ from support.runs.seeds import seed
 from support.services.live import deployed, late, live, until_found_out
 from support.services.servers import Shared, shared_servers
 
-OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "500000"))
+OBSERVATIONS = int(os.environ.get("CALQUE_OBSERVATIONS", "30000"))
 """Of each source; all of them with rows."""
 LATE = 0.05
 """Seconds between the calls of a wrong planner, in which readers look."""
