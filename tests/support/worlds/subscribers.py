@@ -125,7 +125,9 @@ class Site:
         keys = KeyRecords(self.records, "notices/bus/keys", "keys")
         sender = self.sender(channel_of(world, at="dr", types=types))
         places = (self.records, "notices/bus", keys, world.begin)
-        feed = TargetFeed(world.source_side, "dr", world.ledger, sender, *places, marks, target_marks)
+        feed = TargetFeed(
+            world.source_side, "dr", world.ledger, sender, *places, marks=marks, target_marks=target_marks
+        )
         feed.open()
         return feed
 

@@ -95,7 +95,7 @@ def entries_of(rows: pa.Table) -> Iterator[Entry]:
     for event_id, event_time, event_type, row in zip(ids, times, texts(rows["event_type"]), keyed, strict=True):
         keys = keys_by_row.get(row)
         if keys is None:
-            keys = keys_by_row[row] = keys_of_row(*row)
+            keys = keys_by_row[row] = keys_of_row(row)
         yield Entry(event_id, event_time, event_type or "", keys)
 
 
@@ -122,22 +122,10 @@ def lists(column: pa.ChunkedArray) -> list[tuple[str | None, ...]]:
     return [tuple(islice(values, count)) if count else () for count in pc.list_value_length(column).to_pylist()]
 
 
-def keys_of_row(
-    kind: str,
-    database: str | None,
-    table: str | None,
-    other_database: str | None,
-    other_table: str | None,
-    shape: str | None,
-    defect: str | None,
-    partitions: tuple[str, ...],
-    others: tuple[str, ...],
-    locations: tuple[str, ...],
-    replaces: bool | None,
-    columns_changed: bool | None,
-    facets_only: bool | None,
-    transactional: bool | None,
-) -> Keys:
+def keys_of_row(row: tuple[Any, ...]) -> Keys:
+    """Of the values of `key_columns`."""
+    kind, database, table, other_database, other_table, shape, defect, *values = row
+    partitions, others, locations, replaces, columns_changed, facets_only, transactional = values
     return Keys(
         EventKind(kind),
         None if database is None else TableName(database, table or ""),

@@ -39,6 +39,7 @@ class ExactReads:
         self,
         source: SourceSide,
         side: TargetSide,
+        *,
         tables: TableStates,
         databases: Databases,
         functions: Functions,

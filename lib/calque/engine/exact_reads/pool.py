@@ -157,6 +157,7 @@ class ReaderPool:
         faults: FaultIsolation,
         wake: Callable[[], None],
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
+        *,
         readers: int = READERS,
         batch: int = BATCH,
         retained: RetainedReplicas | None = None,

@@ -71,6 +71,7 @@ class Replica:
         begin: Callable[[], EventId],
         wake: Callable[[], None],
         pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
+        *,
         spread: GroupSpreader | None = None,
         large: int = LARGE,
         patience: float = PATIENCE,
@@ -105,36 +106,89 @@ class Replica:
         self.policies = PolicyChange(source, side, self.databases, self.functions, self.consistency)
         self.origins = OriginLearning(self.unfiltered_source, side)
         self.reading = ReaderPool(
-            *(source, side, self.databases, self.tables, self.faults, wake, make_pool, self.readers, self.batch),
-            *(self.policies.retained, self.pace, self.pause_rules.holds),
+            source,
+            side,
+            self.databases,
+            self.tables,
+            self.faults,
+            wake,
+            make_pool,
+            readers=self.readers,
+            batch=self.batch,
+            retained=self.policies.retained,
+            pace=self.pace,
+            is_held=self.pause_rules.holds,
         )
         self.comparing = DropGuard(source, side, self.tables, self.reading, self.begin, wake)
         self.bootstrap = Bootstrap(
             source, side, self.begin, self.databases, self.functions, self.consistency, self.scanned
         )
         self.start_at = StartAtEvent(
-            *(source, self.unfiltered_source.catalog, side, self.begin, self.functions),
-            *(self.bootstrap.names_at_source, self.pool),
+            source,
+            self.unfiltered_source.catalog,
+            side,
+            self.begin,
+            self.functions,
+            self.bootstrap.names_at_source,
+            self.pool,
         )
         self.reads = ExactReads(
-            *(source, side, self.tables, self.databases, self.functions, self.consistency, self.scanned),
-            *(self.reading, self.comparing, self.retries, self.pause_rules),
+            source,
+            side,
+            tables=self.tables,
+            databases=self.databases,
+            functions=self.functions,
+            consistency=self.consistency,
+            scanned=self.scanned,
+            reading=self.reading,
+            comparing=self.comparing,
+            retries=self.retries,
+            rules=self.pause_rules,
         )
         self.pauses = Pauses(
-            *(self.pause_rules, source, side, self.tables, self.consistency, self.scanned, self.reads, self.begin)
+            self.pause_rules,
+            source,
+            side,
+            self.tables,
+            self.consistency,
+            self.scanned,
+            self.reads,
+            self.begin,
         )
         pace = min(BYTES_PER_SECOND, side.policy.bandwidth or BYTES_PER_SECOND)
         self.copies = LongCopies(make_pool(STAGERS, f"copy-{side.policy.target}"), wake, pace, self.patience)
         self.player = WindowPlayer(
-            *(source, side, self.tables, self.databases, self.consistency, self.scanned, self.copies, self.pauses),
-            *(self.reads, self.retries, self.faults, self.origins, self.attempts, self.begin, self.pool),
-            *(self.interpret, self.spread, self.large),
+            source,
+            side,
+            tables=self.tables,
+            databases=self.databases,
+            consistency=self.consistency,
+            scanned=self.scanned,
+            copies=self.copies,
+            pauses=self.pauses,
+            reads=self.reads,
+            retries=self.retries,
+            faults=self.faults,
+            origins=self.origins,
+            attempts=self.attempts,
+            begin=self.begin,
+            pool=self.pool,
+            interpret=self.interpret,
+            spread=self.spread,
+            large=self.large,
         )
         self.requests = OperatorRequests(
             self.reads,
             Adoption(
-                *(source, side, self.tables, self.databases, self.functions, self.positions),
-                *(self.reads, self.pool, self.begin),
+                source,
+                side,
+                self.tables,
+                self.databases,
+                self.functions,
+                self.positions,
+                self.reads,
+                self.pool,
+                self.begin,
             ),
             Release(source, self.databases, self.functions, self.reads),
             Replay(source, side, self.databases, self.functions, self.reads),

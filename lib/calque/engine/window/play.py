@@ -63,6 +63,7 @@ class WindowPlayer:
         self,
         source: SourceSide,
         side: TargetSide,
+        *,
         tables: TableStates,
         databases: Databases,
         consistency: Consistency,

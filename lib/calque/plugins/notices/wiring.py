@@ -94,8 +94,8 @@ class ChannelWiring:
             places.position_record,
             keys,
             first,
-            mark_store(self.source),
-            target_marks,
+            marks=mark_store(self.source),
+            target_marks=target_marks,
         )
 
     def tables(self) -> Iterable[TableName]:

@@ -82,7 +82,10 @@ class IncrementDump:
         self.writer.text(self.directory.events_dump, events_dump_text(EventsDump(selection.last, count)))
         is_changed = request.replaced is not None and request.replaced.policy != scope.policy
         kind = DumpMetadata(
-            *(INCREMENTAL, request.from_event or 0, selection.last, request.change_root or None),
+            INCREMENTAL,
+            request.from_event or 0,
+            selection.last,
+            request.change_root or None,
             scope_changed=is_changed,
             policy=scope.policy,
         )
@@ -185,10 +188,15 @@ class IncrementDump:
             return None
         request = self.request
         reads = reads_of(
-            *(self.source, request, self.spool, lambda name: name in selection.bootstrapped, self.report), whole=False
+            self.source,
+            request,
+            self.spool,
+            lambda name: name in selection.bootstrapped,
+            self.report,
+            whole=False,
         )
         objects = ObjectWriter(
-            *(request, reads, self.spool, self.writer, self.source.storage, self.directory.bootstrapped)
+            request, reads, self.spool, self.writer, self.source.storage, self.directory.bootstrapped
         )
         reads.begin(selection.bootstrapped)
         while True:
@@ -257,7 +265,11 @@ class IncrementDump:
             else:
                 self.writer.text(join(place_of_event.data(partition), FILES), file_lines(map(self.with_root, files)))
         state = DumpMetadata(
-            *(dumped.kind, dumped.event_id, dumped.event_id, self.request.change_root or None), payload=dumped.payload
+            dumped.kind,
+            dumped.event_id,
+            dumped.event_id,
+            self.request.change_root or None,
+            payload=dumped.payload,
         )
         self.writer.text(place_of_event.dump_metadata, state.text(self.directory.layout))
 

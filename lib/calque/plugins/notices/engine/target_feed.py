@@ -47,6 +47,7 @@ class TargetFeed:
         name: str,
         key_records: KeyRecords,
         first: EventId,
+        *,
         marks: MarkStore | None = None,
         target_marks: TargetMarks | None = None,
     ) -> None:
