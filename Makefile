@@ -31,6 +31,9 @@ install-tests: install .venv/installed-tests
 	@$(BIN)/python -c 'import gssapi' 2>/dev/null || ! command -v krb5-config >/dev/null \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[kerberos]'
 
+# What most deployments use; the others have packages that are large, or have to be compiled.
+EXTRAS := activemq,audit,glue,kafka,s3,shell
+
 .venv/installed: pyproject.toml constraints.txt
 	@[ -n '$(PYTHON)' ] || { echo 'calque: Python 3.11 or newer is missing. calque is written in it.' \
 	  'Install it (Debian, Ubuntu: apt install python3 python3-venv), or say make PYTHON=/path/to/python.' >&2; exit 69; }
@@ -40,12 +43,12 @@ install-tests: install .venv/installed-tests
 	  [ "$${version:-0}" -ge 17 ] || { echo 'calque: Java 17 is missing. Spark and the metastores run on it.' \
 	  'Install it (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME to one.' >&2; exit 69; }
 	'$(PYTHON)' -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sandbox]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS),sandbox]'
 	@touch $@
 
 # What tests, linters and benchmarks import besides.
 .venv/installed-tests: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sandbox,dev,clusters,ssh]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS),sandbox,dev,clusters,ssh]'
 	@touch $@
 
 demo: install
@@ -143,7 +146,7 @@ site: .venv/docs
 constraints:
 	rm -rf .cache/constraints
 	'$(PYTHON)' -m venv .cache/constraints
-	.cache/constraints/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[sandbox,dev,docs,hdfs,clusters,kerberos,ssh]'
+	.cache/constraints/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[all,kerberos,sandbox,dev,docs]'
 	@{ echo '# Made by `make constraints`: the versions that `make install` takes.'; \
 	  .cache/constraints/bin/python -m pip freeze --disable-pip-version-check --exclude-editable; } >constraints.txt
 	rm -rf .cache/constraints

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 try:
-    __version__ = version("calque")
+    __version__ = version("calque-replicator")
 except PackageNotFoundError:
     __version__ = "0"
 

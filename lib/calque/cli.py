@@ -168,7 +168,7 @@ def _installed_version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version("calque")
+        return version("calque-replicator")
     except PackageNotFoundError:
         return "(not installed)"
 

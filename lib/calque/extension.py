@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from calque.adapters.files.system import FileSystemKind
     from calque.config import Config
+    from calque.config.extras import Extra
     from calque.config.sections import FileKinds, SectionKind
     from calque.engine.check.findings import Findings
     from calque.errors import Refused
@@ -68,6 +69,8 @@ class Plugin:
     """Formats of tables at targets besides Hive's own layout."""
     amendments: Callable[[], tuple[Amendment, ...]] = tuple
     """What is added to a configuration behind the file: by what the state folder records."""
+    extras: Callable[[], tuple[Extra, ...]] = tuple
+    """What has to be installed besides for some configurations."""
     statements: Callable[[], Statements] = no_statements
     commands: Callable[[], tuple[Command, ...]] = tuple
     """Of the command line; what they do is imported when they run."""
@@ -155,6 +158,12 @@ class App:
 
         return run_file(load, self.wiring, named, until, capture=capture, kinds=self.process(), address=address)
 
+    def missing_extras(self, config: Config) -> tuple[Refused, ...]:
+        """One for each extra that the configuration needs and this host lacks."""
+        from calque.config.extras import KERBEROS, missing_extras
+
+        return tuple(missing_extras(config, (KERBEROS, *self.each(lambda plugin: plugin.extras()))))
+
     def checks(self) -> tuple[Check, ...]:
         return self.each(lambda plugin: plugin.checks())
 
@@ -180,6 +189,7 @@ class App:
         plugins = self.plugins
         return ProcessKinds(
             amended=self.amended,
+            missing_extras=self.missing_extras,
             status=self.status(),
             retention=self.retention(),
             comparisons=self.comparisons(),

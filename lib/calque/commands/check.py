@@ -56,6 +56,11 @@ def look(config: Config, app: App, master: str = "") -> Findings:
     from calque.engine.check.findings import Findings
 
     wiring, findings = app.wiring(config), Findings()
+    lacking = app.missing_extras(config)
+    for refusal in lacking:
+        findings.refused("configuration", refusal)
+    if lacking:
+        return findings
     if config.sources:
         look_at_deployment(wiring, findings, app, master)
     for check in app.checks():
@@ -78,7 +83,7 @@ def look_at_deployment(wiring: Wiring, findings: Findings, app: App, master: str
     from calque.wiring.storage_probes import state_probe
 
     config = wiring.config
-    for refusal in (*unsupported(config), *taking_nothing(wiring.config)):
+    for refusal in (*unsupported(config), *taking_nothing(config)):
         findings.refused("configuration", refusal)
     for name, source_wiring in wiring.sources.items():
         side, keys = source_wiring.side(), source_wiring.plug.keys

@@ -48,7 +48,7 @@ def run(
     from calque.config.conflicts import unsupported
     from calque.streams import spark_session
 
-    for refusal in unsupported(config):
+    for refusal in (*unsupported(config), *settings.app.missing_extras(config)):
         raise refusal
     spark_session.begin(Path(config.state.path))
     from calque.commands.output import print_json

@@ -192,7 +192,12 @@ def cells_of(result: AnyResult) -> Iterator[Sequence[object]]:
 
 
 def run_shell(settings: CommandSettings, session: Session) -> int:
-    from calque.commands.sql_shell import history_file, shell
+    from calque.config.extras import missing
+
+    try:
+        from calque.commands.sql_shell import history_file, shell
+    except ModuleNotFoundError as error:
+        raise missing("shell", "The shell of statements", error.name or "prompt_toolkit") from None
 
     def print_results(text: str) -> None:
         for _, result in executed(settings, text, session):

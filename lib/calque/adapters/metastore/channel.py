@@ -246,7 +246,7 @@ def by_ticket(limited: LimitedTransport, address: Address, login: KerberosLogin)
         from calque.adapters.metastore import kerberos
     except ImportError as error:
         what = "Kerberos needs a package that is not installed, or the system's library of it"
-        todo = "apt install gcc libc6-dev python3-dev libkrb5-dev, and pip install 'calque[kerberos]'"
+        todo = "apt install gcc libc6-dev python3-dev libkrb5-dev, and pip install 'calque-replicator[kerberos]'"
         raise Refused(what, str(error), todo) from error
     return kerberos.log_in(limited, address, login)
 

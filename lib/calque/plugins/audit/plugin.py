@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from calque.config.extras import Extra
     from calque.statements.forms import Statements
     from calque.wiring.retention_kinds import RetentionKind
 
@@ -28,4 +29,10 @@ def retention() -> tuple[RetentionKind, ...]:
     return (RETENTION,)
 
 
-PLUGIN = Plugin(name="audit", statements=statements, retention=retention)
+def extras() -> tuple[Extra, ...]:
+    from calque.plugins.audit.extras import AUDIT
+
+    return (AUDIT,)
+
+
+PLUGIN = Plugin(name="audit", statements=statements, retention=retention, extras=extras)

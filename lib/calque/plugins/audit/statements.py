@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
+from calque.config.extras import missing
 from calque.plugins.audit.core import audit_relations
 from calque.statements.result import StreamedResult
 from calque.statements.session import Session
@@ -16,6 +19,8 @@ def run_audit(statement: EngineStatement, session: Session) -> StreamedResult | 
         return None
     from calque.plugins.audit.wiring import ask_audit
 
+    if find_spec("duckdb") is None:
+        raise missing("audit", "SQL over what was shown", "duckdb")
     session.wiring.config.require_source()
     columns, rows = ask_audit(session.wiring, statement.text, statement.parameters, relations, session.target)
     return StreamedResult(columns, rows)

@@ -9,7 +9,6 @@ from calque.engine.sides.journal_reads import newest
 from calque.engine.sides.sides import SourceSide
 from calque.model.names import EventId
 from calque.plugins.audit.adapters.history import EventHistory, TargetHistory
-from calque.plugins.audit.adapters.relations import AuditedSource, AuditedTarget, query
 from calque.wiring.retention_kinds import RetentionKind
 from calque.wiring.source import SourceWiring
 from calque.wiring.target import TargetWiring
@@ -20,7 +19,9 @@ def ask_audit(
     wiring: Wiring, text: str, parameters: Sequence[object], relations: Collection[str], target: str | None
 ) -> tuple[tuple[str, ...], Iterator[tuple[object, ...]]]:
     """The columns and rows of a statement over these relations; of one target, or of all. Raises `Refused` and
-    `Unavailable`, also while rows are read."""
+    `Unavailable`, also while rows are read. Needs the extra `audit`."""
+    from calque.plugins.audit.adapters.relations import AuditedSource, AuditedTarget, query
+
     names = wiring.config.own_targets() if target is None else (target,)
     targets = [wiring.target(name) for name in names]
     sources = {one.plug.source: one.source for one in targets}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from calque.config.extras import Extra
     from calque.config.sections import SectionKind
     from calque.extension import Amendment, Check
     from calque.statements.forms import Statements
@@ -36,4 +37,12 @@ def checks() -> tuple[Check, ...]:
     return (check_clusters,)
 
 
-PLUGIN = Plugin(name="clusters", statements=statements, checks=checks, sections=sections, amendments=amendments)
+def extras() -> tuple[Extra, ...]:
+    from calque.plugins.clusters.extras import CLUSTERS
+
+    return (CLUSTERS,)
+
+
+PLUGIN = Plugin(
+    name="clusters", statements=statements, checks=checks, sections=sections, amendments=amendments, extras=extras
+)

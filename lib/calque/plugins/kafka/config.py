@@ -48,9 +48,11 @@ def refusal(options: Options) -> tuple[str, Refused] | None:
 
 def _unknown(options: Options) -> tuple[str, Refused] | None:
     """librdkafka itself is asked, without an address: it looks at names, values and files."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+    except ModuleNotFoundError:  # without the extra `kafka`, which `calque check` names
+        return None
     try:
         AdminClient({**revealed(options), "log_level": 0})
     except KafkaException as error:

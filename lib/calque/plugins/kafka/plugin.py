@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from calque.config.extras import Extra
     from calque.extension import BrokerOptions, Check
     from calque.wiring.kinds import JournalKind
 
@@ -29,4 +30,10 @@ def journals() -> tuple[JournalKind, ...]:
     return (KAFKA,)
 
 
-PLUGIN = Plugin(name="kafka", broker_options=broker_options, journals=journals, checks=checks)
+def extras() -> tuple[Extra, ...]:
+    from calque.plugins.kafka.extras import KAFKA
+
+    return (KAFKA,)
+
+
+PLUGIN = Plugin(name="kafka", broker_options=broker_options, journals=journals, checks=checks, extras=extras)

@@ -10,6 +10,7 @@ from calque.extension import Plugin
 if TYPE_CHECKING:
     from click import Command
 
+    from calque.config.extras import Extra
     from calque.config.sections import SectionKind
     from calque.extension import Check, StatusPart
     from calque.streams.kinds import PublisherKind
@@ -52,6 +53,12 @@ def commands() -> tuple[Command, ...]:
     return (command,)
 
 
+def extras() -> tuple[Extra, ...]:
+    from calque.plugins.notices.extras import ACTIVEMQ, KAFKA
+
+    return (KAFKA, ACTIVEMQ)
+
+
 PLUGIN = Plugin(
     name="notices",
     commands=commands,
@@ -60,4 +67,5 @@ PLUGIN = Plugin(
     status=status,
     publishers=publishers,
     retention=retention,
+    extras=extras,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from calque.config.extras import Extra
     from calque.config.sections import SectionKind
     from calque.extension import Amendment, Check
     from calque.statements.forms import Statements
@@ -56,6 +57,12 @@ def catalogs() -> tuple[CatalogKind, ...]:
     return (linked,)
 
 
+def extras() -> tuple[Extra, ...]:
+    from calque.plugins.remotes.extras import EXTRAS
+
+    return EXTRAS
+
+
 PLUGIN = Plugin(
     name="remotes",
     sections=sections,
@@ -65,4 +72,5 @@ PLUGIN = Plugin(
     captures=captures,
     watches=watches,
     catalogs=catalogs,
+    extras=extras,
 )

@@ -8,6 +8,7 @@ from calque.extension import Plugin
 
 if TYPE_CHECKING:
     from calque.adapters.files.system import FileSystemKind
+    from calque.config.extras import Extra
 
 
 def file_systems() -> tuple[FileSystemKind, ...]:
@@ -16,4 +17,10 @@ def file_systems() -> tuple[FileSystemKind, ...]:
     return (S3,)
 
 
-PLUGIN = Plugin(name="s3", file_systems=file_systems)
+def extras() -> tuple[Extra, ...]:
+    from calque.plugins.s3.extras import S3
+
+    return (S3,)
+
+
+PLUGIN = Plugin(name="s3", file_systems=file_systems, extras=extras)

@@ -321,7 +321,7 @@ FileStorage().exists("hdfs://nn:1/f")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert "calque.errors.Refused: Locations on HDFS can't be opened." in done.stderr
-    assert "pip install 'calque[hdfs]'" in done.stderr
+    assert "pip install 'calque-replicator[hdfs]'" in done.stderr
 
 
 def test_many_threads_ask_at_once(root: str, storage: FileStorage) -> None:

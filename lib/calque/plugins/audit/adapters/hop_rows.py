@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import gettempdir
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
+
+if TYPE_CHECKING:
+    import duckdb
 
 HOPS = pa.schema(
     [
@@ -43,6 +46,8 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 def connection() -> duckdb.DuckDBPyConnection:
     """An engine of its own: it opens no file and no address, and knows only what is registered. What exceeds its memory
     goes to a temporary folder, which it removes when it is closed."""
+    import duckdb
+
     spill = str(Path(gettempdir()) / f"calque-audit-{uuid4().hex}")
     engine = duckdb.connect(":memory:", config={**SETTINGS, "temp_directory": spill})
     engine.execute("CREATE SCHEMA calque; SET search_path = 'main,calque'")

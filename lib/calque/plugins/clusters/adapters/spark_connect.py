@@ -63,7 +63,7 @@ class SparkConnectEngine:
             except ImportError as error:
                 why = f"Spark Connect's client needs packages: {' '.join(str(error).split())}"
                 raise Refused(
-                    "No statement can be sent to an engine", why, "Say pip install 'calque[clusters]'"
+                    "No statement can be sent to an engine", why, "Say pip install 'calque-replicator[clusters]'"
                 ) from error
             # pyspark logs whatever it raises.
             logging.getLogger("SQLQueryContextLogger").disabled = True

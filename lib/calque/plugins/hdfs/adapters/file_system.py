@@ -280,7 +280,7 @@ def _client() -> ModuleType:
     try:
         import hdfs_native
     except ImportError as error:
-        problem, todo = "Locations on HDFS can't be opened", "Run `pip install 'calque[hdfs]'`"
+        problem, todo = "Locations on HDFS can't be opened", "Run `pip install 'calque-replicator[hdfs]'`"
         raise Refused(problem, f"The package hdfs-native is missing: {error}", todo) from error
     return hdfs_native
 

@@ -23,6 +23,6 @@ class SshWay:
         try:
             from calque.plugins.remotes.adapters.ssh_tunnel import through
         except ModuleNotFoundError as error:
-            what, todo = "SSH needs a package that is not installed", "pip install 'calque[ssh]'"
+            what, todo = "SSH needs a package that is not installed", "pip install 'calque-replicator[ssh]'"
             raise Refused(what, str(error), todo) from error
         return through(self.route, host, port, seconds, first, far_only=far_only)

@@ -254,7 +254,9 @@ def pyiceberg_catalogs() -> ModuleType:
         from calque.plugins.remotes.adapters.catalogs import iceberg_catalogs
     except ImportError as error:
         why = f"It is read with pyiceberg: {error}"
-        raise Refused("Iceberg's catalogs can't be read", why, "Say pip install 'calque[iceberg]'") from error
+        raise Refused(
+            "Iceberg's catalogs can't be read", why, "Say pip install 'calque-replicator[iceberg]'"
+        ) from error
     return iceberg_catalogs
 
 
