@@ -85,7 +85,7 @@ def test_the_wheel_has_what_runs_and_nothing_of_the_tests(wheel: Path) -> None:
     assert [name for name in NEEDED if name not in names] == []
     sources = {path.relative_to(ROOT / "lib").as_posix() for path in (ROOT / "lib" / "calque").rglob("*.py")}
     assert sources - set(names) == set()
-    assert [name for name in names if not name.startswith(("calque/", "calque-"))] == []
+    assert [name for name in names if not name.startswith(("calque/", "calque_replicator-"))] == []
 
 
 def test_the_wheel_has_its_licence_its_readme_and_its_command(wheel: Path) -> None:
