@@ -159,7 +159,7 @@ lock:
 	rm -rf .cache/lock
 	'$(PYTHON)' -m venv .cache/lock
 	.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check 'uv>=0.8,<1'
-	$(LOCK) --extra clusters --extra hdfs --extra ssh -o deploy/requirements.txt pyproject.toml
+	$(LOCK) $(addprefix --extra ,activemq audit clusters glue hdfs kafka s3 shell ssh) -o deploy/requirements.txt pyproject.toml
 	$(LOCK) -o deploy/build-requirements.txt deploy/build-requirements.in
 	rm -rf .cache/lock
 

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from calque.app import APP
 from support.places import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -25,7 +26,10 @@ DECLARED = {
     "build": PROJECT["build-system"]["requires"],
 }
 """Requirements by extra; those of an ordinary installation under an empty name."""
-REQUIREMENTS = [Requirement(text) for requirements in DECLARED.values() for text in requirements]
+REQUIREMENTS = [
+    Requirement(text) for extra, requirements in DECLARED.items() if extra != "all" for text in requirements
+]
+"""Without those of the extra that has all others."""
 LIBRARY = ROOT / "lib" / "calque"
 OURS = {"calque", "support", *(path.stem for folder in ("tests", "docs") for path in (ROOT / folder).iterdir())}
 DISTRIBUTIONS = packages_distributions()
@@ -70,12 +74,16 @@ def pins() -> dict[str, Version]:
     return {canonicalize_name(pair[1]): Version(pair[2]) for pair in pairs if pair}
 
 
-def test_the_library_imports_only_what_its_installation_declares() -> None:
-    files = [file for file in LIBRARY.rglob("*.py") if not file.is_relative_to(LIBRARY / "sandbox")]
-    assert (
-        undeclared([*files, *(ROOT / "jobs").glob("*.py")], ["", "clusters", "hdfs", "iceberg", "kerberos", "ssh"])
-        == set()
-    )
+def test_the_kernel_imports_only_what_an_installation_without_plugins_has() -> None:
+    others = (LIBRARY / "sandbox", LIBRARY / "plugins")
+    files = [file for file in LIBRARY.rglob("*.py") if not any(map(file.is_relative_to, others))]
+    assert undeclared([*files, *(ROOT / "jobs").glob("*.py")], ["", "kerberos", "shell"]) == set()
+
+
+@pytest.mark.parametrize("folder", sorted((LIBRARY / "plugins").glob("*/")), ids=lambda folder: folder.name)
+def test_a_plugin_imports_only_what_its_extras_declare(folder: Path) -> None:
+    extras = [extra.name for plugin in APP.plugins if plugin.name == folder.name for extra in plugin.extras()]
+    assert undeclared(folder.rglob("*.py"), ["", *extras]) == set()
 
 
 def test_the_sandbox_imports_only_what_its_extra_declares() -> None:
@@ -84,7 +92,7 @@ def test_the_sandbox_imports_only_what_its_extra_declares() -> None:
 
 def test_tests_and_pages_import_only_what_some_extra_declares() -> None:
     files = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").glob("*.py")]
-    assert undeclared(files, ["", "hdfs", "kerberos", "sandbox", "dev", "docs", "ssh"]) == set()
+    assert undeclared(files, DECLARED.keys() - {"all"}) == set()
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=str)

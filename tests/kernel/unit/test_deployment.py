@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 
 from calque.app import APP
 from calque.cli import commands
+from calque.config.extras import DISTRIBUTION
 from support.places import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -65,9 +66,7 @@ def test_the_manifests_fit_together_and_fit_calque(tmp_path: Path, monkeypatch: 
         assert all((ROOT / name).exists() for name in copied.split())
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["path"] in ("/healthz", "/readyz")
-    extras = re.search(r"calque\[(.*?)\]", text)
-    assert extras is not None
-    assert set(extras[1].split(",")) <= set(known_extras())
+    assert extras_of_image() <= set(known_extras())
 
 
 def locked(name: str) -> dict[str, tuple[str, int]]:
@@ -87,7 +86,7 @@ def test_the_image_installs_pinned_versions_with_hashes_and_nothing_else() -> No
     found = locked("requirements.txt")
     assert {name: version for name, (version, _) in found.items()} == {name: pinned[name] for name in found}
     assert all(hashes for _, hashes in (found | locked("build-requirements.txt")).values())
-    needed, waiting = set(), [("calque", frozenset({"clusters", "hdfs", "ssh"}))]
+    needed, waiting = set(), [(DISTRIBUTION, frozenset(extras_of_image()))]
     while waiting:
         package, extras = waiting.pop()
         for text in requires(package) or ():
@@ -107,6 +106,11 @@ def test_the_image_takes_nothing_from_an_index_without_a_hash() -> None:
     assert len(calls) == 4
     assert all("--require-hashes" in call or "--no-index" in call for call in calls)
     assert all("--no-build-isolation" in call for call in calls if call.startswith("pip wheel"))
+
+
+def extras_of_image() -> set[str]:
+    [extras] = re.findall(rf"{DISTRIBUTION}\[(.*?)\]", (DEPLOY / "Containerfile").read_text())
+    return set(extras.split(","))
 
 
 def known_extras() -> set[str]:

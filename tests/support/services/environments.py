@@ -14,12 +14,15 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from calque.config.extras import DISTRIBUTION
 from calque.resources import schemas_folder
 from support.places import ROOT
 
 NOT_NEEDED = ("pyspark", "py4j")
 SKIPPED = {"..", "tests", "include"}
 """Folders of packages that nobody needs who runs them."""
+EXTRAS = ("", "kafka", "s3")
+"""What executors may have to open."""
 NAME = "environment"
 """Of the folder that executors find in their working directory, and the driver in its own."""
 
@@ -32,7 +35,7 @@ def make_environment(folder: Path) -> Path:
     (environment / "bin").mkdir()
     (environment / "bin" / "python").symlink_to(Path(sys.executable).resolve())
     (environment / "pyvenv.cfg").write_text(f"home = {Path(sys.executable).resolve().parent}\n")
-    files = {file: file.locate() for each in needed("calque", {}).values() for file in each.files or ()}
+    files = {file: file.locate() for each in needed(DISTRIBUTION, {}).values() for file in each.files or ()}
     for file, installed in files.items():
         if not SKIPPED.intersection(file.parts) and "__editable__" not in file.name and installed.is_file():
             take(Path(str(installed)), packages / file)
@@ -61,7 +64,7 @@ def needed(name: str, known: dict[str, Distribution]) -> dict[str, Distribution]
 def requirements(name: str) -> Iterator[Requirement]:
     for text in distribution(name).requires or ():
         requirement = Requirement(text)
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+        if requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in EXTRAS):
             yield requirement
 
 
