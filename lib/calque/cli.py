@@ -33,8 +33,7 @@ from calque.commands import (
     verify,
     wait,
 )
-from calque.commands.groups import Commands, need_command
-from calque.commands.options import CommandSettings, examples, shared
+from calque.commands.options import Commands, CommandSettings, examples, need_command, shared
 from calque.demo.command import command as demo
 from calque.errors import Broken, CalqueError, Unavailable, nearest, print_error
 from calque.logs.setup import report_error

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.groups import Commands, need_command
 from calque.commands.options import (
+    Commands,
     CommandSettings,
     EpochReference,
     epoch_reference,
     examples,
+    need_command,
     one_target,
     shared,
     targets_option,

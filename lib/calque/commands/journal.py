@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.groups import Commands, need_command
 from calque.commands.journal_move import create_command, move_command
-from calque.commands.options import EVENT_ID, CommandSettings, examples, shared
+from calque.commands.options import EVENT_ID, Commands, CommandSettings, examples, need_command, shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.groups import Commands, need_command
-from calque.commands.options import CommandSettings, examples, shared, tables_option, targets_option
+from calque.commands.options import (
+    Commands,
+    CommandSettings,
+    examples,
+    need_command,
+    shared,
+    tables_option,
+    targets_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

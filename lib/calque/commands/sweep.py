@@ -110,7 +110,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], optio
 
 
 def sweep_one(wiring: Wiring, name: str, app: App, options: SweepOptions = BY_RECORD) -> SweepResult:
-    from calque.commands.progress import bar
+    from calque.commands.output import bar
     from calque.control.epoch_holds import held_since
     from calque.control.identity import require_for_removal
     from calque.control.sweep_record import SweepRecord

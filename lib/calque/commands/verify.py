@@ -61,7 +61,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
 
 def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str, app: App) -> Verification:
     """Compare one target; on a terminal with a bar on stderr."""
-    from calque.commands.progress import bar
+    from calque.commands.output import bar
     from calque.control.verification import verification
 
     with bar(f"verify {target}") as progress:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.groups import Commands, need_command
-from calque.commands.options import CommandSettings, duration, examples, shared
+from calque.commands.options import Commands, CommandSettings, duration, examples, need_command, shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
