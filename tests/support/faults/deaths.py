@@ -238,7 +238,8 @@ class Site:
         for _ in range(2):
             self.calque(*SWEEP)
         assert [epoch.event_id for epoch in epochs] == sorted(epoch.event_id for epoch in epochs)
-        assert self.stray() == []
+        stray = self.stray()
+        assert stray == [], stray
 
     def stray(self) -> list[str]:
         """Files below the warehouse that are nobody's data."""
