@@ -78,7 +78,7 @@ def test_http_does_not_go_over_ssh() -> None:
 def test_without_its_package_ssh_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "calque.plugins.remotes.adapters.ssh_tunnel", None)
     route = SshRoute((SshHop("a", "b"),), ("/key",), "/known_hosts")
-    with pytest.raises(AccessRefused, match=r"pip install 'calque\[ssh\]'"):
+    with pytest.raises(AccessRefused, match=r"pip install 'calque-replicator\[ssh\]'"):
         HiveReader(Client("thrift://far:9083", MetastoreAccess(route=SshWay(route)))).databases()
 
 
