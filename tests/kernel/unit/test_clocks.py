@@ -17,7 +17,7 @@ from calque.adapters.files.storage import FileStorage
 from calque.core.images.image import EVENT, SOURCE
 from calque.core.images.table_layout import with_format
 from calque.engine.sides.calque_database import ensure_own_database
-from calque.engine.sides.clocks import BelievedClock, believed_now_ns, metastore_clock, storage_clock
+from calque.engine.sides.clocks import FILE, BelievedClock, believed_now_ns, metastore_clock, storage_clock
 from calque.model.hive import Column, Database, Table
 from calque.model.names import TableName
 from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
@@ -102,6 +102,9 @@ def test_a_storage_and_a_metastore_say_what_time_it_is_for_them_and_keep_nothing
     now = storage_clock(FileStorage(), str(tmp_path))()
     assert now is not None
     assert now > NOW
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / FILE).write_bytes(b"left by a death")
+    assert (storage_clock(FileStorage(), str(tmp_path))() or 0) > now
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file").write_bytes(b"")
     assert storage_clock(FileStorage(), str(tmp_path / "file"))() is None

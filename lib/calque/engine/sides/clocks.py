@@ -17,6 +17,7 @@ from calque.core.formats.layout import join
 from calque.engine.sides.calque_database import own_view
 from calque.engine.sides.sides import TargetSide
 from calque.errors import CalqueError
+from calque.model.files import File
 from calque.model.names import OURS, TableName
 from calque.ports import Catalog, Clock, Conflict, Storage
 from calque.ports.steady_clock import STEADY, SteadyClock
@@ -26,6 +27,7 @@ CLOCK = TableName(OURS, f"{OURS}_clock")
 DDL_TIME = "transient_lastDdlTime"
 WRITTEN = "calque.clock.written"
 FILE = f"{OURS}_clock"
+TRIES = 3
 TOLD_SECONDS = 60.0
 """By how much clocks may differ before it is told."""
 
@@ -44,14 +46,20 @@ def believed_now_ns(wall_ns: int, others: Iterable[Reading] = ()) -> int:
 
 
 def storage_clock(storage: Storage, directory: str) -> Reading:
-    """That of a storage which `directory` lies on: the time of a file that is written there now, and removed."""
+    """That of a storage which `directory` lies on: the time of a file that is written there now, and removed. It has
+    one name, so that the next reading removes what a death left; where another process has just removed it, it is
+    written again, a few times."""
+    path = join(directory, FILE)
 
     def read() -> int | None:
-        path = join(directory, f"{FILE}.{token_hex(6)}")
+        file: File | None = None
         try:
-            storage.write(path, b"now")
-            file = storage.files([path]).get(path)
-            storage.remove([path])
+            for _ in range(TRIES):
+                storage.write(path, b"now")
+                file = storage.files([path]).get(path)
+                storage.remove([path])
+                if file is not None:
+                    break
         except CalqueError as error:
             LOG.info("the clock of %s is not known: %s", directory, error)
             return None
