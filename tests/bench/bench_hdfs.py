@@ -13,9 +13,9 @@ from pathlib import Path
 import hdfs_native
 from rig import arguments, tell_machine
 
-from calque.adapters.files.storage import FileStorage
 from calque.ports import CopyTask
 from support.services.hdfs import Hdfs
+from support.storages import any_storage
 
 THREADS = 16
 
@@ -48,7 +48,7 @@ def write(hdfs: Hdfs, name: str, count: int, size: int) -> None:
 
 
 def copied(hdfs: Hdfs, name: str) -> float:
-    source, target, storage = f"{hdfs.uri}/source/{name}", f"{hdfs.uri}/ours/{name}", FileStorage()
+    source, target, storage = f"{hdfs.uri}/source/{name}", f"{hdfs.uri}/ours/{name}", any_storage()
     listing = storage.list([source])[source]
     tasks = [
         CopyTask(f"{source}/{file.path}", f"{target}/{file.path}", file.size, file.modified_ns)

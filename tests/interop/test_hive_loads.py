@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.files.storage import FileStorage
 from calque.cli import main
 from calque.core.formats.layout import join
 from calque.model.hive import Function, Resource, location_of
@@ -18,6 +17,7 @@ from calque.sandbox import Metastore
 from support.services.hdfs import Hdfs
 from support.services.hive_driver import HIVE_4_0, Hive, hive
 from support.sources.dumped import DatabaseState, KnownSource
+from support.storages import any_storage
 
 LAZY, EAGER = "", " WITH ('hive.repl.run.data.copy.tasks.on.target' = 'false')"
 POLICY = "src.'[a-z]+'"
@@ -47,7 +47,7 @@ def shown(source: KnownSource, database: str) -> DatabaseState:
 
 
 def files_at(place: str) -> frozenset[tuple[str, bytes]]:
-    storage = FileStorage()
+    storage = any_storage()
     return frozenset((file.path, storage.read(join(place, file.path))) for file in storage.list([place])[place].files)
 
 

@@ -14,12 +14,12 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from calque.adapters.files import FileStorage
 from calque.engine.failpoints import FailpointGuard, Hit, passing
 from calque.model.names import EventId
 from calque.plugins.dumps.core.options import dump_options, known_options
 from calque.plugins.dumps.engine.dump import DumpPlace, dump
 from calque.plugins.dumps.engine.request import DumpRequest, FinishedDump
+from support.storages import any_storage
 from support.worlds.dumpworlds import EVERYTHING, DumpWorld
 
 FIRST = ("create_database", *["create_table"] * 4, *["add_partitions"] * 3)
@@ -66,7 +66,7 @@ def main(folder: Path) -> None:
     world.capture_all()
 
     def dumped(place: Path, from_event: EventId | None, hit: Hit = passing) -> FinishedDump:
-        storage = FailpointGuard(hit).storage(FileStorage())
+        storage = FailpointGuard(hit).storage(any_storage())
         request = DumpRequest(
             EVERYTHING,
             dump_options(known_options({}, ())),

@@ -36,7 +36,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from calque.adapters.files.storage import FileStorage
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
@@ -57,6 +56,7 @@ from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from support.judges.documents import require_document
 from support.judges.proof import Look, Proof, Reader, places_of, read_tables, touched
+from support.storages import any_storage
 from support.worlds.worlds import ABSENT, Looker, Noting, State, Writer, nothing
 
 NUMBERS = count(1)
@@ -99,7 +99,7 @@ class RealFiles:
     """Local files as a writer handles them: complete before they have their name."""
 
     def __init__(self) -> None:
-        self.storage = FileStorage()
+        self.storage = any_storage()
 
     def write(self, location: str, content: bytes) -> None:
         path = Path(place(location).path)

@@ -22,7 +22,6 @@ from typing import Any
 
 import pytest
 
-from calque.adapters.files.storage import FileStorage
 from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.app import APP
@@ -40,6 +39,7 @@ from support.sources.dumped import KnownSource, TableState
 from support.sources.loads import unpack_recorded
 from support.sources.recorded_dumps import BOOTSTRAP, INCREMENT
 from support.sources.writers import INPUT, OUTPUT, SERDE
+from support.storages import any_storage
 
 NUMBERS = itertools.count(1)
 TEXT = Storage((Column("x", "int"),), None, INPUT, OUTPUT, serde=SerDe(class_name=SERDE, parameters={}))
@@ -130,7 +130,7 @@ class Loading:
 
     def files(self, location: str | None) -> list[str]:
         assert location is not None
-        return [file.path for file in FileStorage().list([location])[location].files]
+        return [file.path for file in any_storage().list([location])[location].files]
 
 
 @pytest.fixture(params=one_a_day(["target-3", "target-4"], seed()))
@@ -282,7 +282,7 @@ def test_resources_of_functions_go_where_the_statement_says(shared: Shared, tmp_
     functions = [loading.reader.function(TableName(loading.database, name)) for name in functions_of(loading)]
     uris = [resource.uri for function in functions if function for resource in function.resources or ()]
     assert uris
-    assert all(str(uri).startswith(root) and FileStorage().read(str(uri)) == b"a jar" for uri in uris)
+    assert all(str(uri).startswith(root) and any_storage().read(str(uri)) == b"a jar" for uri in uris)
 
 
 def functions_of(loading: Loading) -> list[str]:
@@ -386,7 +386,7 @@ class Followed:
     def add_day(self, day: str) -> None:
         table = HiveReader(Client(self.source.uri)).table(self.days)
         location = f"{location_of(table) if table is not None else ''}/day={day}"
-        FileStorage().write(f"{location}/000000_0", f"of day {day}".encode())
+        any_storage().write(f"{location}/000000_0", f"of day {day}".encode())
         partition = Partition((day,), *self.days, storage=replace(TEXT, location=location), parameters={})
         self.client.add_partitions(self.days, [partition])
 
@@ -412,7 +412,7 @@ class Followed:
     def shown(self, table: str = "days") -> dict[str, bytes | None]:
         name = TableName(f"{self.database}_dr", table)
         partitions = self.reader.partitions(name, self.reader.partition_names(name))
-        return {day: FileStorage().read(f"{location_of(part)}/000000_0") for day, part in partitions.items()}
+        return {day: any_storage().read(f"{location_of(part)}/000000_0") for day, part in partitions.items()}
 
 
 def test_run_and_loads_take_turns_and_nothing_is_read_again(shared: Shared, tmp_path: Path) -> None:
@@ -493,7 +493,7 @@ def test_external_tables_need_a_base_directory_and_are_where_it_says(
             type="EXTERNAL_TABLE",
         )
     )
-    FileStorage().write(f"{outside}/000000_0", b"far")
+    any_storage().write(f"{outside}/000000_0", b"far")
     ((directory, _),) = site.sql(f"REPL DUMP {site.database}")
     load = f"REPL LOAD {site.database}_dr FROM '{directory}'"
     assert main(["sql", "-c", str(site.config), load]) == 65
@@ -504,7 +504,7 @@ def test_external_tables_need_a_base_directory_and_are_where_it_says(
     table = site.reader.table(TableName(f"{site.database}_dr", "far"))
     assert table is not None
     assert location_of(table) == f"{base}{tmp_path}/outside/far"
-    assert FileStorage().read(f"{location_of(table)}/000000_0") == b"far"
+    assert any_storage().read(f"{location_of(table)}/000000_0") == b"far"
 
 
 @pytest.mark.parametrize("sides", one_a_day(["source-3 target-4", "source-4 target-3"], seed()))

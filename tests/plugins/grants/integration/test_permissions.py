@@ -12,7 +12,6 @@ from uuid import uuid4
 
 import pytest
 
-from calque.adapters.files import FileStorage
 from calque.core.formats.layout import join
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table, location_of
 from calque.model.names import TableName
@@ -21,6 +20,7 @@ from calque.plugins.grants.adapters import HivePrivileges
 from calque.plugins.grants.model import ROLE, USER, Grant
 from calque.sandbox import Metastore
 from support.services.deployments import NUMBERS, Deployment
+from support.storages import any_storage
 
 TEXT = Storage(
     columns=(Column("a", "string"),),
@@ -28,7 +28,7 @@ TEXT = Storage(
     output_format="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
     serde=SerDe("s", "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", {}),
 )
-STORAGE = FileStorage()
+STORAGE = any_storage()
 IS_ROOT = os.geteuid() == 0
 OWN = STORAGE.permissions([str(Path.home())])[str(Path.home())]
 OWNERS = ("daemon", "bin") if IS_ROOT else (OWN.owner, OWN.group)

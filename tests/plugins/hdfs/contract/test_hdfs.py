@@ -29,6 +29,7 @@ from calque.plugins.hdfs.adapters.file_system import HdfsSystem, open_hdfs
 from calque.ports import CopyTask
 from support.services.hdfs import Hdfs
 from support.services.suspension import suspended
+from support.storages import any_storage
 
 SILENT = 1.5
 """Seconds, instead of ten."""
@@ -78,7 +79,7 @@ def test_a_user_without_rights_is_refused_by_name(
     path = place(root).path
     of(hdfs).mkdirs(f"{path}/secret", 0o700)
     monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
-    mine = FileStorage()
+    mine = any_storage()
     for ask in (
         lambda: mine.copy([task(tmp_path, f"{root}/f")]),
         lambda: mine.write(f"{root}/f", b"x"),
@@ -250,7 +251,7 @@ def test_a_directory_of_more_entries_than_one_answer_has_is_listed_whole(root: s
     path = place(root).path
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(of(hdfs).mkdirs, (f"{path}/{number}" for number in range(2_100))))
-    assert sorted(map(int, FileStorage().children(root))) == list(range(2_100))
+    assert sorted(map(int, any_storage().children(root))) == list(range(2_100))
 
 
 def test_many_directories_are_listed_as_each_of_them_is(root: str, storage: FileStorage) -> None:
@@ -316,8 +317,8 @@ def test_without_the_client_it_is_said_what_to_install() -> None:
     script = """
 import sys
 sys.modules["hdfs_native"] = None
-from calque.adapters.files import FileStorage
-FileStorage().exists("hdfs://nn:1/f")
+from support.storages import any_storage
+any_storage().exists("hdfs://nn:1/f")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert "calque.errors.Refused: Locations on HDFS can't be opened." in done.stderr

@@ -12,7 +12,6 @@ from pathlib import Path
 import hdfs_native
 import pytest
 
-from calque.adapters.files import FileStorage
 from calque.core.formats.layout import join, place
 from calque.model.hive import Database, Table, location_of
 from calque.model.names import TableName
@@ -21,6 +20,7 @@ from calque.sandbox import Metastore, MetastoreSettings
 from support.services.deployments import NUMBERS, Deployment, RealFiles
 from support.services.hdfs import Hdfs
 from support.sources.dumped import PLAIN
+from support.storages import any_storage
 from support.worlds.worlds import State
 
 
@@ -99,7 +99,7 @@ def change(deployment: OnHdfs, least: int) -> None:
 def files(deployment: OnHdfs) -> Sequence[object]:
     """Every data file of the target, with its time."""
     warehouse = deployment.targets[0].policy.warehouse
-    return FileStorage().list([warehouse])[warehouse].files
+    return any_storage().list([warehouse])[warehouse].files
 
 
 def test_a_warehouse_on_hdfs_is_replicated_through_the_death_of_its_name_node_and_ends_equal(
@@ -150,7 +150,7 @@ def test_a_dump_says_what_it_is_not_permitted_to_read_or_to_write(
     client.create_database(Database(database, parameters={}))
     client.create_table(Table("t", database, user, storage=PLAIN, parameters={}, type="MANAGED_TABLE"))
     location = location_of(deployment.source.the_table(TableName(database, "t")).table) or ""
-    FileStorage().write(f"{location}/000000_0", b"1")
+    any_storage().write(f"{location}/000000_0", b"1")
 
     def dump(user: str) -> subprocess.CompletedProcess[str]:
         monkeypatch.setenv("HADOOP_USER_NAME", user)
