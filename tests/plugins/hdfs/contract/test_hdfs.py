@@ -317,8 +317,9 @@ def test_without_the_client_it_is_said_what_to_install() -> None:
     script = """
 import sys
 sys.modules["hdfs_native"] = None
-from support.storages import any_storage
-any_storage().exists("hdfs://nn:1/f")
+from calque.adapters.files.systems import FileSystemSet
+from calque.app import APP
+FileSystemSet(kinds=APP.file_systems()).at("hdfs://nn:1/f")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert "calque.errors.Refused: Locations on HDFS can't be opened." in done.stderr
