@@ -206,17 +206,17 @@ def test_one_dump_is_loaded_under_several_names_and_as_of_two_sources_each_a_str
         options = " WITH ('calque.repl.source' = 'far')" if stream is other else ""
         assert stream.rows(f"REPL LOAD {stream.database} FROM '{stream.dumps}/{dump}'{options}") == []
 
-    APP.load(first, BOOTSTRAP)
-    APP.load(second, BOOTSTRAP)
-    APP.load(other, BOOTSTRAP)
+    load(first, BOOTSTRAP)
+    load(second, BOOTSTRAP)
+    load(other, BOOTSTRAP)
     streams = (first, second, other)
     assert [stream.status() for stream in streams] == [[[22]]] * 3
-    APP.load(second, INCREMENT)
+    load(second, INCREMENT)
     assert [stream.status() for stream in streams] == [[[22]], [[90]], [[22]]]
     assert [stream.tables() for stream in streams] == [AT_22, AT_90, AT_22]
-    APP.load(other, INCREMENT)
-    APP.load(first, INCREMENT)
-    APP.load(second, BOOTSTRAP)
+    load(other, INCREMENT)
+    load(first, INCREMENT)
+    load(second, BOOTSTRAP)
     assert [stream.status() for stream in streams] == [[[90]]] * 3
     assert [stream.tables() for stream in streams] == [AT_90] * 3
     taken = first.sql(f"REPL LOAD {second.database} FROM '{other.dumps}/{INCREMENT}' WITH ('calque.repl.source'='far')")
