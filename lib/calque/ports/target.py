@@ -39,10 +39,10 @@ class Catalog(CatalogReader, Protocol):
     `TargetCapabilities.atomic_lists` a list is written object by object, in its order, and ends where one of them
     fails.
 
-    No method deletes data, whatever the object's type (`deleteData` is never true), and none lets the server compute
-    statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is `Conflict` below. A list of
-    more objects than `TargetCapabilities.limits` says is `Refused` before anything is sent, and one that the server
-    finds too large all the same raises `TooLarge`.
+    No method deletes data, whatever the object's type (`deleteData` is never true), and none but `rename_partition`
+    lets the server compute statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is
+    `Conflict` below. A list of more objects than `TargetCapabilities.limits` says is `Refused` before anything is sent,
+    and one that the server finds too large all the same raises `TooLarge`.
     """
 
     def abilities(self) -> TargetCapabilities:
@@ -67,7 +67,10 @@ class Catalog(CatalogReader, Protocol):
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None: ...
 
-    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None: ...
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
+        """The one call that takes no `DO_NOT_UPDATE_STATS`: 4.2.0 counts the partition's files anew, 3.1.3 where the
+        definition says other counts than are there. What it finds is in the definition then, not what `partition`
+        says."""
 
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None: ...
 

@@ -385,6 +385,22 @@ def test_a_renamed_partition_of_an_external_table_stays_where_it_is(world: World
     assert content(found) == content(replace(renamed, storage=one.storage))
 
 
+def test_a_renamed_partition_has_the_counts_of_an_alteration_after_it(world: World, build_partition: Build) -> None:
+    """And not always those that the rename says: its files may be counted anew."""
+    world.create_database()
+    table = world.table("orders", ["day"])
+    name = world.created(table)
+    one = build_partition(table, ("1",), world.place("1"), numFiles="7", totalSize="700")
+    world.catalog.add_partitions(name, [one])
+    renamed = replace(one, values=("2",), parameters={**(one.parameters or {}), "numFiles": "8"})
+    world.catalog.rename_partition(name, ("1",), renamed)
+    found = world.catalog.partitions(name, ["day=2"])["day=2"].parameters or {}
+    assert (found["numFiles"], found["totalSize"]) == ("0", "0")
+    world.catalog.alter_partitions(name, [renamed])
+    found = world.catalog.partitions(name, ["day=2"])["day=2"].parameters or {}
+    assert (found["numFiles"], found["totalSize"]) == ("8", "700")
+
+
 def test_compare_and_swap_stops_a_writer_who_comes_too_late(world: World) -> None:
     world.create_database()
     table = world.table("orders", **{"calque.event": "1"})

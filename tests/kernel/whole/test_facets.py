@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -437,6 +437,35 @@ def test_facets_are_all_there_wherever_it_dies() -> None:
         if not world.deaths:
             break
     assert deaths > 10
+
+
+@pytest.mark.parametrize("later", [{}, {"numRows": "3", "numFiles": "8"}, {"note": "x"}], ids=["", "counts", "more"])
+def test_what_the_target_counts_of_a_renamed_partition_is_not_shown_wherever_it_dies(later: Mapping[str, str]) -> None:
+    """The source's own counts are of an earlier day."""
+    deaths = 0
+    for moment in range(100):
+        world = begun(HIVE_3)
+        create(world, ORDERS, "1", "3")
+        was = world.source.the_table(ORDERS).partitions["1",]
+        counted = replace(was, parameters={**(was.parameters or {}), "numFiles": "7", "totalSize": "70"})
+        world.source.alter_partitions(ORDERS, [counted])
+        window(world)
+        renamed = replace(counted, values=("2",))
+        world.source.rename_partition(ORDERS, ("1",), renamed)
+        if later:
+            altered = replace(renamed, parameters={**(renamed.parameters or {}), **later})
+            world.source.alter_partitions(ORDERS, [altered])
+        countdown = iter([*[False] * moment, True])
+        world.fate = lambda countdown=countdown: next(countdown, False)  # type: ignore[misc]
+        window(world)
+        deaths += world.deaths
+        world.settle()
+        found = world.target_store.the_table(AT[ORDERS]).partitions["2",].parameters or {}
+        assert {"numFiles": "7", "totalSize": "70", **later}.items() <= found.items()
+        assert compared(world) == ()
+        if not world.deaths:
+            break
+    assert deaths > 3
 
 
 # Comparing

@@ -173,7 +173,9 @@ def operation_of(walk: StateWalk, edge: Edge) -> Operation:
             return AlterPartitions(delta.table, changed, switched(delta))
         case RenamePartitionEdge(lineage, delta):
             (name,), (was,) = delta.added, delta.removed
-            return RenamePartition(delta.table, was, name, present(walk, lineage, name))
+            part = present(walk, lineage, name)
+            walk.written.discard(part.version)
+            return RenamePartition(delta.table, was, name, part)
         case DropPartitionsEdge(delta):
             return DropPartitions(delta.table, tuple(sorted(delta.removed)))
         case PublishEdge(lineage, table, partition):

@@ -50,11 +50,12 @@ class Step:
 class Chain:
     """A group's states. `names`, `heads`, `parts` are the cells before the first step, of everything that a step
     touches. `complete` lineages were created inside the window: all their partitions are in it. `facets` are
-    statistics-only changes: the newest version of each object, by (lineage, partition or `""`). `facet_events` changed
-    column statistics or constraints, in order: the event, the lineage, the partition (or `""`) as it was called then.
-    `renamed` are contents from before the window under the names that renames gave them, with the lineage and the
-    partition's. `arrivals` says, in order, from which event on a name shows a table that the target has nothing of,
-    or no longer does; in the states such a name shows none.
+    statistics-only changes: the newest version of each object, by (lineage, partition or `""`); and that of each
+    renamed partition, of which a target's server may count the files anew (`ports.Catalog.rename_partition`).
+    `facet_events` changed column statistics or constraints, in order: the event, the lineage, the partition (or `""`)
+    as it was called then. `renamed` are contents from before the window under the names that renames gave them, with
+    the lineage and the partition's. `arrivals` says, in order, from which event on a name shows a table that the target
+    has nothing of, or no longer does; in the states such a name shows none.
     """
 
     tables: tuple[TableName, ...]
@@ -235,6 +236,7 @@ class _FoldState:
         self.changed_heads: dict[LineageId, Head] = {}
         self.changed_parts: dict[PartCell, Part | None] = {}
         self.cascades: set[LineageId] = set()
+        self.counted_anew: set[PartCell] = set()
         self.columns: set[LineageId] = set()
         self.undecided: dict[LineageId, list[int]] = {}
         """Steps that changed columns and are not known to have cascaded; nothing after them says more."""
@@ -450,7 +452,10 @@ class _FoldState:
                     continue
                 version = part.version
             else:
-                facets.pop((lineage, partition), None)
+                if (lineage, partition) in self.counted_anew:
+                    facets[lineage, partition] = version
+                else:
+                    facets.pop((lineage, partition), None)
                 self.settle(lineage, partition)
             self.set_part(lineage, partition, Part(part.lineage, version, data, part.incarnation, event_id))
 
@@ -469,6 +474,8 @@ class _FoldState:
             raise Unfoldable(table, event_id, f"partition {was} was renamed onto {name} while that existed")
         self.chain.parts.setdefault((lineage, name), None)
         self.remove_part(lineage, was)
+        self.counted_anew.add((lineage, name))
+        self.chain.facets[lineage, name] = Version(event_id)
         self.set_part(lineage, name, Part(part.lineage, Version(event_id), content, part.incarnation, event_id))
 
     def renamed(self, before: Data | None, data: Data, cell: PartCell) -> Data:
@@ -554,6 +561,7 @@ class _FoldState:
     def remove_part(self, lineage: LineageId, partition: str) -> None:
         self.settle(lineage, partition)
         self.chain.facets.pop((lineage, partition), None)
+        self.counted_anew.discard((lineage, partition))
         self.parts[lineage, partition] = None
         self.changed_parts[lineage, partition] = None
 

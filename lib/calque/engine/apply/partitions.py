@@ -9,7 +9,7 @@ from calque.core.events.kinds import partition_obstacle
 from calque.core.formats.layout import join
 from calque.core.formats.pointers import relocated
 from calque.core.formats.symlinks import is_symlinks, require_same_reading
-from calque.core.images.image import EVENT, INCARNATION, STATE, Marks
+from calque.core.images.image import EVENT, INCARNATION, STATE, STATISTICS, Marks
 from calque.core.small_files.grouping import GroupedFiles, group_files, layout_of
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
@@ -65,7 +65,10 @@ def rename_partition(context: HopContext, operation: RenamePartition) -> None:
     if was in shown.listings:
         shown.listings[name] = shown.listings.pop(was)
     context.record(table, was, incarnation_of(renamed), part.since, "rename_away")
-    remember(context, table, {name: PartitionWrite(renamed, part.since, "rename_partition", None)})
+    counted_anew = replace(
+        renamed, parameters={key: value for key, value in (renamed.parameters or {}).items() if key not in STATISTICS}
+    )
+    remember(context, table, {name: PartitionWrite(counted_anew, part.since, "rename_partition", None)})
 
 
 def drop_partitions(context: HopContext, operation: DropPartitions, event_id: EventId) -> None:

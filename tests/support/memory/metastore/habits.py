@@ -15,6 +15,7 @@ class ServerHabits:
     `lists_external`: CREATE_TABLE and ADD_PARTITION have lists of files for external tables too.
     `facet_events`: column statistics, defaults and checks are logged. `statistics_follow`: column statistics of
     partitions stay when their table is renamed. `any_names`: names of objects are not looked at.
+    `counts_renamed`: the files of a partition are counted when it is renamed, not only where its counts are altered.
     `described_databases`: an alteration of a database is logged too where its parameters and its owner stay.
     `fixed_columns`: columns are not altered to ones of other types at their places."""
 
@@ -29,6 +30,7 @@ class ServerHabits:
     lists_external: bool
     facet_events: bool
     statistics_follow: bool
+    counts_renamed: bool
     described_databases: bool
     any_names: bool = False
     fixed_columns: bool = False
@@ -46,6 +48,7 @@ HIVE_3 = ServerHabits(
     lists_external=True,
     facet_events=False,
     statistics_follow=False,
+    counts_renamed=False,
     described_databases=True,
 )
 HIVE_4 = ServerHabits(
@@ -60,5 +63,6 @@ HIVE_4 = ServerHabits(
     lists_external=False,
     facet_events=True,
     statistics_follow=True,
+    counts_renamed=True,
     described_databases=False,
 )

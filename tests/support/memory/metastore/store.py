@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from calque.plugins.grants.model import Grant
 
 NAME = re.compile(r"\w+", re.ASCII)
+NO_FILES = {"numFiles": "0", "totalSize": "0"}
+"""What is counted here, where no directory is looked into."""
 
 
 class Directories(Protocol):
@@ -317,6 +319,8 @@ class MemoryMetastore:
             if partition.values != before.values and named_values(partition.values) in stored.partitions:
                 exists("partition", str(partition.values))
             after = dated(stored_partition(partition, stored.table), self._now())
+            if self.habits.counts_renamed or counts_of(before) != counts_of(after):
+                after = replace(after, parameters={**(after.parameters or {}), **NO_FILES})
             place = str(location_of(before))
             if stored.table.type == "MANAGED_TABLE":
                 place = partition_place(stored.table, after)
@@ -664,6 +668,10 @@ def are_incompatible(before: Table, after: Table) -> bool:
     """Whether a column is left out, or has another type than the one at its place: more or less as Hive sees it."""
     old, new = columns_of(before), columns_of(after)
     return len(new) < len(old) or any(one.type != other.type for one, other in zip(old, new, strict=False))
+
+
+def counts_of(partition: Partition) -> list[str | None]:
+    return [(partition.parameters or {}).get(key) for key in NO_FILES]
 
 
 def columns_of(table: Table) -> Sequence[Column]:
