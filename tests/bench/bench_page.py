@@ -83,20 +83,20 @@ def console_of(folder: Path, targets: int) -> ConsoleOfRun:
         world = World(1)
         world.open()
         world.settle()
-        part.replica, part.state = world.replica, "running"  # type: ignore[attr-defined]
+        part.current.replica, part.supervisor.state = world.replica, "running"  # type: ignore[attr-defined]
     return ConsoleOfRun(run, has_token=False)
 
 
 def fill(part: TargetPart, count: int) -> None:
     """Tables as a ledger gives them; one in a thousand is set aside."""
-    assert part.replica is not None
+    assert part.current.replica is not None
     rows = {
         TableName(f"db{number % DATABASES}", f"t{number:06}"): TableStatus(State.LIVE, 812)
         if number % 1000
         else TableStatus(State.QUARANTINED, 700, "a view of that name stands there", 700)
         for number in range(count)
     }
-    part.replica.tables = TableStates(
+    part.current.replica.tables = TableStates(
         812, rows, not_live={name for name, row in rows.items() if row.state is not State.LIVE}
     )
 

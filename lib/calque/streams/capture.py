@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from calque.control.believed_time import with_believed_clock
 from calque.control.identity import settle_source
 from calque.control.requests import leave_request
 from calque.control.status_records import tell
-from calque.core.policy.admit import Admission
 from calque.core.records.continuity import first_and_last
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
@@ -30,6 +30,7 @@ from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.engine.source.unscanned_reloads import UnscannedReloads
 from calque.engine.sweep.retention import Limits, keep
 from calque.errors import CalqueError, Unavailable
+from calque.logs.fields import with_fields
 from calque.model.names import EventId, TableName
 from calque.model.requests import Action
 from calque.ports.records import Json
@@ -37,40 +38,83 @@ from calque.serve.heartbeat import PATIENCE_SECONDS
 from calque.serve.metrics import CaptureLook
 from calque.streams.background import BackgroundThread
 from calque.streams.batch_extension import BatchExtension
-from calque.streams.part import Part
+from calque.streams.link_admissions import LinkAdmissions
 from calque.streams.shared import RunForParts, SourceStream
 from calque.streams.source_query import SourceQuery
+from calque.streams.supervisor import ONLY_UNANSWERED, Attempts, StatusRecord, Supervisor, Work, no_problem, nothing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from calque.config import Config
+    from calque.core.policy.admit import Admission
     from calque.engine.sides.sides import SourceSide
     from calque.wiring.target import TargetWiring
 
 LOG = logging.getLogger(__name__)
 
 
-class CapturePart(Part):
-    """The source's log into the journal."""
+BackgroundWork = Callable[[threading.Event], None]
 
-    def __init__(self, run: RunForParts, stream: SourceStream) -> None:
-        places = run.wiring.sources[stream.name].places
-        super().__init__(run, stream, places.role, places.role)
-        self.query = SourceQuery(run, places.query, self.halted)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaptureAddition:
+    """What the capture of sources of one kind does beside that of any other.
+
+    `before` comes before each attempt, and may raise `Refused` and `Unavailable`; `beside` is what goes on beside
+    capture, by the names of its threads; `told` are keys of the source's status; `end` comes when no attempt
+    follows."""
+
+    before: Callable[[CapturePart], None]
+    beside: Callable[[CapturePart], Mapping[str, BackgroundWork]]
+    problem: Callable[[], str | None]
+    told: Callable[[], Mapping[str, Json]]
+    end: Callable[[], None]
+
+
+NO_ADDITION = CaptureAddition(before=lambda _: None, beside=lambda _: {}, problem=no_problem, told=dict, end=nothing)
+
+
+class CapturePart:
+    """The source's log into the journal. With `is_vital` what is refused, or fails, ends the process; the capture of
+    any other source is tried again."""
+
+    def __init__(
+        self,
+        run: RunForParts,
+        stream: SourceStream,
+        addition: CaptureAddition = NO_ADDITION,
+        *,
+        is_vital: bool = True,
+    ) -> None:
+        self.run, self.stream = run, stream
+        self.wiring = run.wiring
+        self.source = run.wiring.sources[stream.name]
+        self.name = self.source.places.role
+        self.addition, self.is_vital = addition, is_vital
+        record = self.source.places.status_record
+        work = Work(
+            once=self.once,
+            close=self.close,
+            end=self.addition.end,
+            failed=self.failed,
+            problem=self.problem,
+            ask=self.ask,
+            status=StatusRecord(self.tell_state, partial(self.wiring.control.remove, record)),
+        )
+        attempts = ONLY_UNANSWERED if is_vital else Attempts()
+        self.supervisor = Supervisor(run, self.name, work, attempts, {"source": stream.name})
+        self.query = SourceQuery(run, self.source.places.query, self.halted)
         self.gatherer: EvidenceGatherer | None = None
-        self.beside: list[BackgroundThread] = []
-        self.seam: Continuity | None = None
-        self.noticed = ""
+        self.background: list[BackgroundThread] = []
+        self.continuity: Continuity | None = None
+        self.suspected_gap = ""
         self.defect: BaseException | None = None
         """What nobody expected of the work beside capture: it ends capture."""
         self.log = self.source.impatient_log(PATIENCE_SECONDS)
         self.last: EventId | None = None
         self.committed: EventId = 0
         """The event up to which Spark has committed batches: it asks for none of these again."""
-        self.links: list[Admission] = []
-        self.config_of_links: Config | None = None
-        """What `links` are of."""
+        self.links = LinkAdmissions(run, self.source)
         self.pins: str | None = None
         """How files of the source are kept; None while that is not known."""
         self.kept_seconds: float | None = None
@@ -82,60 +126,64 @@ class CapturePart(Part):
         return head
 
     def look(self) -> CaptureLook:
-        reachable = self.pulse.answered_at is not None and self.pulse.problem is None
-        return CaptureLook(self.state, self.problem(), reachable, self.stream.heads.newest(), self.last)
+        supervisor = self.supervisor
+        head = self.stream.heads.newest()
+        return CaptureLook(supervisor.state, supervisor.problem(), supervisor.answers(), head, self.last)
 
     def followers(self) -> list[TargetWiring]:
         """The targets that follow the source, of whatever process."""
         return [self.wiring.target(name) for name in self.wiring.config.targets_of(self.stream.name)]
 
     def problem(self) -> str | None:
-        return super().problem() or (self.gatherer.problem if self.gatherer is not None else None)
+        return (self.gatherer.problem if self.gatherer is not None else None) or self.addition.problem()
+
+    def failed(self, error: CalqueError) -> None:
+        if self.is_vital:
+            self.run.fail(error)
+        else:
+            LOG.warning("%s failed: %s", self.name, error)
+            self.stream.looked.set()
 
     def tell_state(self) -> None:
-        tell(self.wiring.control, self.source.places.status_record, self.state, self.problem(), **self.told())
-
-    def told(self) -> dict[str, Json]:
-        """What its record says beside state and problem."""
-        return {"pins": self.pins, "kept_seconds": self.kept_seconds}
-
-    def take_back(self) -> None:
-        self.wiring.control.remove(self.source.places.status_record)
+        supervisor, record = self.supervisor, self.source.places.status_record
+        more = {"pins": self.pins, "kept_seconds": self.kept_seconds, **self.addition.told()}
+        tell(self.wiring.control, record, supervisor.state, supervisor.problem(), **more)
 
     def once(self) -> None:
         """Capture; where the log does not continue the journal, let that begin anew, and go on. Raises `Refused` where
         the source is another metastore than before."""
         suspected = ""
         try:
+            self.addition.before(self)
             settle_source(self.wiring, self.source)
         except CalqueError:
             # Targets go on with what the journal has.
             self.stream.looked.set()
             raise
-        while not self.stopped():
+        while not self.supervisor.stopped():
             self.close()
             try:
-                seam = self.seam = self.seam or self.new_seam()
-                seam.mend(suspected)
+                continuity = self.continuity = self.continuity or self.new_continuity()
+                continuity.mend(suspected)
             finally:
                 self.stream.looked.set()
-            suspected = self.noticed = ""
+            suspected = self.suspected_gap = ""
             try:
-                self.capture(seam)
+                self.capture(continuity)
             except (Interrupted, LogGap, EventRepeated) as error:
                 suspected = str(error)
-            suspected = suspected or self.noticed
+            suspected = suspected or self.suspected_gap
             if not suspected:
                 return
             self.query.begins_anew = True
 
-    def new_seam(self) -> Continuity:
+    def new_continuity(self) -> Continuity:
         keys = self.source.plug.keys
         stop, weak = keys.gap == "stop", keys.allow_weak_log
         return Continuity(self.source.side(), self.stream.begin.first(), stop=stop, weak=weak)
 
     def notice(self, problem: str) -> None:
-        self.noticed = problem
+        self.suspected_gap = problem
         self.query.stop()
 
     def end_with(self, defect: BaseException) -> None:
@@ -145,39 +193,41 @@ class CapturePart(Part):
 
     def halted(self) -> bool:
         """Whether the query that runs is to end."""
-        return bool(self.noticed) or self.defect is not None or self.stopped()
+        return bool(self.suspected_gap) or self.defect is not None or self.supervisor.stopped()
 
-    def capture(self, seam: Continuity) -> None:
+    def capture(self, continuity: Continuity) -> None:
         """Run the query until it ends. Raises `Interrupted`, `LogGap`, `EventRepeated`."""
         source, after = self.source.side(), self.stream.begin.event()
         admissions = [target.admission() for target in self.followers() if target.plug.links is None]
 
         def takes(name: TableName) -> bool:
-            return any(admission.takes(name) for admission in admissions) or self.copies_link(name)
+            return any(admission.takes(name) for admission in admissions) or self.links.copies(name)
 
         gatherer = self.gatherer = EvidenceGatherer(source, takes, self.stream.ring)
         reloads = UnscannedReloads(takes, self.source.plug.keys.intervals(), self.compare, source.clock)
-        capture = Capture(source, after, gatherer, seam, reloads.hear)
+        capture = Capture(source, after, gatherer, continuity, reloads.hear)
         self.stream.ring()
         gatherer.resume(after, capture.last())
-        self.go_on("evidence", lambda _: gatherer.run())
-        self.go_on("pins", lambda _: self.see_what_is_kept(admissions))
+        self.start_background("evidence", lambda _: gatherer.run())
+        self.start_background("pins", lambda _: self.see_what_is_kept(admissions))
         self.scan(source, admissions, after)
-        self.go_on("reloads", reloads.run)
+        self.start_background("reloads", reloads.run)
         self.keep(source)
-        self.go_on("vigil", lambda stopping: watch(seam, self.notice, stopping))
+        for name, work in self.addition.beside(self).items():
+            self.start_background(name, work)
+        self.start_background("vigil", lambda stopping: watch(continuity, self.notice, stopping))
         self.stream.gaps = gap = newest(source.gaps)
         self.last = capture.last()
         stream = log_stream(self.source.open_log(), self.last, self.source.plug.keys.poll)
-        checkpoint = self.wiring.folder.checkpoint(self.query.name, gap, self.run.roles.takeovers(self.role))
-        self.state = "running"
-        self.query.follow(stream, self.logged(partial(self.take_batch, capture)), checkpoint)
+        checkpoint = self.wiring.folder.checkpoint(self.query.name, gap, self.run.roles.takeovers(self.name))
+        self.supervisor.state = "running"
+        self.query.follow(stream, with_fields(partial(self.take_batch, capture), source=self.stream.name), checkpoint)
         if self.defect is not None:
             raise self.defect
 
     def take_batch(self, capture: Capture, rows: pa.Table) -> None:
         """Append the rows of a batch, then what comes soon after them."""
-        self.state = "running"
+        self.supervisor.state = "running"
         if not rows.num_rows:
             return
         first, last = first_and_last(rows)
@@ -190,7 +240,8 @@ class CapturePart(Part):
 
     def come_to(self, event_id: EventId) -> None:
         """The journal has events up to that one."""
-        self.last, self.last_error = max(self.last or 0, event_id), None
+        self.last = max(self.last or 0, event_id)
+        self.supervisor.goes_on("running")
         self.stream.heads.note_event(self.last, time.time())
         self.stream.ring()
 
@@ -202,23 +253,10 @@ class CapturePart(Part):
                 capture.take(newest)
                 self.come_to(newest)
 
-    def copies_link(self, name: TableName) -> bool:
-        """Whether the table's files are copied for a link now: links come and go while a remote catalog is captured,
-        and files of all others are nobody's to list."""
-        return any(one.copies_some and one.takes(name) and one.copies(name) for one in self.linked())
-
-    def linked(self) -> Sequence[Admission]:
-        """What links take now."""
-        config = self.run.wiring.config
-        if config is not self.config_of_links:
-            names = config.targets_of(self.stream.name) if self.source.plug.is_linked else ()
-            self.links, self.config_of_links = [config.targets[target].admission() for target in names], config
-        return self.links
-
-    def go_on(self, name: str, work: Callable[[threading.Event], None]) -> None:
+    def start_background(self, name: str, work: BackgroundWork) -> None:
         """Do the work beside capture, until `close`."""
-        self.beside.append(BackgroundThread(name, work, self.end_with))
-        self.beside[-1].begin()
+        self.background.append(BackgroundThread(name, work, self.end_with))
+        self.background[-1].begin()
 
     def see_what_is_kept(self, admissions: Sequence[Admission]) -> None:
         """See once how files of the source can be kept, and for how long Hive keeps them."""
@@ -251,7 +289,7 @@ class CapturePart(Part):
             for kind in self.run.retention:
                 kind.before_events(self.source, side, self.stream.begin.first())
 
-        self.go_on("retention", lambda stopping: keep(side, ledgers, retention, limits, stopping, before))
+        self.start_background("retention", lambda stopping: keep(side, ledgers, retention, limits, stopping, before))
 
     def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
         """Look for changes without events, beside capture, where the configuration asks for it."""
@@ -271,10 +309,10 @@ class CapturePart(Part):
         scanner = Scanner(
             source, source.scans, ScanSelection(cache(chosen), databases), pending, after, begun_ns, self.stream.ring
         )
-        self.go_on("scan", scanner.run)
+        self.start_background("scan", scanner.run)
 
     def close(self) -> None:
         if self.gatherer is not None:
             self.gatherer.stop()
-        while self.beside:
-            self.beside.pop().stop()
+        while self.background:
+            self.background.pop().stop()

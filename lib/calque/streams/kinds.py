@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from threading import Thread
 from typing import NamedTuple, Protocol
 
 from calque.config import Config
@@ -17,6 +16,7 @@ from calque.serve.metrics import ChannelLook, ProcessView
 from calque.streams.capture import CapturePart
 from calque.streams.followers import Follower
 from calque.streams.shared import RunForParts, SourceStream
+from calque.streams.supervisor import Supervisor
 from calque.streams.target import TargetPart
 from calque.wiring.comparison_kinds import ComparisonKind
 from calque.wiring.retention_kinds import RetentionKind
@@ -37,7 +37,7 @@ class RunningProcess(RunForParts, Protocol):
 
 
 class RunningPart(Protocol):
-    """What the process begins, and waits for at its end. See `streams.part.Part`."""
+    """What the process begins, and waits for at its end."""
 
     @property
     def name(self) -> str: ...
@@ -46,17 +46,7 @@ class RunningPart(Protocol):
     def stream(self) -> SourceStream: ...
 
     @property
-    def thread(self) -> Thread: ...
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-    def cut(self) -> None: ...
-
-    def threads(self) -> Sequence[Thread]: ...
-
-    def turns(self) -> bool: ...
+    def supervisor(self) -> Supervisor: ...
 
 
 class Publisher(RunningPart, Protocol):

@@ -140,7 +140,7 @@ class Run:
 
     def begin_part(self, part: RunningPart) -> None:
         self.parts.append(part)
-        part.start()
+        part.supervisor.start()
 
     def stop(self, cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> bool:
         """Finish the windows in hand if that takes no time, else the calls in hand; record, end. False where a call is
@@ -157,9 +157,9 @@ class Run:
         parts = list(self.parts)
         captures = {part.stream.name: part.look() for part in parts if isinstance(part, CapturePart)}
         sources = tuple(SourceLook(name, captures.get(name), stream.gaps) for name, stream in self.streams.items())
-        targets = tuple(part.look() for part in parts if isinstance(part, TargetPart))
+        targets = tuple(part.report.look() for part in parts if isinstance(part, TargetPart))
         channels = tuple(publisher.look() for _, publisher in list(self.publishers.values()))
-        silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.turns())
+        silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.supervisor.turns())
         return ProcessView(sources, targets, silent, channels)
 
     def reload(self) -> None:
@@ -223,7 +223,7 @@ class Run:
         self.make_streams()
         parts = self.target_parts().values()
         relinked = [part for part in parts if part.name in changes.relinked_targets]
-        if not relinked and all(part.next_target is None for part in parts):
+        if not relinked and all(part.current.next_target is None for part in parts):
             self.settle()
         self.begin_parts(captures, changes.begun_targets)
         for part in relinked:
@@ -271,14 +271,15 @@ class Run:
             for watch in self.watches:
                 self.take_news(watch)
             targets = list(self.target_parts().values())
-            own = [part for part in targets if part.target.plug.links is None]
-            own_failures = [part.failure for part in own if part.failure is not None]
+            own = [part for part in targets if part.current.target.plug.links is None]
+            own_failures = failures_of(own)
             if own_failures and len(own_failures) == len(own):
                 raise own_failures[0]
             if until is not None:
                 awaited = [part for part in targets if part.stream.name in until]
-                failures = [part.failure for part in awaited if part.failure is not None]
-                standings = [part.standing(until[part.stream.name]) for part in awaited if part.failure is None]
+                failures = failures_of(awaited)
+                going = (part for part in awaited if part.supervisor.failure is None)
+                standings = [part.report.standing(until[part.stream.name]) for part in going]
                 is_shown = all(item is not Standing.GOING for item in standings)
                 if is_shown and all(part.has_sent(until[part.stream.name]) for _, part in self.publishers.values()):
                     if failures:
@@ -296,17 +297,22 @@ def end(parts: Sequence[RunningPart], cut: float = CUT_SECONDS, leave: float = L
     `leave` seconds one is not answered: that part is left behind, and holds up nobody."""
     began = time.monotonic()
     for part in parts:
-        part.stop()
+        part.supervisor.stop()
     while (remaining := running(parts)) and time.monotonic() < began + leave:
         if time.monotonic() > began + cut:
             for part in parts:
-                part.cut()
+                part.supervisor.cut()
         remaining[0].join(0.1)
     for part in parts:
-        if part.thread.is_alive():
+        if part.supervisor.thread.is_alive():
             LOG.warning("%s is left behind: a call of it is not answered", part.name)
     return not remaining
 
 
+def failures_of(parts: Iterable[TargetPart]) -> list[CalqueError]:
+    """Of those that get nowhere."""
+    return [part.supervisor.failure for part in parts if part.supervisor.failure is not None]
+
+
 def running(parts: Sequence[RunningPart]) -> list[threading.Thread]:
-    return [thread for part in parts for thread in part.threads() if thread.is_alive()]
+    return [thread for part in parts for thread in part.supervisor.threads() if thread.is_alive()]

@@ -282,7 +282,7 @@ def test_the_kernel_imports_no_plugin() -> None:
 
 
 MOST_MODULES, MOST_METHODS, MOST_POSITIONAL = 25, 30, 9
-TO_BE_CUT = {"Changes", "RangedTable", "TableStates", "TargetPart"}
+TO_BE_CUT = {"Changes", "RangedTable", "TableStates"}
 """Classes that have more methods; nothing is to be added here."""
 PORTS_ITSELF = {"DeltaLedger", "DryRunCatalog", "FileStorage"}
 """Those that have a port's methods."""

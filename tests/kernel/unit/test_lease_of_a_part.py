@@ -48,8 +48,8 @@ class Process:
         self.leases, self.clock = leases_of(self.catalog), Elapsed()
         self.run = Run(wiring, ["dr"], held_roles=held)
         self.part = TargetPart(self.run, self.run.streams["hq"], "dr")
-        self.part.lease = Lease(self.leases, "dr", 30.0, self.clock)
-        self.part.identity = Known()
+        self.part.holder.lease = Lease(self.leases, "dr", 30.0, self.clock)
+        self.part.holder.identity = Known()
         self.run.parts.append(self.part)
 
     def error(self) -> CalqueError:
@@ -60,9 +60,9 @@ class Process:
 
     def end(self) -> None:
         self.run.stopping.set()
-        self.part.stop()
-        if self.part.thread.is_alive():
-            self.part.thread.join()
+        self.part.supervisor.stop()
+        if self.part.supervisor.thread.is_alive():
+            self.part.supervisor.thread.join()
 
 
 @pytest.fixture
@@ -81,23 +81,23 @@ def soon(done: Callable[[], bool]) -> None:
 
 def test_a_part_waits_for_a_writer_that_may_be_dead_and_says_so(process: Process) -> None:
     process.leases.take(Generation(1, OTHER, 0.5))
-    waiting = threading.Thread(target=process.part.take_lease)
+    waiting = threading.Thread(target=process.part.holder.take)
     waiting.start()
-    soon(lambda: process.part.last_error is not None)
-    assert process.part.state == "starting"
-    assert "is of process 7 on host-of-other" in str(process.part.last_error)
+    soon(lambda: process.part.supervisor.last_error is not None)
+    assert process.part.supervisor.state == "starting"
+    assert "is of process 7 on host-of-other" in str(process.part.supervisor.last_error)
     with pytest.raises(Unavailable):
-        process.part.lease.permit()
+        process.part.holder.lease.permit()
     process.clock.now += 0.5
     waiting.join(SOON)
-    process.part.lease.permit()
-    assert process.part.last_error is None
+    process.part.holder.lease.permit()
+    assert process.part.supervisor.last_error is None
 
 
 def test_a_writer_that_lives_ends_the_process_with_75(process: Process) -> None:
     process.leases.take(Generation(1, OTHER, 0.5))
-    process.part.thread.start()
-    soon(lambda: process.part.last_error is not None)
+    process.part.supervisor.thread.start()
+    soon(lambda: process.part.supervisor.last_error is not None)
     process.leases.renew(Generation(1, OTHER, 0.5, 1))
     error = process.error()
     assert isinstance(error, LeaseHeldByOther)
@@ -106,11 +106,11 @@ def test_a_writer_that_lives_ends_the_process_with_75(process: Process) -> None:
 
 
 def test_a_lease_that_is_lost_ends_the_process_with_70(process: Process) -> None:
-    process.part.thread.start()
-    soon(lambda: process.part.lease.keeper is not None)
+    process.part.supervisor.thread.start()
+    soon(lambda: process.part.holder.lease.keeper is not None)
     process.leases.take(Generation(2, OTHER, 30.0))
     process.clock.now += 30
-    process.part.lease.woken.set()
+    process.part.holder.lease.woken.set()
     error = process.error()
     assert isinstance(error, Broken)
     assert error.exit_code == 70
@@ -119,8 +119,8 @@ def test_a_lease_that_is_lost_ends_the_process_with_70(process: Process) -> None
 
 
 def test_a_part_that_ends_gives_its_lease_back(process: Process) -> None:
-    process.part.thread.start()
-    soon(lambda: process.part.lease.keeper is not None)
+    process.part.supervisor.thread.start()
+    soon(lambda: process.part.holder.lease.keeper is not None)
     process.end()
     newest = process.leases.newest()
     assert newest is not None
@@ -135,13 +135,13 @@ def test_a_start_that_is_tried_again_is_of_the_same_writer(process: Process) -> 
         if method == "create_table" and next(lost, False):
             raise Unavailable("The answer is lost")
 
-    process.part.lease.leases = leases_of(MemoryCatalog(process.catalog.metastore, after=once))
+    process.part.holder.lease.leases = leases_of(MemoryCatalog(process.catalog.metastore, after=once))
     with pytest.raises(Unavailable):
-        process.part.take_lease()
-    taking = threading.Thread(target=process.part.take_lease, daemon=True)
+        process.part.holder.take()
+    taking = threading.Thread(target=process.part.holder.take, daemon=True)
     taking.start()
     taking.join(SOON)
-    process.part.lease.permit()
+    process.part.holder.lease.permit()
 
 
 def test_a_process_over_the_same_state_folder_knows_that_the_one_before_is_dead(tmp_path: Path) -> None:
@@ -155,9 +155,9 @@ def test_a_process_over_the_same_state_folder_knows_that_the_one_before_is_dead(
         assert held.proof(TargetPlaces("dr").role) == proof
         process = Process(tmp_path, held)
         process.leases.take(Generation(1, writer("dead", proof), 600.0))
-        process.part.take_lease()
-        process.part.lease.permit()
-        process.part.lease.release()
+        process.part.holder.take()
+        process.part.holder.lease.permit()
+        process.part.holder.lease.release()
         process.end()
     with Roles(tmp_path / "other") as held:
         held.take({TargetPlaces("dr").role: 30.0})

@@ -28,37 +28,35 @@ from calque.model.names import EventId
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
 from calque.streams.capture import CapturePart
-from calque.streams.part import Part
 from calque.streams.run import Run, end, running
+from calque.streams.supervisor import ONLY_UNANSWERED, StatusRecord, Supervisor, Work, nothing
 from calque.streams.target import TargetPart
 
 
-class Calling(Part):
-    """One whose only call is answered when `answered` is set."""
+class Calling:
+    """One whose only call is answered when `answered` is set, or, where it `gives_up`, when it is cut short."""
 
-    def __init__(self, run: Run, name: str, answered: threading.Event) -> None:
-        super().__init__(run, run.streams["hq"], name, name)
-        self.answered = answered
+    def __init__(self, run: Run, name: str, answered: threading.Event, *, gives_up: bool = False) -> None:
+        self.stream, self.name, self.answered = run.streams["hq"], name, answered
         self.calls = 0
+        work = Work(
+            once=self.once,
+            close=nothing,
+            failed=run.fail,
+            cut=answered.set if gives_up else nothing,
+            ask=lambda: 0,
+            status=StatusRecord(self.tell_state, self.take_back),
+        )
+        self.supervisor = Supervisor(run, name, work, ONLY_UNANSWERED, {})
 
     def once(self) -> None:
         self.answered.wait(60)
-
-    def ask(self) -> EventId:
-        return 0
 
     def tell_state(self) -> None:
         self.calls += 1
 
     def take_back(self) -> None:
         self.calls = 0
-
-
-class Cut(Calling):
-    """One whose call is given up when it is cut short."""
-
-    def cut(self) -> None:
-        self.answered.set()
 
 
 class Failing(TargetPart):
@@ -114,7 +112,7 @@ class Scanning(CapturePart):
         def fall(_: threading.Event) -> None:
             raise KeyError("d1.t")
 
-        self.go_on("scan", fall)
+        self.start_background("scan", fall)
 
 
 @pytest.fixture
@@ -139,7 +137,7 @@ def test_what_is_answered_is_waited_for(run: Run) -> None:
 
 
 def test_what_goes_on_for_long_is_cut_short(run: Run) -> None:
-    run.begin_part(Cut(run, "long", threading.Event()))
+    run.begin_part(Calling(run, "long", threading.Event(), gives_up=True))
     began = time.monotonic()
     assert run.stop(0.2, 30)
     assert time.monotonic() - began < 10
@@ -148,7 +146,7 @@ def test_what_goes_on_for_long_is_cut_short(run: Run) -> None:
 def test_what_is_not_answered_is_left_behind(run: Run) -> None:
     answered = threading.Event()
     run.begin_part(Calling(run, "silent", answered))
-    run.begin_part(Cut(run, "long", threading.Event()))
+    run.begin_part(Calling(run, "long", threading.Event(), gives_up=True))
     assert not run.stop(0.1, 0.5)
     assert [thread.name for thread in running(run.parts)] == ["silent", "report-silent"]
     answered.set()
@@ -177,12 +175,12 @@ def test_a_part_that_failed_says_so_when_its_process_is_gone(
 ) -> None:
     begun = part(run, run.streams["hq"], "dr")
     run.begin_part(begun)
-    for thread in begun.threads():
+    for thread in begun.supervisor.threads():
         thread.join(30)
     run.stop()
     found = snapshot(run.wiring)["targets"]["dr"]
     assert (found["state"], "The ledger was changed" in str(found["last_error"])) == told
-    assert isinstance(begun.failure, Broken) is told[1]
+    assert isinstance(begun.supervisor.failure, Broken) is told[1]
 
 
 def test_what_nobody_expects_of_a_target_is_a_defect_that_is_logged_once(
@@ -190,9 +188,9 @@ def test_what_nobody_expects_of_a_target_is_a_defect_that_is_logged_once(
 ) -> None:
     part = Defective(run, run.streams["hq"], "dr")
     run.begin_part(part)
-    part.thread.join(30)
-    assert isinstance(part.failure, Broken)
-    assert part.state == "failed"
+    part.supervisor.thread.join(30)
+    assert isinstance(part.supervisor.failure, Broken)
+    assert part.supervisor.state == "failed"
     assert not run.stopping.is_set()
     assert [record.getMessage() for record in caplog.records if record.exc_info] == ["dr ended"]
 
@@ -201,7 +199,7 @@ def test_what_nobody_expects_of_a_scan_ends_the_process(run: Run, caplog: pytest
     run.wiring.control.put("journal", {"source": "hq", "after": 0})
     part = Scanning(run, run.streams["hq"])
     run.begin_part(part)
-    part.thread.join(30)
+    part.supervisor.thread.join(30)
     assert isinstance(run.failure, Broken)
     assert run.stopping.is_set()
     assert [record.getMessage() for record in caplog.records if record.exc_info] == ["capture ended"]
@@ -267,9 +265,9 @@ with ended_by_signals():
 
 def test_a_target_that_is_paused_is_not_waited_for(run: Run) -> None:
     part = Ending(run, run.streams["hq"], "dr")
-    assert part.standing(5) is Standing.GOING
+    assert part.report.standing(5) is Standing.GOING
     run.wiring.control.put(TargetPlaces("dr").pause_record, {})
-    assert part.standing(5) is Standing.WITHOUT
+    assert part.report.standing(5) is Standing.WITHOUT
     with pytest.raises(Unavailable, match="An operator has paused it"):
         wait.run(CommandSettings(app=APP), run.wiring.config, "dr", 5, None)
 

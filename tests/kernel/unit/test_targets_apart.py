@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,33 +15,38 @@ from calque.control.status import snapshot
 from calque.core.records.standing import Standing
 from calque.errors import Broken, CalqueError, Refused, Unavailable
 from calque.model.names import EventId
-from calque.streams.journal import JournalPart
-from calque.streams.part import Part
 from calque.streams.run import Run
-from calque.streams.target import TargetPart
+from calque.streams.supervisor import Supervisor
+from calque.streams.target import ATTEMPTS, TargetPart
+from calque.streams.target_report import TargetReport
 
 REFUSED = Refused("The target is refused", "its warehouse is", "Correct it")
 BROKEN = Broken("The ledger was changed", "by another", "Look before you go on")
 SOON = 30.0
 
 
+class Shown(TargetReport):
+    """Of a target that shows event 7 as soon as it runs."""
+
+    def standing(self, event_id: EventId) -> Standing:
+        return Standing.REACHED if self.supervisor.state == "running" and event_id <= 7 else Standing.GOING
+
+
 class Playing(TargetPart):
     """Meets these errors one by one, then goes on until it ends."""
 
     def __init__(self, run: Run, name: str, *errors: CalqueError) -> None:
-        super().__init__(run, run.streams["hq"], name)
-        self.errors, self.attempts, self.again = list(errors), 0, 0.01
+        super().__init__(run, run.streams["hq"], name, replace(ATTEMPTS, first=0.01))
+        self.errors, self.attempts = list(errors), 0
+        self.report = Shown(self.current, self.supervisor)
 
     def once(self) -> None:
         self.attempts += 1
         if self.errors:
             raise self.errors.pop(0)
-        self.goes_on("running")
-        while not self.stopped():
-            self.sleep(0.01)
-
-    def standing(self, event_id: EventId) -> Standing:
-        return Standing.REACHED if self.state == "running" and event_id <= 7 else Standing.GOING
+        self.supervisor.goes_on("running")
+        while not self.supervisor.stopped():
+            self.supervisor.sleep(0.01)
 
     def ask(self) -> EventId:
         return 0
@@ -77,17 +83,17 @@ def soon(done: Callable[[], bool]) -> None:
 def test_a_broken_target_is_left_alone_and_the_others_go_on(run: Run) -> None:
     one, other = begin(run, (BROKEN,))
     assert run.wait(None, 0.5) is Standing.GOING
-    assert (one.state, other.state) == ("failed", "running")
+    assert (one.supervisor.state, other.supervisor.state) == ("failed", "running")
     assert one.attempts == 1
-    assert "The ledger was changed" in str(one.problem())
+    assert "The ledger was changed" in str(one.supervisor.problem())
     assert run.look().targets[0].state == "failed"
 
 
 def test_a_refused_target_is_tried_again_until_it_is_mended(run: Run) -> None:
     one, other = begin(run, (REFUSED,) * 3)
-    soon(lambda: one.state == "running")
+    soon(lambda: one.supervisor.state == "running")
     assert one.attempts == 4
-    assert one.problem() is None
+    assert one.supervisor.problem() is None
     assert run.wait(None, 0.1) is Standing.GOING
     assert other.attempts == 1
 
@@ -100,8 +106,8 @@ def test_a_target_that_is_refused_says_why_while_it_is_tried_again(run: Run) -> 
 
 def test_what_does_not_answer_at_the_start_holds_up_nobody(run: Run) -> None:
     one, other = begin(run, (Unavailable("No metastore answers", "refused", "Start it"),) * 3)
-    soon(lambda: other.state == "running")
-    soon(lambda: one.state == "running")
+    soon(lambda: other.supervisor.state == "running")
+    soon(lambda: one.supervisor.state == "running")
     assert other.attempts == 1
 
 
@@ -136,9 +142,8 @@ def test_a_call_that_is_not_answered_holds_up_no_change_of_targets(run: Run) -> 
 def test_targets_whose_source_another_process_captures_have_one_query_over_its_journal(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun: list[Part] = []
-    monkeypatch.setattr(JournalPart, "start", lambda part: begun.append(part))
-    monkeypatch.setattr(TargetPart, "start", lambda part: begun.append(part))
+    begun: list[Supervisor] = []
+    monkeypatch.setattr(Supervisor, "start", lambda part: begun.append(part))
     run.begin_parts((), ("one", "other"))
     assert [part.name for part in begun] == ["journal hq", "one", "other"]
     run.parts.clear()

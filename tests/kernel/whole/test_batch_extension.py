@@ -88,9 +88,9 @@ class Following:
     thread: threading.Thread = field(init=False)
 
     def __post_init__(self) -> None:
-        self.part.open_replica = lambda: self.world.replica  # type: ignore[method-assign]
+        self.part.open_replica = lambda: None  # type: ignore[method-assign]
         self.part.look_at_databases = lambda: None  # type: ignore[method-assign]
-        self.part.stream.bells.append(self.part.bell)
+        self.part.stream.bells.append(self.part.current.bell)
         self.thread = threading.Thread(target=self.part.replicate, args=(0,), daemon=True)
         self.thread.start()
 
@@ -104,7 +104,7 @@ def following(world: World, tmp_path: Path) -> Iterator[Following]:
     found = Following(world, part_of(world, tmp_path, 100))
     yield found
     found.part.run.stopping.set()
-    found.part.bell.ring()
+    found.part.current.bell.ring()
     found.thread.join(60)
     assert not found.thread.is_alive()
 
@@ -126,7 +126,7 @@ def test_a_target_that_is_held_back_delays_nobody_and_reads_what_it_missed_from_
 ) -> None:
     world, is_paused = following.world, True
     wait_until(following.shows_all)
-    monkeypatch.setattr(following.part, "paused", lambda: is_paused)
+    monkeypatch.setattr(following.part.current, "is_paused", lambda: is_paused)
     before = world.replica.cursor
     for number in range(5):
         world.source.create_database(Database(f"d1more{number}"))

@@ -149,7 +149,7 @@ class Parts:
             world = World(1)
             world.open()
             world.settle()
-        self.part.replica = world.replica
+        self.part.current.replica = world.replica
 
 
 def test_a_part_is_behind_from_the_gap_on_and_reaches_nothing_until_the_target_has_dealt_with_it(
@@ -157,19 +157,19 @@ def test_a_part_is_behind_from_the_gap_on_and_reaches_nothing_until_the_target_h
 ) -> None:
     parts = Parts(wiring)
     part = parts.part
-    assert part.standing(0) is Standing.GOING
+    assert part.report.standing(0) is Standing.GOING
     parts.part.stream.looked.set()
-    assert part.standing(0) is Standing.REACHED
+    assert part.report.standing(0) is Standing.REACHED
     wiring.only_source().gaps().add(GAPS[0])
-    assert part.is_behind()
-    assert part.standing(0) is Standing.GOING
-    part.gap = 1
-    assert part.standing(0) is Standing.GOING
+    assert part.current.is_behind()
+    assert part.report.standing(0) is Standing.GOING
+    part.current.gap = 1
+    assert part.report.standing(0) is Standing.GOING
     wiring.ledger("dr").put_records([GapRecovery(1)])
-    assert part.standing(0) is Standing.REACHED
-    assert part.replica is not None
-    part.replica.tables.need_read(TableName("d1", "t"), "asked for", 9)
-    assert part.standing(0) is Standing.GOING
+    assert part.report.standing(0) is Standing.REACHED
+    assert part.current.replica is not None
+    part.current.replica.tables.need_read(TableName("d1", "t"), "asked for", 9)
+    assert part.report.standing(0) is Standing.GOING
 
 
 def test_a_paused_table_that_is_to_be_read_is_not_waited_for(wiring: Wiring) -> None:
@@ -183,9 +183,9 @@ def test_a_paused_table_that_is_to_be_read_is_not_waited_for(wiring: Wiring) -> 
     position, tables = world.source.current(), world.replica.tables
     tables.wait_for_files(name, position - 1, position, 0)
     tables.need_read(name, "asked for by repair", position)
-    assert parts.part.standing(position) is Standing.GOING
+    assert parts.part.report.standing(position) is Standing.GOING
     tables.park(name)
-    assert parts.part.standing(position) is Standing.WITHOUT
+    assert parts.part.report.standing(position) is Standing.WITHOUT
 
 
 def test_with_each_gap_offsets_begin_anew(wiring: Wiring) -> None:
@@ -199,17 +199,17 @@ def test_with_each_gap_offsets_begin_anew(wiring: Wiring) -> None:
 
 def test_a_replay_that_is_refused_when_it_is_taken_up_is_told_until_something_else_is_asked_for(wiring: Wiring) -> None:
     part = Parts(wiring).part
-    replica = part.replica
+    replica = part.current.replica
     assert replica is not None
     leave_request(wiring, "dr", Action.REPLAY, (), 999)
-    part.window(replica, replica.cursor)
-    assert "Events after 999 can't be replayed" in str(part.problem())
-    part.window(replica, replica.cursor)
-    assert part.problem()
+    part.windows.apply_window(replica, replica.cursor)
+    assert "Events after 999 can't be replayed" in str(part.supervisor.problem())
+    part.windows.apply_window(replica, replica.cursor)
+    assert part.supervisor.problem()
     assert not open_requests(wiring, "dr")
     leave_request(wiring, "dr", Action.REPAIR, ("d9.*",))
-    part.window(replica, replica.cursor)
-    assert part.problem() is None
+    part.windows.apply_window(replica, replica.cursor)
+    assert part.supervisor.problem() is None
 
 
 def test_a_window_after_a_death_is_not_shorter_than_the_one_that_died(wiring: Wiring, tmp_path: Path) -> None:
@@ -243,15 +243,15 @@ def test_a_window_after_a_death_is_not_shorter_than_the_one_that_died(wiring: Wi
 
     world.fate, world.mortal = dies, True
     with pytest.raises(Died):
-        Parts(wiring, world).part.windows(world.replica, world.source.current())
+        Parts(wiring, world).part.windows.apply_until(world.replica, world.source.current())
     world.mortal = False
     world.restart_replica(world.ledger)
     (tmp_path / "calque.toml").write_text(TEXT.format(folder=tmp_path) + "[window]\nmax_events = 2\n")
     part = Parts(APP.wiring(APP.load(str(tmp_path / "calque.toml"))), world).part
-    part.windows(world.replica, world.source.current())
+    part.windows.apply_until(world.replica, world.source.current())
     assert world.problems == []
     assert world.replica.epochs.position() == world.source.current()
-    assert part.window_size.due() == 2
+    assert part.windows.window_size.due() == 2
 
 
 def table_of(name: TableName) -> Table:

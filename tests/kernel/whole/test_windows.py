@@ -44,7 +44,7 @@ def spans(world: World) -> list[Span]:
 
 def test_a_batch_that_ends_far_ahead_is_taken_in_windows_of_at_most_max_events(world: World, tmp_path: Path) -> None:
     create_tables(world, 10)
-    part_of(world, tmp_path, 4).windows(world.replica, 11)
+    part_of(world, tmp_path, 4).windows.apply_until(world.replica, 11)
     assert spans(world) == [Span(0, 4), Span(4, 8), Span(8, 11)]
 
 
@@ -52,20 +52,20 @@ def test_a_stop_ends_between_two_windows_and_the_next_start_takes_the_rest(world
     create_tables(world, 10)
     part = part_of(world, tmp_path, 4)
     part.run.stopping.set()
-    part.windows(world.replica, 11)
+    part.windows.apply_until(world.replica, 11)
     assert spans(world) == [Span(0, 4)]
     part.run.stopping.clear()
-    part.windows(world.replica, 11)
+    part.windows.apply_until(world.replica, 11)
     assert spans(world) == [Span(0, 4), Span(4, 8), Span(8, 11)]
 
 
 def test_behind_a_backlog_each_window_holds_twice_as_many_events_up_to_the_bound(world: World, tmp_path: Path) -> None:
     create_tables(world, 60)
     part = part_of(world, tmp_path, 4)
-    part.window_size.most = 20
-    part.windows(world.replica, 61)
+    part.windows.window_size.most = 20
+    part.windows.apply_until(world.replica, 61)
     assert [len(span) for span in spans(world)] == [4, 8, 16, 20, 13]
-    assert part.window_size.due() == 4
+    assert part.windows.window_size.due() == 4
 
 
 def test_who_goes_on_behind_a_window_that_may_have_died_takes_one_of_that_size(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_window_ends_with_the_call_that_it_begins_however_many_events_that_wro
     world.source.alter_table(TABLE, replace(world.source.the_table(TABLE).table, parameters={"v": "1"}))
     world.capture_all()
     assert world.source.current() == before + 1501
-    part_of(world, tmp_path, 100).window(world.replica, before + 100)
+    part_of(world, tmp_path, 100).windows.apply_window(world.replica, before + 100)
     assert spans(world)[-1] == Span(before, before + 1500)
 
 

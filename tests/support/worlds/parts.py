@@ -35,7 +35,7 @@ def part_of(world: World, folder: Path, max_events: int) -> TargetPart:
     """The target's part of a process, with windows of so many events."""
     run = Run(wiring_of(folder, f"[window]\nmax_events = {max_events}"), ["dr"])
     part = TargetPart(run, run.streams["hq"], "dr")
-    part.replica = world.replica
+    part.current.replica = world.replica
     return part
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
+
+from tenacity import wait_exponential
 
 from calque.config import Config
 from calque.control.status_records import tell
-from calque.errors import Broken, CalqueError, Unavailable
+from calque.errors import Broken, CalqueError
 from calque.model.names import EventId
 from calque.plugins.marks.wiring import judge_at
 from calque.plugins.notices.config import channels_of
@@ -17,16 +19,14 @@ from calque.plugins.notices.ports import NoticeBroker
 from calque.plugins.notices.wiring import ChannelWiring, Feed, channels
 from calque.serve.metrics import ChannelLook
 from calque.streams.kinds import PublisherKind, PublisherSetup
-from calque.streams.part import Part
 from calque.streams.shared import Bell, RunForParts, SourceStream
+from calque.streams.supervisor import Attempts, StatusRecord, Supervisor, Work
 
 LOG = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25
 """Between two looks without a bell: marks, and what other processes did, come without one."""
-AGAIN_SECONDS, LONGEST_SECONDS = 0.25, 5.0
-"""After which a broker that does not answer is tried again: first, and in the end."""
-REFUSED_SECONDS = 60.0
-"""The same of one that refuses: somebody may have mended it."""
+ATTEMPTS = Attempts(unanswered=wait_exponential(multiplier=0.25, max=5), first=60.0, longest=60.0, never=(Broken,))
+"""A broker that refuses is tried again, too: somebody may have mended it."""
 
 
 def part_name(channel: str) -> str:
@@ -44,67 +44,45 @@ def begun(run: RunForParts, name: str) -> NoticePart:
     return NoticePart(run, run.streams[channel.plug.source], channel)
 
 
-class NoticePart(Part):
-    """Its feed reads the journal, or a ledger, at its own pace: nothing waits for it, and it holds one batch."""
+class NoticePart:
+    """Its feed reads the journal, or a ledger, at its own pace: nothing waits for it, and it holds one batch. Nothing
+    that goes wrong here ends the process; the broker is asked by what is sent alone."""
 
     def __init__(self, run: RunForParts, stream: SourceStream, channel: ChannelWiring) -> None:
-        self.channel = channel
-        name, places = channel.plug.name, channel.places
-        role = channel.source.places.role if channel.target is None else channel.target.places.role
-        super().__init__(run, stream, part_name(name), role)
-        self.places = places
+        self.run, self.stream, self.channel = run, stream, channel
+        self.wiring, self.name = run.wiring, part_name(channel.plug.name)
+        record = channel.places.status_record
+        work = Work(
+            once=self.once,
+            close=self.close,
+            failed=self.failed,
+            unanswered=self.look_at_lag,
+            cut=self.cut,
+            status=StatusRecord(self.tell_state, partial(self.wiring.control.remove, record)),
+        )
+        self.supervisor = Supervisor(run, self.name, work, ATTEMPTS, {"source": stream.name})
         self.bell = Bell() if channel.target is None else run.bell(channel.plug.at)
         self.broker: NoticeBroker | None = None
         self.feed: Feed | None = None
         self.lag: int | None = None
 
-    def start(self) -> None:
-        """The broker is asked by what is sent alone."""
-        if self.channel.target is None:
-            self.stream.bells.append(self.bell)
-        self.thread.start()
-        self.reported.start()
-
     def cut(self) -> None:
-        super().cut()
         if self.broker is not None:
             self.broker.close()
 
-    def ask(self) -> EventId:
-        return 0
+    def once(self) -> None:
+        if self.channel.target is None and self.bell not in self.stream.bells:
+            self.stream.bells.append(self.bell)
+        while not self.supervisor.stopped():
+            self.supervisor.retry(self.send)
 
-    def keep_up(self) -> None:
-        """Nothing that goes wrong here ends the process."""
-        delay = AGAIN_SECONDS
-        try:
-            while not self.stopped():
-                try:
-                    self.once_more()
-                except Broken as error:
-                    self.failed(error)
-                    return
-                except Unavailable as error:
-                    self.note(error)
-                    self.sleep(delay)
-                    delay = min(2 * delay, LONGEST_SECONDS)
-                except CalqueError as error:
-                    self.failed(error)
-                    self.sleep(REFUSED_SECONDS)
-                else:
-                    delay = AGAIN_SECONDS
-        except Exception as error:
-            LOG.exception("%s ended", self.name)
-            self.failed(Broken(f"{self.name} ended with {type(error).__name__}", str(error), "See the log"))
-        finally:
-            self.close()
-
-    def once_more(self) -> None:
+    def send(self) -> None:
         """Send what there is, or wait for more."""
         heard = self.bell.wait(-1, 0)
         feed = self.feed = self.feed or self.opened()
         went_on = feed.send()
         self.run.meters.notices.labels(self.channel.plug.name).inc(feed.sender.taken())
-        self.state, self.last_error = "running", None
+        self.supervisor.goes_on("running")
         self.lag = feed.lag()
         if not went_on:
             self.bell.wait(heard, LOOK_SECONDS)
@@ -117,21 +95,11 @@ class NoticePart(Part):
         feed.open()
         return feed
 
-    def note(self, error: CalqueError) -> None:
-        if self.last_error is None:
-            LOG.warning("%s is tried again: %s", self.name, error)
-        self.run.meters.retries.labels(self.name).inc()
-        self.last_error = str(error)
-        self.look_at_lag()
-
     def failed(self, error: CalqueError) -> None:
-        """The others go on."""
-        if not self.stopped():
-            LOG.warning("%s failed: %s", self.name, error)
-            self.state, self.last_error = "failed", str(error)
-            self.look_at_lag()
+        LOG.warning("%s failed: %s", self.name, error)
+        self.look_at_lag(error)
 
-    def look_at_lag(self) -> None:
+    def look_at_lag(self, _error: CalqueError) -> None:
         with suppress(CalqueError):
             self.lag = self.feed.lag() if self.feed is not None else None
 
@@ -139,7 +107,7 @@ class NoticePart(Part):
         """Whether all notices up to the event, which the place shows, are sent. A channel that gets no further is not
         waited for."""
         feed = self.feed
-        if self.last_error is not None or not self.thread.is_alive():
+        if self.supervisor.last_error is not None or not self.supervisor.thread.is_alive():
             return True
         if feed is None:
             return False
@@ -148,18 +116,12 @@ class NoticePart(Part):
         except CalqueError:
             return True
 
-    def turns(self) -> bool:
-        """A broker may take a while for one batch: its silence is the channel's own trouble."""
-        return self.state == "failed" or (self.thread.is_alive() and time.monotonic() - self.told_at < 30.0)
-
     def look(self) -> ChannelLook:
-        return ChannelLook(self.channel.plug.name, self.state, self.last_error, self.lag)
+        return ChannelLook(self.channel.plug.name, self.supervisor.state, self.supervisor.last_error, self.lag)
 
     def tell_state(self) -> None:
-        tell(self.wiring.control, self.places.status_record, self.state, self.last_error, lag_events=self.lag)
-
-    def take_back(self) -> None:
-        self.wiring.control.remove(self.places.status_record)
+        state, error = self.supervisor.state, self.supervisor.last_error
+        tell(self.wiring.control, self.channel.places.status_record, state, error, lag_events=self.lag)
 
     def close(self) -> None:
         if self.bell in self.stream.bells:

@@ -170,7 +170,7 @@ class ConsoleOfRun:
         while not stopping.wait(LOOK_SECONDS):
             now = time.time()
             for name, part in self.targets().items():
-                self.series.note(name, LagSample(now, *part.lag()))
+                self.series.note(name, LagSample(now, *part.report.lag()))
 
     def lags(self, since: float) -> Json:
         """By target: times, seconds, events."""
@@ -243,7 +243,7 @@ class ConsoleOfRun:
         exceptions: list[Mapping[str, Json]] = []
         for name in own:
             facts = self.facts.setdefault(name, TargetFacts())
-            for epoch in own[name].target.side().ledger.epochs(after=facts.epoch):
+            for epoch in own[name].current.target.side().ledger.epochs(after=facts.epoch):
                 facts.note(name, epoch)
             exceptions += facts.exceptions
         if wiring.config.section(REMOTES) is not None:
@@ -280,7 +280,7 @@ class ConsoleOfRun:
 
     def tables(self, query: TableQuery) -> Json:
         part = self.part(query.target)
-        total, rows = part.find_tables(taking(query.text), query.state, query.offset, query.limit)
+        total, rows = part.report.find_tables(taking(query.text), query.state, query.offset, query.limit)
         return {
             "target": query.target,
             "total": total,
@@ -291,9 +291,9 @@ class ConsoleOfRun:
     def table(self, target: str, name: str) -> Json:
         part = self.part(target)
         database, _, table = name.partition(".")
-        side = part.target.side()
-        history = table_history(part.source.side().journal, side.ledger, TableName(database, table))
-        row = part.find_table(TableName(database, table))
+        side = part.current.target.side()
+        history = table_history(part.current.source.side().journal, side.ledger, TableName(database, table))
+        row = part.report.find_table(TableName(database, table))
         now = {} if row is None else table_document(part, row)
         return {**history, **now, "target": target}
 
@@ -348,7 +348,7 @@ class ConsoleOfRun:
 
 
 def target_document(look: TargetLook, part: TargetPart) -> Json:
-    quarantined = part.find_tables(lambda _: True, TableState.QUARANTINED.value, 0, SHOWN)[1]
+    quarantined = part.report.find_tables(lambda _: True, TableState.QUARANTINED.value, 0, SHOWN)[1]
     return {
         "name": look.name,
         "source": part.stream.name,
@@ -365,13 +365,13 @@ def target_document(look: TargetLook, part: TargetPart) -> Json:
         "lagging": lagging_of(look.lagging),
         "quarantined": [
             *(table_document(part, row) for row in quarantined),
-            *(other_document(row) for row in part.others_aside()[:SHOWN]),
+            *(other_document(row) for row in part.report.others_aside()[:SHOWN]),
         ],
     }
 
 
 def table_document(part: TargetPart, row: TableRow) -> dict[str, Json]:
-    name_at_target = part.target.admission().name_at_target(row.name)
+    name_at_target = part.current.target.admission().name_at_target(row.name)
     return {
         "table": str(row.name),
         "kind": "table",

@@ -152,8 +152,8 @@ def note_room(run: RunningProcess, names: Sequence[TableName]) -> None:
     for name in names:
         target = target_of(run.wiring.config, name)
         part = parts.get(target.name) if target is not None else None
-        remote = part.target.admission().source_of(name) if part is not None else None
-        row = part.find_table(remote) if part is not None and remote is not None else None
+        remote = part.current.target.admission().source_of(name) if part is not None else None
+        row = part.report.find_table(remote) if part is not None and remote is not None else None
         if part is not None and row is not None and row.state is TableState.QUARANTINED:
             leave_request(run.wiring, part.name, Action.RELEASE, [str(row.name)])
 
