@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from calque.streams.followers import Follower
     from calque.streams.kinds import CaptureKind, Page, ProcessKinds, PublisherKind, RunningProcess, WatchKind
     from calque.wiring.comparison_kinds import ComparisonKind
-    from calque.wiring.kinds import CatalogKind, JournalKind
+    from calque.wiring.kinds import JournalKind, TargetPartsKind
     from calque.wiring.retention_kinds import RetentionKind
     from calque.wiring.wiring import Wiring
 
@@ -63,8 +63,8 @@ class Plugin:
     journals: Callable[[], tuple[JournalKind, ...]] = tuple
     """Formats of journals besides Delta's."""
     file_systems: Callable[[], tuple[FileSystemKind, ...]] = tuple
-    catalogs: Callable[[], tuple[CatalogKind, ...]] = tuple
-    """What wraps the catalogs of targets, from the innermost on."""
+    target_parts: Callable[[], tuple[TargetPartsKind, ...]] = tuple
+    """What replaces parts of targets, from the innermost on."""
     formats: Callable[[], tuple[TableFormat, ...]] = tuple
     """Formats of tables at targets besides Hive's own layout."""
     amendments: Callable[[], tuple[Amendment, ...]] = tuple
@@ -138,7 +138,7 @@ class App:
         kinds = WiringKinds(
             journals=(DELTA, *self.each(lambda plugin: plugin.journals())),
             file_systems=self.file_systems(),
-            catalogs=self.each(lambda plugin: plugin.catalogs()),
+            target_parts=self.each(lambda plugin: plugin.target_parts()),
             formats=self.each(lambda plugin: plugin.formats()),
         )
         return Wiring(config, Runtime(kinds=kinds))

@@ -30,9 +30,10 @@ from rig import (
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.held_evidence import MemoryEvidence
-from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
+from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.reader import HiveReader
 from calque.core.events.rows import rows_of_events
 from calque.core.records.lifecycle import State
 from calque.engine.replica.replica import Replica

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.reader import HiveReader
 from calque.cli import main
 from calque.model.hive import Database
 from calque.model.names import DEFAULT_PARTITION, TableName

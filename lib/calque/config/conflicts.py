@@ -21,7 +21,7 @@ def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
         yield from _within(name, admission)
         yield from _arming(name, target)
         yield from _compacting(name, target)
-        yield from _as_delta(name, target)
+        yield from _in_formats(name, target)
         if one_metastore(target.keys.metastore, config.source_of(name).keys.metastore):
             yield from _onto_itself(name, admission)
     for one, other in combinations(config.targets.values(), 2):
@@ -56,11 +56,11 @@ def _compacting(name: str, target: Target) -> Iterator[tuple[Path, Refused]]:
         yield ("targets", name, "compact"), Refused(what, why, todo)
 
 
-def _as_delta(name: str, target: Target) -> Iterator[tuple[Path, Refused]]:
-    if target.admission().has_delta and target.keys.data == "none":
+def _in_formats(name: str, target: Target) -> Iterator[tuple[Path, Refused]]:
+    if target.admission().has_formats and target.keys.data == "none":
         what = 'format = "delta" is of no use with data = "none"'
         yield ("targets", name, "format"), Refused(what, "A Delta table's files lie below its log", "Leave it out")
-    elif target.admission().has_delta and target.keys.compact:
+    elif target.admission().has_formats and target.keys.compact:
         what = 'format = "delta" and compact exclude each other'
         why = "Files of a Delta table are the source's, one by one"
         yield ("targets", name, "format"), Refused(what, why, "Leave one of them out")

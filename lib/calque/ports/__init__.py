@@ -10,7 +10,21 @@ from calque.ports.journal import EventFiles, EvidenceStore, Gaps, Journal, Pins,
 from calque.ports.ledger import Ledger
 from calque.ports.source import CatalogReader, EventLog
 from calque.ports.storage import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage, StorageEntry
-from calque.ports.target import Catalog, Conflict, FormatMisfit, Leases, TableCommit, TooLarge
+from calque.ports.target import (
+    Catalog,
+    Conflict,
+    Databases,
+    Facets,
+    FormatMisfit,
+    Functions,
+    Leases,
+    Partitions,
+    TableCommit,
+    Tables,
+    TargetParts,
+    TooLarge,
+    parts_of,
+)
 
 __all__ = [
     "Catalog",
@@ -21,18 +35,25 @@ __all__ = [
     "Conflict",
     "CopiedFile",
     "CopyTask",
+    "Databases",
     "EventFiles",
     "EventLog",
     "EvidenceStore",
+    "Facets",
     "FormatMisfit",
+    "Functions",
     "Gaps",
     "Journal",
     "Leases",
     "Ledger",
+    "Partitions",
     "Pins",
     "Scans",
     "Storage",
     "StorageEntry",
     "TableCommit",
+    "Tables",
+    "TargetParts",
     "TooLarge",
+    "parts_of",
 ]

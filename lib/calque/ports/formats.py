@@ -14,6 +14,10 @@ class TableFormat(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def log(self) -> str:
+        """The directory below a table's root that has its commits."""
+
     def misfit(self, table: Table, partitions: Iterable[Partition]) -> str:
         """Why the table with these partitions is kept plain, as the end of a sentence; empty where it fits, if its
         files fit, too."""

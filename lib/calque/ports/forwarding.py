@@ -43,6 +43,8 @@ from calque.ports import (
     Storage,
     StorageEntry,
     TableCommit,
+    TargetParts,
+    parts_of,
 )
 
 P = ParamSpec("P")
@@ -124,71 +126,122 @@ class ForwardingCatalogReader:
         return self._intercept("partition_statistics", self._reader.partition_statistics, name, columns, partitions)
 
 
-class ForwardingCatalog(ForwardingCatalogReader):
-    def __init__(self, catalog: Catalog, intercept: Interceptor = direct) -> None:
-        super().__init__(catalog, intercept)
-        self._catalog = catalog
+class ForwardingCatalog:
+    """Also what makes a catalog of parts."""
+
+    def __init__(self, catalog: Catalog | TargetParts, intercept: Interceptor = direct) -> None:
+        self._parts = catalog if isinstance(catalog, TargetParts) else parts_of(catalog)
+        self._intercept = intercept
+
+    def identity(self) -> str:
+        return self._intercept("identity", self._parts.identity)
+
+    def databases(self) -> Sequence[str]:
+        return self._intercept("databases", self._parts.databases.databases)
+
+    def tables(self, database: str) -> Sequence[str]:
+        return self._intercept("tables", self._parts.tables.tables, database)
+
+    def functions(self, database: str) -> Sequence[str]:
+        return self._intercept("functions", self._parts.functions.functions, database)
+
+    def database(self, name: str) -> Database | None:
+        return self._intercept("database", self._parts.databases.database, name)
+
+    def table(self, name: TableName) -> Table | None:
+        return self._intercept("table", self._parts.tables.table, name)
+
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        return self._intercept("headers", self._parts.tables.headers, database, names)
+
+    def function(self, name: TableName) -> Function | None:
+        return self._intercept("function", self._parts.functions.function, name)
+
+    def partition_names(self, name: TableName) -> Sequence[str]:
+        return self._intercept("partition_names", self._parts.partitions.partition_names, name)
+
+    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
+        return self._intercept("few_partitions", self._parts.partitions.few_partitions, table, most)
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        return self._intercept("partitions", self._parts.partitions.partitions, name, names)
+
+    def constraints(self, name: TableName) -> Sequence[Constraint]:
+        return self._intercept("constraints", self._parts.facets.constraints, name)
+
+    def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]:
+        return self._intercept("foreign_keys_to", self._parts.facets.foreign_keys_to, name)
+
+    def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
+        return self._intercept("table_statistics", self._parts.facets.table_statistics, name, columns)
+
+    def partition_statistics(
+        self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        return self._intercept(
+            "partition_statistics", self._parts.facets.partition_statistics, name, columns, partitions
+        )
 
     def abilities(self) -> TargetCapabilities:
-        return self._intercept("abilities", self._catalog.abilities)
+        return self._intercept("abilities", self._parts.abilities)
 
     def create_database(self, database: Database) -> None:
-        self._intercept("create_database", self._catalog.create_database, database)
+        self._intercept("create_database", self._parts.databases.create_database, database)
 
     def alter_database(self, name: str, database: Database) -> None:
-        self._intercept("alter_database", self._catalog.alter_database, name, database)
+        self._intercept("alter_database", self._parts.databases.alter_database, name, database)
 
     def drop_database(self, name: str) -> None:
-        self._intercept("drop_database", self._catalog.drop_database, name)
+        self._intercept("drop_database", self._parts.databases.drop_database, name)
 
     def create_table(self, table: Table) -> None:
-        self._intercept("create_table", self._catalog.create_table, table)
+        self._intercept("create_table", self._parts.tables.create_table, table)
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
-        alter = self._catalog.alter_table
+        alter = self._parts.tables.alter_table
         self._intercept("alter_table", alter, name, table, cascade=cascade, expected_event=expected_event)
 
     def drop_table(self, name: TableName) -> None:
-        self._intercept("drop_table", self._catalog.drop_table, name)
+        self._intercept("drop_table", self._parts.tables.drop_table, name)
 
     def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        self._intercept("add_partitions", self._catalog.add_partitions, name, partitions)
+        self._intercept("add_partitions", self._parts.partitions.add_partitions, name, partitions)
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        self._intercept("alter_partitions", self._catalog.alter_partitions, name, partitions)
+        self._intercept("alter_partitions", self._parts.partitions.alter_partitions, name, partitions)
 
     def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
-        self._intercept("rename_partition", self._catalog.rename_partition, name, values, partition)
+        self._intercept("rename_partition", self._parts.partitions.rename_partition, name, values, partition)
 
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
-        self._intercept("drop_partitions", self._catalog.drop_partitions, name, names)
+        self._intercept("drop_partitions", self._parts.partitions.drop_partitions, name, names)
 
     def commit_table(self, commit: TableCommit) -> None:
-        self._intercept("commit_table", self._catalog.commit_table, commit)
+        self._intercept("commit_table", self._parts.tables.commit_table, commit)
 
     def contents(self, table: Table, partitions: Sequence[str]) -> Mapping[str, Listing] | None:
-        return self._intercept("contents", self._catalog.contents, table, partitions)
+        return self._intercept("contents", self._parts.tables.contents, table, partitions)
 
     def settle(self, table: Table) -> None:
-        self._intercept("settle", self._catalog.settle, table)
+        self._intercept("settle", self._parts.tables.settle, table)
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
-        self._intercept("add_constraints", self._catalog.add_constraints, constraints)
+        self._intercept("add_constraints", self._parts.facets.add_constraints, constraints)
 
     def drop_constraint(self, name: TableName, constraint: str) -> None:
-        self._intercept("drop_constraint", self._catalog.drop_constraint, name, constraint)
+        self._intercept("drop_constraint", self._parts.facets.drop_constraint, name, constraint)
 
     def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
-        self._intercept("put_statistics", self._catalog.put_statistics, name, statistics)
+        self._intercept("put_statistics", self._parts.facets.put_statistics, name, statistics)
 
     def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
-        self._intercept("drop_statistics", self._catalog.drop_statistics, name, partition, column)
+        self._intercept("drop_statistics", self._parts.facets.drop_statistics, name, partition, column)
 
     def create_function(self, function: Function) -> None:
-        self._intercept("create_function", self._catalog.create_function, function)
+        self._intercept("create_function", self._parts.functions.create_function, function)
 
     def drop_function(self, name: TableName) -> None:
-        self._intercept("drop_function", self._catalog.drop_function, name)
+        self._intercept("drop_function", self._parts.functions.drop_function, name)
 
 
 class ForwardingStorage:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from calque.errors import CallFailed
-from calque.model.facets import Constraint, Statistics
+from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.files import Listing
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.lease import Generation
 from calque.model.names import TableName
 from calque.model.plan import ShownState
 from calque.model.policy import TargetCapabilities
-from calque.ports.source import CatalogReader
 
 
 @dataclass(frozen=True, slots=True)
 class TableCommit:
     """The table `name` (None: a new one) becomes `table`; `put` are added or replaced, `drop` vanish. With `cascade`
-    the partitions that are not in `put` get the table's columns. `expected_event` is as in `Catalog.alter_table`.
+    the partitions that are not in `put` get the table's columns. `expected_event` is as in `Tables.alter_table`.
     `contents` says the files of the table (`""`), and of those of `put`, that get other ones than they have, or their
     first; they lie at the target. `shows` is which state of the source this makes."""
 
@@ -34,19 +33,12 @@ class TableCommit:
     shows: ShownState | None = None
 
 
-class Catalog(CatalogReader, Protocol):
-    """A target's metastore. Each method is one call and one transaction there, all or nothing; without
-    `TargetCapabilities.atomic_lists` a list is written object by object, in its order, and ends where one of them
-    fails.
+class Databases(Protocol):
+    """The databases of a target; the reads as in `CatalogReader`."""
 
-    No method deletes data, whatever the object's type (`deleteData` is never true), and none but `rename_partition`
-    lets the server compute statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is
-    `Conflict` below. A list of more objects than `TargetCapabilities.limits` says is `Refused` before anything is sent,
-    and one that the server finds too large all the same raises `TooLarge`.
-    """
+    def databases(self) -> Sequence[str]: ...
 
-    def abilities(self) -> TargetCapabilities:
-        """What it can do, as far as is known: limits get smaller with each `TooLarge`."""
+    def database(self, name: str) -> Database | None: ...
 
     def create_database(self, database: Database) -> None: ...
 
@@ -55,6 +47,16 @@ class Catalog(CatalogReader, Protocol):
     def drop_database(self, name: str) -> None:
         """Never cascades: a database that is not empty raises `Conflict`."""
 
+
+class Tables(Protocol):
+    """The tables and views of a target; the reads as in `CatalogReader`."""
+
+    def tables(self, database: str) -> Sequence[str]: ...
+
+    def table(self, name: TableName) -> Table | None: ...
+
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]: ...
+
     def create_table(self, table: Table) -> None: ...
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
@@ -62,17 +64,6 @@ class Catalog(CatalogReader, Protocol):
         compare-and-swap, `expected_event` is what `calque.event` must still be, else `Conflict`."""
 
     def drop_table(self, name: TableName) -> None: ...
-
-    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None: ...
-
-    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None: ...
-
-    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
-        """The one call that takes no `DO_NOT_UPDATE_STATS`: 4.2.0 counts the partition's files anew, 3.1.3 where the
-        definition says other counts than are there. What it finds is in the definition then, not what `partition`
-        says."""
-
-    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None: ...
 
     def commit_table(self, commit: TableCommit) -> None:
         """Any difference of one table but its name, of any size, in one step. `FormatMisfit` where the table's format
@@ -85,6 +76,53 @@ class Catalog(CatalogReader, Protocol):
     def settle(self, table: Table) -> None:
         """Whatever a death left undone of the last change of a table of the catalog is done: it was shown whole before,
         to whoever reads. Costs no call where a change is one."""
+
+
+class Partitions(Protocol):
+    """The partitions of a target's tables; the reads as in `CatalogReader`."""
+
+    def partition_names(self, name: TableName) -> Sequence[str]: ...
+
+    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None: ...
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]: ...
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None: ...
+
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None: ...
+
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
+        """The one call that takes no `DO_NOT_UPDATE_STATS`: 4.2.0 counts the partition's files anew, 3.1.3 where the
+        definition says other counts than are there. What it finds is in the definition then, not what `partition`
+        says."""
+
+    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None: ...
+
+
+class Functions(Protocol):
+    """The functions of a target; the reads as in `CatalogReader`."""
+
+    def functions(self, database: str) -> Sequence[str]: ...
+
+    def function(self, name: TableName) -> Function | None: ...
+
+    def create_function(self, function: Function) -> None: ...
+
+    def drop_function(self, name: TableName) -> None: ...
+
+
+class Facets(Protocol):
+    """The constraints and column statistics of a target's tables; the reads as in `CatalogReader`."""
+
+    def constraints(self, name: TableName) -> Sequence[Constraint]: ...
+
+    def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]: ...
+
+    def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics: ...
+
+    def partition_statistics(
+        self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
+    ) -> Mapping[str, Statistics]: ...
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         """Add constraints of one kind to one table, which they name. `Conflict` or `Refused` where one of the name is
@@ -100,9 +138,49 @@ class Catalog(CatalogReader, Protocol):
     def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
         """Those of one column of the table (`""`) or of a partition. They may be missing, or raise `Conflict`."""
 
-    def create_function(self, function: Function) -> None: ...
 
-    def drop_function(self, name: TableName) -> None: ...
+class Catalog(Databases, Tables, Partitions, Functions, Facets, Protocol):
+    """A target's metastore. Each method is one call and one transaction there, all or nothing; without
+    `TargetCapabilities.atomic_lists` a list is written object by object, in its order, and ends where one of them
+    fails.
+
+    No method deletes data, whatever the object's type (`deleteData` is never true), and none but `rename_partition`
+    lets the server compute statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is
+    `Conflict` below. A list of more objects than `TargetCapabilities.limits` says is `Refused` before anything is sent,
+    and one that the server finds too large all the same raises `TooLarge`.
+    """
+
+    def identity(self) -> str:
+        """As in `CatalogReader`."""
+
+    def abilities(self) -> TargetCapabilities:
+        """What it can do, as far as is known: limits get smaller with each `TooLarge`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TargetParts:
+    """A catalog part by part: what keeps some tables in another way replaces the parts that it changes
+    (`dataclasses.replace`), and `forwarding.ForwardingCatalog` makes one catalog of them again."""
+
+    identity: Callable[[], str]
+    abilities: Callable[[], TargetCapabilities]
+    databases: Databases
+    tables: Tables
+    partitions: Partitions
+    functions: Functions
+    facets: Facets
+
+
+def parts_of(catalog: Catalog) -> TargetParts:
+    return TargetParts(
+        identity=catalog.identity,
+        abilities=catalog.abilities,
+        databases=catalog,
+        tables=catalog,
+        partitions=catalog,
+        functions=catalog,
+        facets=catalog,
+    )
 
 
 class Conflict(Exception):

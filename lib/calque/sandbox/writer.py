@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calque.adapters.metastore import messages
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.messages import (
@@ -23,6 +22,7 @@ from calque.adapters.metastore.messages import (
     InsertEventData,
     PartitionsByName,
 )
+from calque.adapters.metastore.reader import HiveReader
 from calque.model.access import MetastoreAccess
 from calque.model.hive import Database, Function, Partition, Table
 from calque.model.journal import Event

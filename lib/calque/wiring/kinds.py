@@ -11,7 +11,7 @@ from calque.adapters.files.system import FileSystemKind
 from calque.config.plugs import Source, Target
 from calque.errors import Refused
 from calque.model.names import Span
-from calque.ports import Catalog, EvidenceStore, Journal, Storage
+from calque.ports import EvidenceStore, Journal, Storage, TargetParts
 from calque.ports.formats import TableFormat
 from calque.wiring.journal_location import JournalAddress
 from calque.wiring.state_folder import StateFolder
@@ -64,8 +64,8 @@ def delta_opener(source: Source, folder: StateFolder, _address: JournalAddress) 
 DELTA = JournalKind(format="delta", opener=delta_opener)
 
 
-class CatalogContext(NamedTuple):
-    """What a target's catalog is wrapped with: its storage as the lease permits, and without asking it; and the number
+class TargetContext(NamedTuple):
+    """What a target's parts are replaced with: its storage as the lease permits, and without asking it; and the number
     of the epoch that will tell of what is done now."""
 
     plug: Target
@@ -75,8 +75,8 @@ class CatalogContext(NamedTuple):
     next_epoch: Callable[[], int]
 
 
-CatalogKind = Callable[[Catalog, CatalogContext], Catalog]
-"""Wraps the catalog of a target, as its plug wants it."""
+TargetPartsKind = Callable[[TargetParts, TargetContext], TargetParts]
+"""Replaces parts of a target, as its plug wants it; those of every other target are the same."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +85,7 @@ class WiringKinds:
 
     journals: tuple[JournalKind, ...] = (DELTA,)
     file_systems: tuple[FileSystemKind, ...] = ()
-    catalogs: tuple[CatalogKind, ...] = ()
+    target_parts: tuple[TargetPartsKind, ...] = ()
     """From the innermost on."""
     formats: tuple[TableFormat, ...] = ()
 

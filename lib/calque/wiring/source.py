@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.systems import FileSystemSet
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen
 from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.reader import HiveReader
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some

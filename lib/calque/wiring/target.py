@@ -32,8 +32,8 @@ from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
-from calque.ports import Catalog, Leases, Ledger, Storage
-from calque.wiring.kinds import CatalogContext, WiringKinds
+from calque.ports import Catalog, Leases, Ledger, Storage, parts_of
+from calque.wiring.kinds import TargetContext, WiringKinds
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening
@@ -83,14 +83,14 @@ class TargetWiring:
         given."""
         stopping, guard = threading.Event(), self.runtime.guard
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.pool, self.leaves)
-        catalog: Catalog = guard.catalog(HiveCatalog(self.client(permit=fence.permit), TargetCapabilities()))
+        parts = parts_of(guard.catalog(HiveCatalog(self.client(permit=fence.permit), TargetCapabilities())))
         own_ledger, fenced_storage = guard.ledger(ledger or self.ledger()), guard.storage(FencedStorage(storage, fence))
-        context = CatalogContext(self.plug, self.folder, fenced_storage, storage, partial(next_epoch, own_ledger))
-        for wrap in self.runtime.kinds.catalogs:
-            catalog = wrap(catalog, context)
+        context = TargetContext(self.plug, self.folder, fenced_storage, storage, partial(next_epoch, own_ledger))
+        for replaced in self.runtime.kinds.target_parts:
+            parts = replaced(parts, context)
         return TargetSide.of(
             policy or self.plug.policy(),
-            catalog,
+            parts,
             own_ledger,
             fenced_storage,
             stopping,

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
+from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.messages import Fault
+from calque.adapters.metastore.reader import HiveReader
 from calque.adapters.metastore.world import ProbeResult, listening, probed, server_version
 from calque.engine.target.list_calls import send_list
 from calque.errors import CalqueError, Refused, Unavailable
@@ -567,7 +568,7 @@ def test_several_threads_read_and_write_at_once(world: World) -> None:
 
 
 def test_real_readers_travel_as_pickles(world: World) -> None:
-    if not isinstance(world.catalog, HiveReader):
+    if not isinstance(world.catalog, HiveCatalog):
         pytest.skip("only real readers are sent to other processes")
     database = world.create_database()
     reader = pickle.loads(pickle.dumps(world.catalog))
@@ -580,7 +581,7 @@ def test_real_readers_travel_as_pickles(world: World) -> None:
 
 
 def test_the_world_says_what_a_server_can(world: World) -> None:
-    if not isinstance(world.catalog, HiveReader):
+    if not isinstance(world.catalog, HiveCatalog):
         pytest.skip("only real servers are asked")
     world.create_database()
     client = world.catalog.client

@@ -14,9 +14,9 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.reader import HiveReader
 from calque.engine.check.check_target import TEXT
 from calque.errors import AccessRefused, Unavailable
 from calque.model.access import Login, MetastoreAccess, NoLogin, PasswordLogin, TokenLogin

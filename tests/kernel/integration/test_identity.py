@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
+from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen
+from calque.adapters.metastore.reader import HiveReader
 from calque.app import APP
 from calque.control.identity import recorded, require_for_removal
 from calque.demo.source import Source

@@ -15,9 +15,10 @@ import pytest
 
 from calque.adapters.files import FileStorage
 from calque.adapters.files.systems import FileSystemSet
-from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
+from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.reader import HiveReader
 from calque.app import APP
 from calque.engine.check.check_target import TEXT
 from calque.errors import AccessRefused, Unavailable

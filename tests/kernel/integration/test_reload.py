@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
+from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.reader import HiveReader
 from calque.app import APP
 from calque.core.formats.layout import join
 from calque.engine.lease.generations import CatalogLeases

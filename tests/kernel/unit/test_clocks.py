@@ -20,9 +20,10 @@ from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.clocks import FILE, BelievedClock, believed_now_ns, metastore_clock, storage_clock
 from calque.model.hive import Column, Database, Table
 from calque.model.names import TableName
-from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
+from calque.plugins.delta_replicas.adapters.catalog import with_delta_replicas
 from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
-from calque.ports import TableCommit
+from calque.ports import TableCommit, parts_of
+from calque.ports.forwarding import ForwardingCatalog
 from calque.ports.steady_clock import SteadyClock
 from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
 from support.memory.storage import MemoryStorage
@@ -144,7 +145,7 @@ def test_the_commits_of_a_replica_survive_a_clock_that_is_ahead_of_the_storages(
     for ahead, kept in ((0, True), (9 * DAY, True)):
         storage = MemoryStorage()
         logs = ReplicaLogs(storage, 3600.0, lambda ahead=ahead: (time.time_ns() + ahead) // 10**6, checkpoint_every=2)  # type: ignore[misc]
-        catalog = DeltaReplicaCatalog(MemoryCatalog(made()), storage, logs, lambda: 1)
+        catalog = ForwardingCatalog(with_delta_replicas(parts_of(MemoryCatalog(made())), storage, logs, lambda: 1))
         for event in range(1, 6):
             commit(catalog, event)
         assert storage.exists("file:/target/orders/_delta_log/00000000000000000000.json") is kept
@@ -156,7 +157,7 @@ def made() -> MemoryMetastore:
     return metastore
 
 
-def commit(catalog: DeltaReplicaCatalog, event: int) -> None:
+def commit(catalog: ForwardingCatalog, event: int) -> None:
     table = Table(
         "orders",
         "sales",

@@ -687,8 +687,8 @@ def test_small_files_are_combined_by_patterns_where_no_append_touches_what_is_sh
 def test_format_is_plain_or_delta_for_all_or_by_table(tmp_path: Path, line: str, said: str) -> None:
     assert said in refusal(tmp_path, f"{SMALL}\n{line}\n")
     by_table = read(tmp_path, f'{SMALL}\nformat = {{ "*.*" = "delta", "tmp.*" = "plain" }}\n').target("dr").admission()
-    assert by_table.wants_delta(TableName("sales", "orders"))
-    assert not by_table.wants_delta(TableName("tmp", "orders"))
+    assert by_table.wanted_format(TableName("sales", "orders"))
+    assert not by_table.wanted_format(TableName("tmp", "orders"))
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,8 @@ ONLY_READ = {
     ports.Clock: {"elapsed_ns", "now_ns", "sleep"},
 }
 """Sockets that leave nothing behind."""
+OF_CATALOG = {ports.Databases, ports.Tables, ports.Partitions, ports.Functions, ports.Facets}
+"""Slices of `ports.Catalog`, which has all of their methods."""
 WITHOUT_CALLERS: set[tuple[str, str]] = set()
 """Effects that need no failpoint, as long as nothing of ours calls them."""
 COMPOSED = {("catalog", "settle")}
@@ -120,7 +122,8 @@ def test_every_port_is_known_here() -> None:
         for _, thing in inspect.getmembers(module, inspect.isclass)
         if getattr(thing, "_is_protocol", False) and f"{thing.__module__}.".startswith(f"{module.__name__}.")
     }
-    assert own == {*PORTS.values(), *ONLY_READ}
+    assert own == {*PORTS.values(), *ONLY_READ, *OF_CATALOG}
+    assert set().union(*map(methods, OF_CATALOG)) | {"identity", "abilities"} == methods(ports.Catalog)
 
 
 @pytest.mark.parametrize("name", PORTS)
@@ -281,10 +284,44 @@ def test_the_kernel_imports_no_plugin() -> None:
     assert "ignore_imports" not in contracts[0]
 
 
+def classes(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """Those of a file and what they inherit, by their full names where these are calque's."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    module = ".".join(file.relative_to(ROOT / "lib").with_suffix("").parts)
+    places = {node.name: f"{module}.{node.name}" for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            places |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            bases = [ast.unparse(base.value if isinstance(base, ast.Subscript) else base) for base in node.bases]
+            yield f"{module}.{node.name}", [places.get(base, base) for base in bases]
+
+
+def test_a_class_inherits_none_of_ours_but_errors_protocols_sections_and_what_forwards_a_port() -> None:
+    """Who overrides a few of a port's methods needs all others passed on."""
+    inherited = {name: bases for file in LIBRARY for name, bases in classes(file)}
+    by_short_name = {name.rpartition(".")[2]: name for name in inherited}
+
+    def is_permitted(name: str) -> bool:
+        short_name = name.rpartition(".")[2]
+        if short_name.startswith("Forwarding") or short_name in {"Protocol", "BaseModel", "Exception", "OSError"}:
+            return True
+        return any(map(is_permitted, inherited.get(by_short_name.get(short_name, ""), ())))
+
+    found = {
+        f"{name}({base})"
+        for name, bases in inherited.items()
+        for base in bases
+        if base.startswith("calque.") and not is_permitted(base)
+    }
+    assert found == set()
+
+
 MOST_MODULES, MOST_METHODS, MOST_POSITIONAL = 25, 30, 9
 TO_BE_CUT = {"Changes", "RangedTable", "TableStates"}
 """Classes that have more methods; nothing is to be added here."""
-PORTS_ITSELF = {"DeltaLedger", "DryRunCatalog", "FileStorage"}
+PORTS_ITSELF = {"DeltaLedger", "DryRunCatalog", "FileStorage", "ForwardingCatalog", "HiveCatalog"}
 """Those that have a port's methods."""
 
 

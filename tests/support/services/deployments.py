@@ -36,10 +36,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.messages import Fault
+from calque.adapters.metastore.reader import HiveReader
 from calque.app import APP
 from calque.cli import main
 from calque.commands import wait

@@ -8,8 +8,8 @@ from itertools import count
 from pathlib import Path
 from zipfile import ZipFile
 
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.reader import HiveReader
 from calque.model.hive import Partition, Table, is_view
 from calque.model.names import TableName
 from calque.sandbox import Metastore

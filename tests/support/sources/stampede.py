@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.reader import HiveReader
 from calque.core.events.keys import keys_of
 from calque.engine.sides.log_reads import events_after
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table

@@ -447,7 +447,7 @@ def changes_both(world: World, hop: Hop) -> bool:
     names = [
         name for event, name in world.writer.renamed_and_altered.items() if hop.first_event <= event <= hop.to_event
     ]
-    return isinstance(hop.operation, Rebuild) and any(map(world.side.admission.wants_delta, names))
+    return isinstance(hop.operation, Rebuild) and any(map(world.side.admission.wanted_format, names))
 
 
 def is_read(hop: Hop) -> bool:

@@ -37,7 +37,6 @@ from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join
 from calque.core.images.image import MARKS, STATE, STATISTICS, ImageBuilder, Marks, canonical
-from calque.core.images.table_layout import is_delta_replica
 from calque.core.records import lifecycle
 from calque.core.states.exact_state import is_ahead
 from calque.engine.apply.context import EARLY
@@ -59,9 +58,10 @@ from calque.model.journal import EventKind
 from calque.model.names import OURS, EventId, Span, TableName, partition_name
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
-from calque.ports import Catalog, Scans
+from calque.plugins.delta_replicas.core.replica_mark import is_delta_replica
+from calque.ports import Catalog, Scans, parts_of
 from calque.ports.formats import TableFormat
-from calque.ports.forwarding import ForwardingStorage
+from calque.ports.forwarding import ForwardingCatalog, ForwardingStorage
 from support.memory.gaps import MemoryGaps
 from support.memory.journal import MemoryJournal
 from support.memory.ledger import MemoryLedger
@@ -429,12 +429,13 @@ class World:
         catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
         if self.policy.format == "plain":
             return catalog
-        from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
+        from calque.plugins.delta_replicas.adapters.catalog import with_delta_replicas
         from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
 
         storage = ForwardingStorage(self.storage, self.log_called)
         logs = ReplicaLogs(storage, GRACE, lambda: self.clock.now // 10**6, CHECKPOINT_EVERY)
-        return DeltaReplicaCatalog(catalog, self.storage, logs, self.next_epoch, lambda *_: {})
+        parts = with_delta_replicas(parts_of(catalog), self.storage, logs, self.next_epoch, lambda *_: {})
+        return ForwardingCatalog(parts)
 
     def log_called(self, method: str, call: Callable[P, R], /, *args: P.args, **named: P.kwargs) -> R:
         """Around each call for a Delta table's log; others come between, and calque may die before and after it."""
@@ -552,7 +553,7 @@ class World:
         self.background.waiting.clear()
         self.ledger = ledger
         self.side = replace(self.side, ledger=ledger)
-        if self.side.admission.has_delta:
+        if self.side.admission.has_formats:
             # What the process before knew of the tables' logs is gone.
             self.side = replace(self.side, catalog=self.target_catalog())
         self.replica = self.new_replica()

@@ -109,11 +109,7 @@ class FsspecStore:
             yield from (each for each in objects if each.name.startswith(above))
 
     def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[StoredObject]]:
-        if not directories:
-            return {}
-        with ThreadPoolExecutor(16, thread_name_prefix="list") as pool:
-            objects = pool.map(lambda directory: list(self.below(directory)), directories)
-            return dict(zip(directories, objects, strict=True))
+        return each_below(self, directories)
 
     def level(self, directory: str) -> tuple[Sequence[str], Sequence[StoredObject]]:
         with as_os_errors():
@@ -170,6 +166,15 @@ class FsspecStore:
 
         with ThreadPoolExecutor(16, thread_name_prefix="delete") as pool:
             list(pool.map(one, names))
+
+
+def each_below(store: Store, directories: Sequence[str]) -> dict[str, Sequence[StoredObject]]:
+    """What `Store.below_each` gives, by a question for each directory."""
+    if not directories:
+        return {}
+    with ThreadPoolExecutor(16, thread_name_prefix="list") as pool:
+        objects = pool.map(lambda directory: list(store.below(directory)), directories)
+        return dict(zip(directories, objects, strict=True))
 
 
 def joined(chunks: Iterable[memoryview]) -> bytes:

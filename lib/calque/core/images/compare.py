@@ -26,7 +26,7 @@ from calque.core.images.image import (
     canonical,
     is_ours,
 )
-from calque.core.images.table_layout import is_delta_replica
+from calque.core.images.table_layout import committed_format
 from calque.errors import Refused
 from calque.model.files import Listing
 from calque.model.hive import Database, Function, Partition, Table, is_partitioned, is_view, location_of
@@ -190,7 +190,7 @@ def foreign(name: TableName, of: str, source: str, at_target: str) -> Difference
 
 def facets_of(target_table: Table) -> frozenset[str]:
     """Parameters that need not be the source's: the log of a Delta table has statistics of its own."""
-    return STATISTICS if is_delta_replica(target_table) else frozenset()
+    return STATISTICS if committed_format(target_table) else frozenset()
 
 
 def compare_definitions(

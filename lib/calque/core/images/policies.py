@@ -63,8 +63,8 @@ class Change:
         return any(one.copies(name) is not self.now.copies(name) for one in self.before)
 
     def switches_format(self, name: TableName) -> bool:
-        """Whether the table is to be a Delta table now, and was not under each of the policies, or the other way."""
-        return any(one.wants_delta(name) is not self.now.wants_delta(name) for one in self.before)
+        """Whether the table is to have another format now than under each of the policies."""
+        return any(one.wanted_format(name) != self.now.wanted_format(name) for one in self.before)
 
     def switches_subset(self, name: TableName) -> bool:
         """Whether other partitions of the table are to be there than under each of the policies."""

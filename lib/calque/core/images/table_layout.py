@@ -9,24 +9,25 @@ from calque.core.images.image import FORMAT
 from calque.model.hive import Table
 from calque.model.names import OURS, EventId
 
-DELTA = "delta"
 CONTENTS = f"{OURS}/"
-"""Below a Delta table's root, where no file of another version lies visible: contents that need a directory of their
-own."""
+"""Below the root of a table with a log, where no file of another version lies visible: contents that need a directory
+of their own."""
 
 
 def plain_because(why: str) -> str:
-    """What a table says of its format that was to be a Delta table."""
+    """What a table says of its format that was to have another than the source's."""
     return f"plain: {why}"
 
 
-def is_delta_replica(table: Table) -> bool:
-    """Whether a table at a target is kept as a Delta table."""
-    return (table.parameters or {}).get(FORMAT) == DELTA
+def committed_format(table: Table) -> str:
+    """The format (`TableFormat.name`) by whose log of commits a table at a target is kept; empty for one of directories
+    of files, as all are that no format but the source's was wished for, or could have it (`plain_because`)."""
+    text = (table.parameters or {}).get(FORMAT, "")
+    return text if text.isidentifier() else ""
 
 
 def with_format(table: Table, text: str) -> Table:
-    """The definition, with what became of the wish for a Delta table; nothing where there is none."""
+    """The definition, with what became of the wish for a format; nothing where there is none."""
     others = {key: value for key, value in (table.parameters or {}).items() if key != FORMAT}
     return replace(table, parameters={**others, FORMAT: text} if text else others)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from calque.core.policy.pattern_set import PatternSet
 from calque.core.policy.patterns import Pattern, covers, literal_name, matches, may_touch, parse_pattern
 from calque.core.policy.subset import Subset
 from calque.model.names import OURS, TableName, table_name
 from calque.model.policy import Policy, SmallFilesRule
+
+T = TypeVar("T")
+PLAIN = "plain"
+"""What `format` says for as at the source."""
 
 
 class Admission:
@@ -36,9 +41,9 @@ class Admission:
         """Whether files of some table may be copied."""
         self.leaves_some = not all(copies for _, copies in self.data)
         """Whether files of some table may stay at the source."""
-        self._delta = _choices(policy.format, "delta")
-        self.has_delta = any(is_delta for _, is_delta in self._delta)
-        """Whether some table may be kept as a Delta table."""
+        self._formats = tuple((pattern, "" if text == PLAIN else text) for pattern, text in _ordered(policy.format))
+        self.has_formats = any(text for _, text in self._formats)
+        """Whether some table may have another format than at the source."""
 
     def takes(self, name: TableName) -> bool:
         """Whether the table (or the database, for a name without one) is replicated. Exclude wins; what is ours by its
@@ -80,10 +85,10 @@ class Admission:
             return True
         return _chosen(self.data, name, True)
 
-    def wants_delta(self, name: TableName) -> bool:
-        """Whether the replica of the table is to be a Delta table, if its definition and files permit it: one whose
-        files stay at the source can't be."""
-        return self.has_delta and _chosen(self._delta, name, False) and self.copies(name)
+    def wanted_format(self, name: TableName) -> str:
+        """The format (`TableFormat.name`) that the replica of the table is to have, if its definition and files permit
+        it; empty for the source's, as for every table whose files stay there."""
+        return _chosen(self._formats, name, "") if self.has_formats and self.copies(name) else ""
 
     def leaves_some_of(self, database: str) -> bool:
         """Whether files of some table of the database may stay at the source. False is certain; True need not be."""
@@ -154,11 +159,16 @@ def _texts(setting: str | Mapping[str, str]) -> Mapping[str, str]:
 
 def _choices(setting: str | Mapping[str, str], value: str) -> Choices:
     """For which patterns, the longest first, the setting has the value."""
+    return tuple((pattern, each == value) for pattern, each in _ordered(setting))
+
+
+def _ordered(setting: str | Mapping[str, str]) -> list[tuple[Pattern, str]]:
+    """What the setting says for each pattern, the longest first."""
     ordered = sorted(_texts(setting).items(), key=lambda item: (-len(item[0]), item))
-    return tuple((parse_pattern(text), each == value) for text, each in ordered)
+    return [(parse_pattern(text), each) for text, each in ordered]
 
 
-def _chosen(choices: Choices, name: TableName, otherwise: bool) -> bool:
+def _chosen(choices: Sequence[tuple[Pattern, T]], name: TableName, otherwise: T) -> T:
     name = table_name(*name)
     return next((choice for pattern, choice in choices if matches(pattern, name)), otherwise)
 

@@ -51,7 +51,7 @@ class Chain:
     """A group's states. `names`, `heads`, `parts` are the cells before the first step, of everything that a step
     touches. `complete` lineages were created inside the window: all their partitions are in it. `facets` are
     statistics-only changes: the newest version of each object, by (lineage, partition or `""`); and that of each
-    renamed partition, of which a target's server may count the files anew (`ports.Catalog.rename_partition`).
+    renamed partition, of which a target's server may count the files anew (`ports.Partitions.rename_partition`).
     `facet_events` changed column statistics or constraints, in order: the event, the lineage, the partition (or `""`)
     as it was called then. `renamed` are contents from before the window under the names that renames gave them, with
     the lineage and the partition's. `arrivals` says, in order, from which event on a name shows a table that the target

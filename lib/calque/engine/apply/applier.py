@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
-from calque.core.images.table_layout import is_delta_replica
+from calque.core.images.table_layout import committed_format
 from calque.core.states.facets import Changes
 from calque.engine.apply import append_files, commit_table, facets, hidden_build, partitions, prepare_flip_sweep, tables
 from calque.engine.apply.context import AppliedChanges, DefinitionSource, HopContext
@@ -78,7 +78,7 @@ class Applier:
                 append_files.publish(context, operation)
             case PrepareFlipSweep():
                 prepare_flip_sweep.flip(context, operation, hop.to_event)
-            case Rebuild(was=was) if is_delta(context, was):
+            case Rebuild(was=was) if has_log(context, was):
                 commit_table.rebuild(context, operation, hop)
             case Rebuild():
                 hidden_build.rebuild(context, operation, hop.to_event)
@@ -91,12 +91,12 @@ class Applier:
         """Ahead of the first hop."""
         tables.disarm(self.context)
         for shown in self.context.shown.values():
-            if shown is not None and is_delta_replica(shown.table):
+            if shown is not None and committed_format(shown.table):
                 self.context.side.catalog.settle(shown.table)
 
     def facets(self, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
-        """A Delta table's log has statistics of its own, and no constraints of the source's."""
-        if not is_delta(self.context, table):
+        """A log of commits has statistics of its own, and no constraints of the source's."""
+        if not has_log(self.context, table):
             facets.write_facets(self.context, table, changes, versions)
 
     def waiting_keys(self, tables: Iterable[TableName]) -> None:
@@ -105,9 +105,9 @@ class Applier:
             facets.add_waiting_keys(self.context, table)
 
 
-def is_delta(context: HopContext, table: TableName | None) -> bool:
+def has_log(context: HopContext, table: TableName | None) -> bool:
     shown = context.shown.get(table) if table is not None else None
-    return shown is not None and is_delta_replica(shown.table)
+    return shown is not None and bool(committed_format(shown.table))
 
 
 def announcement(hop: Hop) -> ToAnnounce | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from calque.core.images.table_layout import DELTA, is_delta_replica, plain_because
+from calque.core.images.table_layout import committed_format, plain_because
 from calque.engine.apply import hidden_build
 from calque.engine.apply.append_files import append_unseen
 from calque.engine.apply.context import HopContext
@@ -55,13 +55,14 @@ def present(partitions: Iterable[tuple[str, object]]) -> Parts:
 
 
 def create(context: HopContext, table: TableName, head: Head, parts: Parts, shows: ShownState) -> None:
-    """A table where there is none: plain where it can't be a Delta table."""
+    """A table where there is none: plain where it can't have the format that the policy wishes."""
     source = replicated(context, head.version)
-    wants_delta = context.side.admission.wants_delta(table)
-    why = context.side.misfit(DELTA, source, (source_of(context, part) for _, part in parts)) if wants_delta else ""
+    wanted_format = context.side.admission.wanted_format(table)
+    sources = (source_of(context, part) for _, part in parts)
+    why = context.side.misfit(wanted_format, source, sources) if wanted_format else ""
     if not why:
         try:
-            commit_new(context, table, head, parts, shows, DELTA if wants_delta else "")
+            commit_new(context, table, head, parts, shows, wanted_format)
         except FormatMisfit as misfit:
             why = misfit.reason
     if why:
@@ -82,7 +83,7 @@ def commit_new(
 
 
 def create_plain(context: HopContext, table: TableName, head: Head, parts: Parts, why: str) -> None:
-    """What was to be a Delta table, and can't be one."""
+    """What was to have a format, and can't."""
     context.formats[table] = plain_because(why)
     if parts:
         hidden_build.build(context, HiddenBuild(table, head, tuple(parts)))
@@ -107,9 +108,9 @@ def change(context: HopContext, operation: CommitTable, old: ShownTable, shows: 
     before = replace(old, table=definition)
     written = altered_partitions(context, table, before, old_parts, operation.switched - grown.keys(), grown)
     written |= new_partitions(context, table, before, new_parts, renamed(context, old, dropped_names, new_parts))
-    if is_delta_replica(definition):
+    if committed_format(definition):
         require_fit(context, table, definition, old, written, cascade=bool(operation.cascade))
-    kept_statistics = {} if is_delta_replica(definition) else statistics_of_others(context, was, parts)
+    kept_statistics = {} if committed_format(definition) else statistics_of_others(context, was, parts)
     commit = TableCommit(
         context.name_at_target(was),
         definition,
@@ -132,9 +133,9 @@ def change(context: HopContext, operation: CommitTable, old: ShownTable, shows: 
 
 
 def appended(context: HopContext, operation: CommitTable, old: ShownTable) -> dict[str, StagedFiles]:
-    """Contents of a Delta table (`""`: its own) that only get more files: these are put beside the ones that are there,
-    where nobody sees them before the commit."""
-    if not is_delta_replica(old.table):
+    """Contents of a table with a log (`""`: its own) that only get more files: these are put beside the ones that are
+    there, where nobody sees them before the commit."""
+    if not committed_format(old.table):
         return {}
     data = {name: (part.data, part.since) for name, part in present(operation.partitions)}
     if operation.head.data is not None:
@@ -157,8 +158,10 @@ def require_fit(
     *,
     cascade: bool,
 ) -> None:
-    """`FormatMisfit` where the state can't be one of a Delta table."""
-    why = context.side.misfit(DELTA, definition, (write.definition for write in written.values()))
+    """`FormatMisfit` where the state can't be one of the table's format."""
+    why = context.side.misfit(
+        committed_format(definition), definition, (write.definition for write in written.values())
+    )
     if not why and not cascade and columns_of(definition) != columns_of(old.table):
         kept = context.side.catalog.partition_names(context.name_at_target(table))
         if {*kept} - written.keys():

@@ -13,7 +13,7 @@ from calque.core.formats.layout import join, natural_location
 from calque.core.formats.pointers import relocated
 from calque.core.images.image import EVENT, STATE
 from calque.core.images.object_row import row_of
-from calque.core.images.table_layout import is_delta_replica, root_of_content
+from calque.core.images.table_layout import committed_format, root_of_content
 from calque.core.plan.limits import ListOperation, batches, of_hidden
 from calque.engine.files.permissions import (
     Pair,
@@ -123,11 +123,11 @@ class HopContext:
 
     def commits(self, target_table: Table) -> bool:
         """Whether any difference of a table at the target is one commit."""
-        return is_delta_replica(target_table) or self.side.catalog.abilities().any_difference
+        return bool(committed_format(target_table)) or self.side.catalog.abilities().any_difference
 
     def root(self, target_table: Table) -> str:
-        """Below which all contents of a Delta table lie; empty for other tables."""
-        return root_of_content(location_of(target_table) or "") if is_delta_replica(target_table) else ""
+        """Below which all contents of a table with a log of commits lie; empty for other tables."""
+        return root_of_content(location_of(target_table) or "") if committed_format(target_table) else ""
 
     def is_shown(self, location: str) -> bool:
         """Whether a table of the group lies there."""

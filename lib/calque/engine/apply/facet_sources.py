@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from calque.core.events.decode import Undecodable
 from calque.core.events.later_names import LaterNames
 from calque.core.images.compare import Difference, TableSide
-from calque.core.images.table_layout import is_delta_replica
+from calque.core.images.table_layout import committed_format
 from calque.core.plan.limits import batches
 from calque.core.states.facets import (
     Changes,
@@ -77,7 +77,7 @@ def copy_facets(
     if exact.table is None or is_view(exact.table):
         return
     context = HopContext(side, ReadImages(exact), no_files, {}, applied)
-    if side.admission.wants_delta(exact.name) and is_delta(context, exact.name):
+    if side.admission.wanted_format(exact.name) and has_log(context, exact.name):
         return
     new = any(isinstance(hop.operation, CreateTable | HiddenBuild) for hop in landing.hops)
     names: Sequence[str] = list(exact.partitions) if partitions is None else partitions
@@ -129,9 +129,9 @@ def look(context: HopContext, name: TableName) -> bool:
     return context.shown[name] is not None
 
 
-def is_delta(context: HopContext, name: TableName) -> bool:
-    """Whether the table is a Delta table at the target: its log has statistics of its own, and no constraints."""
-    return look(context, name) and is_delta_replica(context.shown_table(name).table)
+def has_log(context: HopContext, name: TableName) -> bool:
+    """Whether the table has a log of commits at the target: that has statistics of its own, and no constraints."""
+    return look(context, name) and bool(committed_format(context.shown_table(name).table))
 
 
 def copy_columns(
@@ -188,7 +188,7 @@ def compare_facets(
     """Of a table that is at both sides, the partitions that are at both."""
     assert source_table.table is not None
     assert target_table.table is not None
-    if is_delta_replica(target_table.table):
+    if committed_format(target_table.table):
         return []
     target_name = side.admission.name_at_target(name)
     columns = [[column.name for column in columns_of(table)] for table in (source_table.table, target_table.table)]

@@ -12,7 +12,7 @@ from calque.core.formats.layout import external_location, join, natural_location
 from calque.core.formats.pointers import relocated
 from calque.core.formats.symlinks import is_symlinks, require_same_reading
 from calque.core.images.image import EVENT, TYPE, Marks
-from calque.core.images.table_layout import DELTA, like, with_format
+from calque.core.images.table_layout import like, with_format
 from calque.core.states.moves import Move, move_of_tables
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.hidden_table import begin, hidden_name
@@ -61,8 +61,8 @@ def new_table(context: HopContext, table: TableName, head: Head, table_format: s
     source = replicated(context, head.version)
     if is_view(source):
         placed = StagedFiles("", ())
-    elif table_format == DELTA:
-        placed = delta_root(context, table, source, head)
+    elif table_format:
+        placed = root_with_log(context, table, source, head)
     else:
         placed = root(context, table, source, head)
     marks = Marks(head.since, head.incarnation)
@@ -72,8 +72,8 @@ def new_table(context: HopContext, table: TableName, head: Head, table_format: s
     return pointed(context, table, source, definition, None), placed
 
 
-def delta_root(context: HopContext, table: TableName, source: Table, head: Head) -> StagedFiles:
-    """Where a Delta table's log and contents come to lie; of a table without partitions its first content."""
+def root_with_log(context: HopContext, table: TableName, source: Table, head: Head) -> StagedFiles:
+    """Where a table's log and contents come to lie; of a table without partitions its first content."""
     own_place = root(context, table, source, replace(head, data=None))
     if head.data is None:
         return own_place

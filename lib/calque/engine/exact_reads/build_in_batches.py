@@ -18,7 +18,6 @@ from calque.core.events.kinds import obstacle
 from calque.core.formats.definition import text_of_partition, text_of_table
 from calque.core.images.image import INCARNATION, SOURCE, Marks, source_mark
 from calque.core.images.object_row import row_of
-from calque.core.images.table_layout import DELTA
 from calque.core.plan.limits import batches
 from calque.core.states.exact_state import NEW, stays, unchanged
 from calque.engine.apply import AppliedChanges
@@ -67,7 +66,8 @@ def build(source: SourceSide, side: TargetSide, name: TableName, batch: int, tel
     at once. Raises `TableIsTooBusy`, `Unreachable`, `Unavailable`, `Refused`."""
     if side.catalog.abilities().any_difference or side.catalog.table(side.admission.name_at_target(name)) is not None:
         return None
-    if side.admission.wants_delta(name) and (table := source.catalog.table(name)) and not side.misfit(DELTA, table):
+    wanted_format = side.admission.wanted_format(name)
+    if wanted_format and (table := source.catalog.table(name)) and not side.misfit(wanted_format, table):
         return None
     try:
         return TableBuild(source, side, name, batch, tell).run()

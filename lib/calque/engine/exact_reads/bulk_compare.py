@@ -21,7 +21,7 @@ from calque.core.formats.iceberg import is_iceberg
 from calque.core.formats.symlinks import is_symlinks
 from calque.core.images.compare import TableSide, compare_locations, same_place
 from calque.core.images.image import SOURCE, Marks, is_ours, source_mark
-from calque.core.images.table_layout import is_delta_replica
+from calque.core.images.table_layout import committed_format
 from calque.core.plan.limits import batches
 from calque.core.states.exact_state import is_ahead, same_incarnation, unchanged
 from calque.core.states.fold import names_in
@@ -191,7 +191,7 @@ class TableLikeness:
             or projects_partitions(source_table)
             or is_iceberg(source_table)
             or is_iceberg(target_table)
-            or is_delta_replica(target_table)
+            or committed_format(target_table)
         ):
             return False
         if (target_table.parameters or {}).get(SOURCE) != source_mark(self.side.policy.source, pair.name):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from calque.core.events.kinds import obstacle
 from calque.core.formats.iceberg import is_iceberg
-from calque.core.images.table_layout import is_delta_replica
+from calque.core.images.table_layout import committed_format
 from calque.core.plan.limits import batches
 from calque.core.states.exact_state import has_incarnation, same_incarnation
 from calque.engine.exact_reads.build_in_batches import Tell, is_of_all
@@ -69,7 +69,7 @@ def can_go_on(source_table: Table, target_table: Table, side: TargetSide) -> boo
         is_partitioned(source_table)
         and is_partitioned(target_table)
         and not is_iceberg(source_table)
-        and not is_delta_replica(target_table)
+        and not committed_format(target_table)
         and not obstacle(source_table)
     )
     return is_comparable and same_incarnation(target_table, source_table, side.imaging)

@@ -1,5 +1,4 @@
-"""A table that the policy keeps as a Delta table now and kept plain before, or the other way: the same files get a log,
-or lose it.
+"""A table that the policy keeps in another format now than before: the same files get a log of commits, or lose it.
 
 The new form is built under a hidden name over the files that are there, as what the target shows now; then the old one
 is renamed away, and the new one in. For one call the table is absent: a bridge, which is announced. What else the read
@@ -11,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from calque.core.formats.deltalog import LOG
 from calque.core.formats.layout import join, place
 from calque.core.formats.pointers import relocated
 from calque.core.images.image import FORMAT
-from calque.core.images.table_layout import DELTA, is_delta_replica, plain_because, root_of_content, with_format
+from calque.core.images.table_layout import committed_format, plain_because, root_of_content, with_format
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.definitions import ReadImages
@@ -39,24 +37,26 @@ def switch_format(
     side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges, misfit: str = ""
 ) -> None:
     """Have the table in the format that the policy says, as far as it can be; `shown` is what the target has of it,
-    with all partitions, and has it then. `misfit` says why it can't be a Delta table, where that is known. Costs no
+    with all partitions, and has it then. `misfit` says why it can't have the wanted one, where that is known. Costs no
     call where nothing is another. Raises `Conflict`, `ContentLost`, `FormatMisfit`."""
     if exact.table is None or exact.only is not None or shown is None or is_view(shown.table):
         return
-    wants_delta = side.admission.wants_delta(exact.name)
-    is_delta = is_delta_replica(shown.table)
-    if not wants_delta and not is_delta and FORMAT not in (shown.table.parameters or {}):
+    wanted, had = side.admission.wanted_format(exact.name), committed_format(shown.table)
+    if not wanted and FORMAT not in (shown.table.parameters or {}):
         return
-    both = [*exact.partitions.values(), *shown.partitions.values()]
-    why = misfit or side.misfit(DELTA, exact.table, exact.partitions.values()) or side.misfit(DELTA, shown.table, both)
-    wanted_format = "" if not wants_delta else plain_because(why) if why else DELTA
+    why = misfit
+    if wanted and not why:
+        both = [*exact.partitions.values(), *shown.partitions.values()]
+        why = side.misfit(wanted, exact.table, exact.partitions.values()) or side.misfit(wanted, shown.table, both)
+    text = plain_because(why) if wanted and why else wanted
+    to = "" if why else wanted
     switch = FormatSwitch(side, exact, shown, applied)
-    if is_delta and wanted_format != DELTA:
-        switch.to_plain(wanted_format)
-    elif not is_delta and wanted_format == DELTA:
-        switch.to_delta()
-    elif not is_delta and (shown.table.parameters or {}).get(FORMAT, "") != wanted_format:
-        switch.say(wanted_format)
+    if had and had != to:
+        switch.to_plain(had, "" if to else text)
+    if to and had != to:
+        switch.to_log(to)
+    elif not had and (shown.table.parameters or {}).get(FORMAT, "") != text:
+        switch.say(text)
 
 
 class FormatSwitch:
@@ -68,14 +68,14 @@ class FormatSwitch:
         tables: dict[TableName, ShownTable | None] = {exact.name: shown}
         self.context = HopContext(side, ReadImages(exact), lambda data: Listing(data.location, ()), tables, applied)
 
-    def to_delta(self) -> None:
-        """Partitions that lie outside of the table's directory are copied into it: all files of a Delta table lie below
-        its log."""
+    def to_log(self, table_format: str) -> None:
+        """Partitions that lie outside of the table's directory are copied into it: all files of such a table lie below
+        its root."""
         root = location_of(self.shown.table) or ""
-        self.side.storage.remove([join(root, LOG)])
+        self.side.storage.remove([join(root, self.side.log_of(table_format))])
         read_files(self.side, {self.name: self.shown})
         partitions = self.inside(root)
-        definition = with_format(self.shown.table, DELTA)
+        definition = with_format(self.shown.table, table_format)
         listings = dict(self.shown.listings)
         shows = ShownState(event_of(self.shown.table.parameters), 0)
 
@@ -112,7 +112,7 @@ class FormatSwitch:
             self.shown.listings[name] = placed.listing()
         return self.shown.partitions
 
-    def to_plain(self, table_format: str) -> None:
+    def to_plain(self, had: str, text: str) -> None:
         """What lies in a directory and is in no state, as a death leaves it, would be seen from then on: it goes."""
         root = root_of_content(location_of(self.shown.table) or "")
         read_files(self.side, {self.name: self.shown})
@@ -126,14 +126,14 @@ class FormatSwitch:
         ]
         if strangers:
             self.side.storage.remove(strangers)
-        definition = with_format(self.shown.table, table_format)
+        definition = with_format(self.shown.table, text)
 
         def build_hidden(hidden: TableName, table: Table) -> None:
             make(self.context, self.name, hidden, table, self.shown.partitions.values())
 
         self.announce()
         swap(self.context, self.name, self.name, definition, build_hidden, self.event_id)
-        self.side.storage.remove([join(root, LOG)])
+        self.side.storage.remove([join(root, self.side.log_of(had))])
         self.shown.table = definition
 
     def say(self, table_format: str) -> None:

@@ -30,10 +30,13 @@ LOG = logging.getLogger(__name__)
 Rows = Mapping[StateKey, StateRow]
 COPIED = "the policy has its files copied now"
 NARROWED = "the policy takes other partitions of it now"
-AS_DELTA = "the policy keeps it as a Delta table now"
-AS_PLAIN = "the policy keeps it plain now"
 LEFT_OUT = "the policy's where does not take it any more"
 LEFT = "the policy leaves its files at the source now"
+
+
+def as_format(name: str) -> str:
+    """Why a table is read that is to have the format (empty: the source's)."""
+    return f"the policy keeps it as a {name.title()} table now" if name else "the policy keeps it plain now"
 
 
 class PolicyChange:
@@ -150,7 +153,7 @@ class PolicyChange:
             elif change.switches_data(replica.name):
                 reasons[replica.name] = COPIED if change.now.copies(replica.name) else LEFT
             elif change.switches_format(replica.name):
-                reasons[replica.name] = AS_DELTA if change.now.wants_delta(replica.name) else AS_PLAIN
+                reasons[replica.name] = as_format(change.now.wanted_format(replica.name))
             elif change.switches_subset(replica.name):
                 reasons[replica.name] = NARROWED
             elif change.differs("where") and self.source.catalog.table(replica.name) is None:

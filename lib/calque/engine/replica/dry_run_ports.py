@@ -21,6 +21,7 @@ from calque.model.ledger import Epoch, ObjectRow, StateKey, StateRow, state_key
 from calque.model.names import EventId, TableName, table_name
 from calque.model.permissions import Permissions
 from calque.model.plan import CatalogCall, DatabaseCall, FunctionCall, TableCall
+from calque.model.policy import TargetCapabilities
 from calque.model.records import Record, RecordKey, record_key
 from calque.ports import (
     Catalog,
@@ -34,19 +35,19 @@ from calque.ports import (
     Storage,
     TableCommit,
 )
-from calque.ports.forwarding import ForwardingCatalog, ForwardingLedger, ForwardingStorage
+from calque.ports.forwarding import ForwardingLedger, ForwardingStorage
 
 K = TypeVar("K")
 V = TypeVar("V")
 EVERY_EVENT = 2**62
 
 
-class DryRunCatalog(ForwardingCatalog):
+class DryRunCatalog:
     """A `Catalog` that keeps what it is asked to write, and notes each such call in `calls`. A table that was renamed
     is read where it stands."""
 
     def __init__(self, catalog: Catalog) -> None:
-        super().__init__(catalog)
+        self._catalog = catalog
         self.calls: list[CatalogCall] = []
         self._lock = threading.Lock()
         self._databases: dict[str, Database | None] = {}
@@ -65,6 +66,15 @@ class DryRunCatalog(ForwardingCatalog):
             self._tables |= dict.fromkeys((name for name, is_there in present.items() if not is_there), None)
 
     # Reads
+
+    def identity(self) -> str:
+        return self._catalog.identity()
+
+    def abilities(self) -> TargetCapabilities:
+        return self._catalog.abilities()
+
+    def contents(self, table: Table, partitions: Sequence[str]) -> Mapping[str, Listing] | None:
+        return self._catalog.contents(table, partitions)
 
     def databases(self) -> Sequence[str]:
         changes = {name: database is not None for name, database in self._databases.items()}

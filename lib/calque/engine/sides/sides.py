@@ -18,6 +18,7 @@ from calque.engine.sides.port_wrappers import AttendedStorage, Ending, ends
 from calque.engine.sides.read_requests import ReadRequests
 from calque.engine.sides.storage_failures import StorageFailures
 from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
+from calque.errors import Refused
 from calque.model.bounds import Bounds
 from calque.model.hive import Partition, Table
 from calque.model.policy import Policy
@@ -34,6 +35,7 @@ from calque.ports import (
     Pins,
     Scans,
     Storage,
+    TargetParts,
 )
 from calque.ports.formats import TableFormat
 from calque.ports.forwarding import (
@@ -106,15 +108,23 @@ class TargetSide:
 
     def misfit(self, format_name: str, table: Table, partitions: Iterable[Partition] = ()) -> str:
         """See `TableFormat.misfit`."""
-        for one in self.formats:
-            if one.name == format_name:
-                return one.misfit(table, partitions)
-        return f"nothing here has tables in the format {format_name}"
+        known = self._format(format_name)
+        return known.misfit(table, partitions) if known else f"nothing here has tables in the format {format_name}"
+
+    def log_of(self, format_name: str) -> str:
+        """See `TableFormat.log`. Raises `Refused` of a format that nothing here has tables in."""
+        known = self._format(format_name)
+        if known is None:
+            raise Refused(f"Nothing here has tables in the format {format_name}", "", "Install what has, or drop them")
+        return known.log
+
+    def _format(self, name: str) -> TableFormat | None:
+        return next((one for one in self.formats if one.name == name), None)
 
     @staticmethod
     def of(
         policy: Policy,
-        catalog: Catalog,
+        catalog: Catalog | TargetParts,
         ledger: Ledger,
         storage: Storage,
         stopping: threading.Event | None = None,

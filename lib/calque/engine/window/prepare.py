@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from calque.core.events.contents_by_event import known_at
-from calque.core.images.table_layout import is_delta_replica
+from calque.core.images.table_layout import committed_format
 from calque.core.plan.edges import EdgeRules
 from calque.core.plan.problem import START, Problem, base_contents, problem_of
 from calque.core.plan.search import Solution, solve
@@ -255,23 +255,23 @@ def planned(
 def committed_lineages(
     side: TargetSide, chain: Chain, shown: Mapping[TableName, ShownTable | None]
 ) -> frozenset[LineageId]:
-    """Those that are Delta tables at the target, under any of the names that they have in the chain: it may have got
-    ahead before a death. And those that are to be: what the definition of a new one says against it is seen when it is
-    made."""
+    """Those that have a log of commits at the target, under any of the names that they have in the chain: it may have
+    got ahead before a death. And those that are to have one: what the definition of a new one says against it is seen
+    when it is made."""
     named = (*chain.names.items(), *(item for step in chain.steps for item in step.names.items()))
     lineages = {
         lineage
         for name, lineage in named
-        if lineage is not None and (table := shown.get(name)) is not None and is_delta_replica(table.table)
+        if lineage is not None and (table := shown.get(name)) is not None and committed_format(table.table)
     }
-    if side.admission.has_delta:
+    if side.admission.has_formats:
         new_lineages = {
             lineage: name for step in chain.steps for name, lineage in step.names.items() if lineage in chain.complete
         }
         lineages |= {
             lineage
             for lineage, name in new_lineages.items()
-            if side.admission.wants_delta(name) and chain.shapes.get(lineage) is not TableShape.VIEW
+            if side.admission.wanted_format(name) and chain.shapes.get(lineage) is not TableShape.VIEW
         }
     return frozenset(lineages)
 

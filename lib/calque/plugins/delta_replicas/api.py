@@ -5,12 +5,12 @@ from __future__ import annotations
 from calque.core.formats.deltalog import LOG, commit_path, log_of
 from calque.core.formats.layout import join
 from calque.core.images.image import FORMAT
-from calque.core.images.table_layout import DELTA, is_delta_replica
 from calque.errors import Refused
 from calque.model.hive import Table, location_of
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.plugins.delta_replicas.core.log import rows_of, version_of
+from calque.plugins.delta_replicas.core.replica_mark import DELTA, is_delta_replica
 from calque.plugins.delta_replicas.core.versions import TableVersion, table_versions, version_showing
 from calque.ports import Storage
 from calque.wiring.wiring import Wiring

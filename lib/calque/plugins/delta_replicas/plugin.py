@@ -9,7 +9,7 @@ from calque.extension import Plugin
 if TYPE_CHECKING:
     from calque.ports.formats import TableFormat
     from calque.statements.forms import Statements
-    from calque.wiring.kinds import CatalogKind
+    from calque.wiring.kinds import TargetPartsKind
 
 
 def statements() -> Statements:
@@ -18,7 +18,7 @@ def statements() -> Statements:
     return STATEMENTS
 
 
-def catalogs() -> tuple[CatalogKind, ...]:
+def target_parts() -> tuple[TargetPartsKind, ...]:
     from calque.plugins.delta_replicas.wiring import with_delta_tables
 
     return (with_delta_tables,)
@@ -30,4 +30,4 @@ def formats() -> tuple[TableFormat, ...]:
     return (DeltaFormat(),)
 
 
-PLUGIN = Plugin(name="delta_replicas", statements=statements, catalogs=catalogs, formats=formats)
+PLUGIN = Plugin(name="delta_replicas", statements=statements, target_parts=target_parts, formats=formats)

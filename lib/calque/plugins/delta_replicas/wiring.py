@@ -1,17 +1,18 @@
-"""The catalog of a target in which tables may be Delta tables."""
+"""The parts of a target whose tables may be Delta tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from calque.core.images.table_layout import DELTA
+from calque.core.formats.deltalog import LOG
 from calque.model.hive import Partition, Table
-from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
+from calque.plugins.delta_replicas.adapters.catalog import with_delta_replicas
 from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
 from calque.plugins.delta_replicas.core.fit import why_not_delta
-from calque.ports import Catalog
-from calque.wiring.kinds import CatalogContext
+from calque.plugins.delta_replicas.core.replica_mark import DELTA
+from calque.ports import TargetParts
+from calque.wiring.kinds import TargetContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +20,12 @@ class DeltaFormat:
     """`ports.formats.TableFormat`."""
 
     name: str = DELTA
+    log: str = LOG
 
     def misfit(self, table: Table, partitions: Iterable[Partition]) -> str:
         return why_not_delta(table, partitions)
 
 
-def with_delta_tables(catalog: Catalog, context: CatalogContext) -> Catalog:
+def with_delta_tables(parts: TargetParts, context: TargetContext) -> TargetParts:
     logs = ReplicaLogs(context.storage, context.plug.keys.grace)
-    return DeltaReplicaCatalog(catalog, context.storage, logs, context.next_epoch)
+    return with_delta_replicas(parts, context.storage, logs, context.next_epoch)

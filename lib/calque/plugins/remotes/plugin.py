@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from calque.extension import Amendment, Check
     from calque.statements.forms import Statements
     from calque.streams.kinds import CaptureKind, WatchKind
-    from calque.wiring.kinds import CatalogKind
+    from calque.wiring.kinds import TargetPartsKind
 
 
 def statements() -> Statements:
@@ -51,7 +51,7 @@ def watches() -> tuple[WatchKind, ...]:
     return (WATCH,)
 
 
-def catalogs() -> tuple[CatalogKind, ...]:
+def target_parts() -> tuple[TargetPartsKind, ...]:
     from calque.plugins.remotes.wiring.linked_targets import linked
 
     return (linked,)
@@ -71,6 +71,6 @@ PLUGIN = Plugin(
     checks=checks,
     captures=captures,
     watches=watches,
-    catalogs=catalogs,
+    target_parts=target_parts,
     extras=extras,
 )

@@ -19,10 +19,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from calque.core.formats.layout import place
-from calque.core.images.table_layout import is_delta_replica
 from calque.model.hive import SerDe, Storage, location_of
 from calque.model.names import TableName, partition_name
 from calque.model.policy import Policy
+from calque.plugins.delta_replicas.core.replica_mark import is_delta_replica
 from calque.sandbox import Metastore
 from support.judges.proof import Proof
 from support.runs.seeds import HISTORIES, seed

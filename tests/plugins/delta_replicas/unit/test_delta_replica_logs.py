@@ -21,10 +21,10 @@ from calque.core.images.table_layout import with_format
 from calque.model.files import Listing
 from calque.model.hive import Column, Database, Partition, Table, location_of
 from calque.model.names import TableName
-from calque.plugins.delta_replicas.adapters.catalog import DeltaReplicaCatalog
+from calque.plugins.delta_replicas.adapters.catalog import with_delta_replicas
 from calque.plugins.delta_replicas.adapters.logs import CHECKPOINT_EVERY, ReplicaLogs
 from calque.plugins.delta_replicas.core.log import LoggedTable
-from calque.ports import Conflict, TableCommit
+from calque.ports import Conflict, TableCommit, parts_of
 from calque.ports.forwarding import ForwardingCatalog
 from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from support.memory.storage import MemoryStorage
@@ -51,11 +51,11 @@ class Rig:
     def __post_init__(self) -> None:
         self.store.create_database(Database("sales"))
 
-    def process(self, checkpoint_every: int = CHECKPOINT_EVERY, grace: float = 3600.0) -> DeltaReplicaCatalog:
+    def process(self, checkpoint_every: int = CHECKPOINT_EVERY, grace: float = 3600.0) -> ForwardingCatalog:
         """A catalog as a new process has it."""
         logs = ReplicaLogs(Watched(self), grace, checkpoint_every=checkpoint_every)  # type: ignore[arg-type]
         catalog = MemoryCatalog(self.store, before=self.called, after=self.called)
-        return DeltaReplicaCatalog(catalog, self.storage, logs, lambda: 1)
+        return ForwardingCatalog(with_delta_replicas(parts_of(catalog), self.storage, logs, lambda: 1))
 
     def called(self, method: str) -> None:
         if method in EFFECTS:
@@ -87,7 +87,7 @@ class Rig:
         return partition, self.storage.list([location])[location]
 
     def commit(
-        self, catalog: DeltaReplicaCatalog, event: int, *days: str, drop: Sequence[str] = (), expected: str = ""
+        self, catalog: ForwardingCatalog, event: int, *days: str, drop: Sequence[str] = (), expected: str = ""
     ) -> None:
         """A state in which these days have new files."""
         made = {f"day={day}": self.partition(day, event, rows=range(event)) for day in days}
@@ -115,7 +115,7 @@ class Watched:
         return called
 
 
-def state(catalog: DeltaReplicaCatalog, name: TableName = ORDERS) -> object:
+def state(catalog: ForwardingCatalog, name: TableName = ORDERS) -> object:
     """All that the engine sees of a table."""
     table = catalog.table(name)
     if table is None:
@@ -124,7 +124,7 @@ def state(catalog: DeltaReplicaCatalog, name: TableName = ORDERS) -> object:
     return table, catalog.partitions(name, names), catalog.contents(table, names)
 
 
-def days(catalog: DeltaReplicaCatalog, name: TableName = ORDERS) -> list[str]:
+def days(catalog: ForwardingCatalog, name: TableName = ORDERS) -> list[str]:
     return [one.removeprefix("day=") for one in catalog.partition_names(name)]
 
 
@@ -201,22 +201,22 @@ def test_a_writer_that_was_away_while_commits_were_removed_goes_on_from_the_newe
     assert days(rig.process()) == sorted(map(str, range(1, 11)))
 
 
-def change(rig: Rig, catalog: DeltaReplicaCatalog) -> None:
+def change(rig: Rig, catalog: ForwardingCatalog) -> None:
     rig.commit(catalog, 2, "1", "3", drop=["day=2"])
 
 
-def rename(rig: Rig, catalog: DeltaReplicaCatalog) -> None:
+def rename(rig: Rig, catalog: ForwardingCatalog) -> None:
     """With another column and another parameter, as one call of a metastore may."""
     table = rig.table(2, "note", name=PAST)
     renamed = replace(table, owner="you", parameters={**(table.parameters or {}), "v": "2"})
     catalog.alter_table(ORDERS, renamed, expected_event="1")
 
 
-def make(rig: Rig, catalog: DeltaReplicaCatalog) -> None:
+def make(rig: Rig, catalog: ForwardingCatalog) -> None:
     rig.commit(catalog, 2, "1", "3")
 
 
-def calls_of(begin: Sequence[str], act: Callable[[Rig, DeltaReplicaCatalog], None]) -> int:
+def calls_of(begin: Sequence[str], act: Callable[[Rig, ForwardingCatalog], None]) -> int:
     """How many points there are at which the act can die."""
     rig = Rig()
     if begin:
@@ -228,7 +228,7 @@ def calls_of(begin: Sequence[str], act: Callable[[Rig, DeltaReplicaCatalog], Non
 
 @pytest.mark.parametrize("act", [change, make, rename])
 def test_a_death_before_and_after_each_call_leaves_one_state_or_the_other(
-    act: Callable[[Rig, DeltaReplicaCatalog], None],
+    act: Callable[[Rig, ForwardingCatalog], None],
 ) -> None:
     begin = () if act is make else ("1", "2")
     points = calls_of(begin, act)
@@ -331,7 +331,7 @@ def test_a_state_of_a_checkpoint_is_the_state_of_its_commits(tmp_path: Path) -> 
     assert rows == sum(file_rows(catalog))
 
 
-def file_rows(catalog: DeltaReplicaCatalog) -> list[int]:
+def file_rows(catalog: ForwardingCatalog) -> list[int]:
     table = catalog.table(ORDERS)
     assert table is not None
     contents = catalog.contents(table, catalog.partition_names(ORDERS)) or {}
@@ -415,7 +415,7 @@ def test_a_table_of_a_hundred_thousand_partitions_is_loaded() -> None:
     assert location_of(found.partition("day=99999") or Partition(())) == join(rig.root, "day=99999/1")
 
 
-def counted(rig: Rig) -> tuple[DeltaReplicaCatalog, list[str]]:
+def counted(rig: Rig) -> tuple[ForwardingCatalog, list[str]]:
     """A catalog, and the calls that it makes at the metastore."""
     calls: list[str] = []
 
@@ -424,7 +424,8 @@ def counted(rig: Rig) -> tuple[DeltaReplicaCatalog, list[str]]:
         return call(*arguments, **named)
 
     metastore = ForwardingCatalog(MemoryCatalog(rig.store), note)
-    return DeltaReplicaCatalog(metastore, rig.storage, ReplicaLogs(rig.storage, 3600.0), lambda: 1), calls
+    logs = ReplicaLogs(rig.storage, 3600.0)
+    return ForwardingCatalog(with_delta_replicas(parts_of(metastore), rig.storage, logs, lambda: 1)), calls
 
 
 def test_a_plain_table_costs_no_call_more_than_without_delta_tables() -> None:

@@ -22,8 +22,8 @@ from typing import Any
 
 import pytest
 
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.reader import HiveReader
 from calque.app import APP
 from calque.cli import main
 from calque.control.process_locks import Roles

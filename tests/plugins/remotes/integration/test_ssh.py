@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from calque.adapters.metastore.addresses import addresses
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.channel import connected
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.reader import HiveReader
 from calque.errors import AccessRefused, Unavailable
 from calque.model.access import MetastoreAccess
 from calque.model.secrets import VariableSecret

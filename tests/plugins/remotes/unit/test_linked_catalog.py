@@ -16,9 +16,10 @@ from calque.model.hive import Column, Database, Partition, Storage, Table
 from calque.model.names import TableName
 from calque.plugins.remotes.core.definitions import URIS, VIA
 from calque.plugins.remotes.core.objects import unfilled_table
-from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog, put_back
+from calque.plugins.remotes.engine.linked_catalog import linked_parts, put_back
 from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
-from calque.ports import Catalog, Conflict
+from calque.ports import Catalog, Conflict, parts_of
+from calque.ports.forwarding import ForwardingCatalog
 from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
 
 LINK = {CONNECTED_TO: "shop.t", VIA: "thrift", URIS: "thrift://far:9083"}
@@ -63,7 +64,8 @@ class World:
         links = {T: LINK, U: OTHER, TableName("all"): DATABASE}
         self.in_hand = RecordedLinksInHand(ControlStore(folder))
         guarded = FailpointGuard(self.hit).catalog(self.plain)
-        self.linked = LinkedCatalog(guarded, links, lambda name: name in (T, U, V), self.made.extend, self.in_hand)
+        parts = linked_parts(parts_of(guarded), links, lambda name: name in (T, U, V), self.made.extend, self.in_hand)
+        self.linked = ForwardingCatalog(parts)
 
     def hit(self, name: str) -> None:
         if name.endswith(".before"):
@@ -230,7 +232,9 @@ def present(catalog: Catalog, name: TableName) -> Table:
 
 
 def test_links_of_others_are_neither_dropped_nor_moved(world: World) -> None:
-    others = LinkedCatalog(world.plain, {U: OTHER}, lambda _: True, world.made.extend, world.in_hand)
+    others = ForwardingCatalog(
+        linked_parts(parts_of(world.plain), {U: OTHER}, lambda _: True, world.made.extend, world.in_hand)
+    )
     world.linked.create_table(replica(T))
     with pytest.raises(Conflict):
         others.drop_table(T)

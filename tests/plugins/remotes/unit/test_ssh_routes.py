@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from paramiko import HostKeys
 
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
+from calque.adapters.metastore.reader import HiveReader
 from calque.errors import AccessRefused, Refused
 from calque.model.access import MetastoreAccess
 from calque.model.secrets import FileSecret, VariableSecret

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
-from calque.adapters.metastore.catalog import HiveReader
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.reader import HiveReader
 from calque.adapters.metastore.server import MetastoreServer
 from calque.errors import Refused
 from calque.plugins.clusters.config.sections import ENGINES, SPARK_CONNECT, HiveCluster, clusters_of

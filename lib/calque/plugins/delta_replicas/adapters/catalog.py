@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from calque.core.formats.layout import join
 from calque.core.images.image import EVENT, SOURCE
-from calque.core.images.table_layout import is_delta_replica, root_of_content
+from calque.core.images.table_layout import root_of_content
 from calque.errors import Broken, Refused
-from calque.model.facets import Statistics
+from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.files import Listing
 from calque.model.hive import Partition, Table, location_of
 from calque.model.names import TableName, table_name
@@ -24,24 +24,37 @@ from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
 from calque.plugins.delta_replicas.adapters.statistics import DescribeFiles, describe_parquet
 from calque.plugins.delta_replicas.core.definition import registered, with_registered
 from calque.plugins.delta_replicas.core.log import Change, LoggedTable, NewContent, ShownVersion, names_of
+from calque.plugins.delta_replicas.core.replica_mark import is_delta_replica
 from calque.plugins.delta_replicas.core.schema import data_columns, partition_columns, partition_values, schema_of
-from calque.ports import Catalog, Conflict, Storage, TableCommit
-from calque.ports.forwarding import ForwardingCatalog
+from calque.ports import Conflict, Facets, Partitions, Storage, TableCommit, Tables, TargetParts
 
 
-class DeltaReplicaCatalog(ForwardingCatalog):
-    """`catalog` is the target's metastore, `next_epoch` the number of the epoch that will tell of what is done now;
-    `describe` finds what the log says of new files."""
+def with_delta_replicas(
+    parts: TargetParts,
+    storage: Storage,
+    logs: ReplicaLogs,
+    next_epoch: Callable[[], int],
+    describe: DescribeFiles = describe_parquet,
+) -> TargetParts:
+    """The parts of a target some of whose tables are Delta tables. `next_epoch` is the number of the epoch that will
+    tell of what is done now; `describe` finds what the log says of new files."""
+    tables = DeltaReplicaTables(parts.tables, storage, logs, next_epoch, describe)
+    partitions = DeltaReplicaPartitions(parts.partitions, tables)
+    return replace(parts, tables=tables, partitions=partitions, facets=DeltaReplicaFacets(parts.facets, tables))
+
+
+class DeltaReplicaTables:
+    """`at_metastore` are the tables as the target's metastore has them."""
 
     def __init__(
         self,
-        catalog: Catalog,
+        at_metastore: Tables,
         storage: Storage,
         logs: ReplicaLogs,
         next_epoch: Callable[[], int],
-        describe: DescribeFiles = describe_parquet,
+        describe: DescribeFiles,
     ) -> None:
-        super().__init__(catalog)
+        self._metastore = at_metastore
         self._storage, self._logs, self._next_epoch, self._describe = storage, logs, next_epoch, describe
         self._roots: dict[TableName, str] = {}
         """Of tables as they were seen or written last, so that none is asked for twice; empty for those that are no
@@ -49,40 +62,22 @@ class DeltaReplicaCatalog(ForwardingCatalog):
 
     # What the engine sees
 
+    def tables(self, database: str) -> Sequence[str]:
+        return self._metastore.tables(database)
+
     def table(self, name: TableName) -> Table | None:
-        at_metastore = self._at_metastore(name)
+        at_metastore = self.at_metastore(name)
         return at_metastore if at_metastore is None else self._shown(at_metastore)
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
         """One whose log is gone is as the metastore has it: no other table's look may fail for it."""
         headers = {}
-        for name, at_metastore in super().headers(database, names).items():
+        for name, at_metastore in self._metastore.headers(database, names).items():
             try:
                 headers[name] = self._shown(at_metastore)
             except Refused:
                 headers[name] = at_metastore
         return headers
-
-    def partition_names(self, name: TableName) -> Sequence[str]:
-        logged = self._logged(name)
-        return super().partition_names(name) if logged is None else sorted(logged.partition_names())
-
-    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
-        if not is_delta_replica(table):
-            return super().few_partitions(table, most)
-        name = table_name(table.database, table.name)
-        return self.partitions(name, self.partition_names(name))
-
-    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
-        logged = self._logged(name)
-        if logged is None:
-            return super().partitions(name, names)
-        partitions = ((one, logged.partition(one)) for one in names)
-        return {
-            one: replace(partition, database=name.database, table=name.table)
-            for one, partition in partitions
-            if partition is not None
-        }
 
     def contents(self, table: Table, partitions: Sequence[str]) -> Mapping[str, Listing] | None:
         if not is_delta_replica(table):
@@ -93,16 +88,8 @@ class DeltaReplicaCatalog(ForwardingCatalog):
             return {name: logged.contents(name) for name in partitions if name in there}
         return {"": logged.contents("")}
 
-    def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
-        return {} if self._logged(name) is not None else super().table_statistics(name, columns)
-
-    def partition_statistics(
-        self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
-    ) -> Mapping[str, Statistics]:
-        return {} if self._logged(name) is not None else super().partition_statistics(name, columns, partitions)
-
-    def _at_metastore(self, name: TableName) -> Table | None:
-        table = super().table(name)
+    def at_metastore(self, name: TableName) -> Table | None:
+        table = self._metastore.table(name)
         if table is None:
             self._roots.pop(name, None)
         else:
@@ -112,10 +99,10 @@ class DeltaReplicaCatalog(ForwardingCatalog):
     def _root(self, name: TableName) -> str:
         """Empty for a table that is no Delta table, or missing."""
         if name not in self._roots:
-            self._at_metastore(name)
+            self.at_metastore(name)
         return self._roots.get(name, "")
 
-    def _logged(self, name: TableName) -> LoggedTable | None:
+    def logged(self, name: TableName) -> LoggedTable | None:
         root = self._root(name)
         return self._logs.read(root) if root else None
 
@@ -137,70 +124,50 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         parameters = {**(table.parameters or {}), SOURCE: said.get(SOURCE, "")}
         return replace(table, database=at_metastore.database, name=at_metastore.name, parameters=parameters)
 
+    def shown(self, name: TableName) -> Table | None:
+        """None of a table that is no Delta table."""
+        return self.table(name) if self._root(name) else None
+
+    def require_plain(self, name: TableName) -> None:
+        if self.logged(name) is not None:
+            raise Broken(f"{name} is a Delta table", "All that becomes of it is a commit", "Report this")
+
     # Changes
 
     def create_table(self, table: Table) -> None:
         if is_delta_replica(table):
             self.commit_table(TableCommit(None, table))
         else:
-            super().create_table(table)
+            self._metastore.create_table(table)
             self._roots[table_name(table.database, table.name)] = ""
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
         if not is_delta_replica(table):
-            super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
+            self._metastore.alter_table(name, table, cascade=cascade, expected_event=expected_event)
             self._roots.pop(name, None)
             self._roots[table_name(table.database, table.name)] = ""
             return
         new_name = table_name(table.database, table.name)
         if new_name != name:
             root = self._require_root(name)
-            super().alter_table(name, registered(table, root), expected_event=expected_event)
+            self._metastore.alter_table(name, registered(table, root), expected_event=expected_event)
             self._roots.pop(name, None)
             self._roots[new_name] = root
         self.commit_table(TableCommit(new_name, table, cascade=cascade, expected_event=expected_event))
 
     def drop_table(self, name: TableName) -> None:
         root = self._root(name)
-        super().drop_table(name)
+        self._metastore.drop_table(name)
         self._roots.pop(name, None)
         if root:
             self._logs.forget(root)
-
-    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        self._require_plain(name)
-        super().add_partitions(name, partitions)
-
-    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        """Their definitions alone."""
-        table = self.table(name) if self._root(name) else None
-        if table is None:
-            super().alter_partitions(name, partitions)
-        else:
-            self.commit_table(TableCommit(name, table, partitions))
-
-    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
-        self._require_plain(name)
-        super().rename_partition(name, values, partition)
-
-    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
-        self._require_plain(name)
-        super().drop_partitions(name, names)
-
-    def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
-        self._require_plain(name)
-        super().put_statistics(name, statistics)
-
-    def _require_plain(self, name: TableName) -> None:
-        if self._logged(name) is not None:
-            raise Broken(f"{name} is a Delta table", "All that becomes of it is a commit", "Report this")
 
     def commit_table(self, commit: TableCommit) -> None:
         """The commit first, then the metastore, which has no table meanwhile where it gets another name: nobody is to
         see the one without the other."""
         table, name = commit.table, commit.name
         if not is_delta_replica(table):
-            super().commit_table(commit)
+            self._metastore.commit_table(commit)
             return
         root = root_of_content(location_of(table) or "") if name is None else self._require_root(name)
         logged, put = self._logs.begin(root) if name is None else self._logs.read(root), names_of(table, commit.put)
@@ -220,18 +187,18 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         shown = ShownVersion(replace(shows, first_event=shows.first_event or logged.shows + 1), self._next_epoch())
         new_name = table_name(table.database, table.name)
         if name not in {None, new_name}:
-            super().drop_table(name)
+            self._metastore.drop_table(name)
             self._roots.pop(name, None)
         self._logs.commit(root, change, shown, (table.parameters or {}).get(SOURCE, ""))
         if name == new_name:
-            super().alter_table(name, registered(table, root))
+            self._metastore.alter_table(name, registered(table, root))
         else:
-            super().create_table(registered(table, root))
+            self._metastore.create_table(registered(table, root))
             self._roots[new_name] = root
 
     def settle(self, table: Table) -> None:
         name = table_name(table.database, table.name)
-        at_metastore = self._at_metastore(name)
+        at_metastore = self.at_metastore(name)
         if at_metastore is None or not is_delta_replica(at_metastore):
             return
         root, shown = location_of(at_metastore) or "", self._shown(at_metastore)
@@ -239,13 +206,13 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         if event_of(at_metastore) > event_of(self._logs.read(root).table):
             self.commit_table(TableCommit(name, shown))
         elif event_of(at_metastore) != event_of(wanted) or columns_of(at_metastore) != columns_of(wanted):
-            super().alter_table(name, wanted)
+            self._metastore.alter_table(name, wanted)
 
     def _require_event(self, name: TableName, logged: LoggedTable, expected: str) -> None:
         """What the log says, or the metastore after a rename that the log has not heard of."""
         if expected == str(event_of(logged.table)):
             return
-        at_metastore = self._at_metastore(name)
+        at_metastore = self.at_metastore(name)
         if at_metastore is None or expected != str(event_of(at_metastore)):
             raise Conflict(f"{name} has been modified: {EVENT} is {event_of(logged.table)}")
 
@@ -285,6 +252,92 @@ class DeltaReplicaCatalog(ForwardingCatalog):
         paths = {join(logged.root, path): path for files in logged.files.values() for path in files}
         statistics = self._describe(self._storage, list(paths), data_columns(table))
         return {paths[path]: text for path, text in statistics.items()}
+
+
+class DeltaReplicaPartitions:
+    """The partitions of a Delta table are in its log."""
+
+    def __init__(self, at_metastore: Partitions, tables: DeltaReplicaTables) -> None:
+        self._metastore, self._tables = at_metastore, tables
+
+    def partition_names(self, name: TableName) -> Sequence[str]:
+        logged = self._tables.logged(name)
+        return self._metastore.partition_names(name) if logged is None else sorted(logged.partition_names())
+
+    def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
+        if not is_delta_replica(table):
+            return self._metastore.few_partitions(table, most)
+        name = table_name(table.database, table.name)
+        return self.partitions(name, self.partition_names(name))
+
+    def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
+        logged = self._tables.logged(name)
+        if logged is None:
+            return self._metastore.partitions(name, names)
+        partitions = ((one, logged.partition(one)) for one in names)
+        return {
+            one: replace(partition, database=name.database, table=name.table)
+            for one, partition in partitions
+            if partition is not None
+        }
+
+    def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        self._tables.require_plain(name)
+        self._metastore.add_partitions(name, partitions)
+
+    def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
+        """Their definitions alone."""
+        table = self._tables.shown(name)
+        if table is None:
+            self._metastore.alter_partitions(name, partitions)
+        else:
+            self._tables.commit_table(TableCommit(name, table, partitions))
+
+    def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
+        self._tables.require_plain(name)
+        self._metastore.rename_partition(name, values, partition)
+
+    def drop_partitions(self, name: TableName, names: Sequence[str]) -> None:
+        self._tables.require_plain(name)
+        self._metastore.drop_partitions(name, names)
+
+
+class DeltaReplicaFacets:
+    """A Delta table has no column statistics at the metastore: its log has those of its files."""
+
+    def __init__(self, at_metastore: Facets, tables: DeltaReplicaTables) -> None:
+        self._metastore, self._tables = at_metastore, tables
+
+    def constraints(self, name: TableName) -> Sequence[Constraint]:
+        return self._metastore.constraints(name)
+
+    def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]:
+        return self._metastore.foreign_keys_to(name)
+
+    def add_constraints(self, constraints: Sequence[Constraint]) -> None:
+        self._metastore.add_constraints(constraints)
+
+    def drop_constraint(self, name: TableName, constraint: str) -> None:
+        self._metastore.drop_constraint(name, constraint)
+
+    def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
+        return {} if self._tables.logged(name) is not None else self._metastore.table_statistics(name, columns)
+
+    def partition_statistics(
+        self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
+    ) -> Mapping[str, Statistics]:
+        return (
+            {}
+            if self._tables.logged(name) is not None
+            else self._metastore.partition_statistics(name, columns, partitions)
+        )
+
+    def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
+        self._tables.require_plain(name)
+        self._metastore.put_statistics(name, statistics)
+
+    def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
+        self._metastore.drop_statistics(name, partition, column)
 
 
 def event_of(table: Table) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calque.core.images.image import STATISTICS
-from calque.core.images.table_layout import DELTA
 from calque.model.hive import PROVIDER, SerDe, Storage, Table
+from calque.plugins.delta_replicas.core.replica_mark import DELTA
 
 OF_SPARK = "spark.sql."
 INPUT = "org.apache.hadoop.mapred.SequenceFileInputFormat"

@@ -20,6 +20,7 @@ from calque.core.images.own_parameters import is_link
 from calque.core.images.views import names_in, parsed
 from calque.core.plan.limits import batches
 from calque.errors import CalqueError, Refused
+from calque.model.files import Listing
 from calque.model.hive import Database, Table, is_partitioned, is_view
 from calque.model.names import OURS, TableName
 from calque.plugins.remotes.core.objects import (
@@ -32,8 +33,7 @@ from calque.plugins.remotes.core.objects import (
     unmarked,
     without_this,
 )
-from calque.ports import Catalog, Conflict
-from calque.ports.forwarding import ForwardingCatalog
+from calque.ports import Conflict, Databases, TableCommit, Tables, TargetParts
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 1000
@@ -52,63 +52,48 @@ class LinksInHand(Protocol):
     def __iter__(self) -> Iterator[Table]: ...
 
 
-class LinkedCatalog(ForwardingCatalog):
+def linked_parts(
+    parts: TargetParts,
+    links: Mapping[TableName, Parameters],
+    is_linked: Callable[[TableName], bool],
+    make_directories: Callable[[Sequence[str]], None],
+    in_hand: LinksInHand,
+) -> TargetParts:
     """`links` are the projection's, by their local names, each with its parameters. `is_linked` says whether the
     projection has something under a local name. `make_directories` makes places where nothing lies."""
+    tables = LinkedTables(parts, links, is_linked, make_directories, in_hand)
+    return replace(parts, databases=LinkedDatabases(parts.databases, links), tables=tables)
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        links: Mapping[TableName, Parameters],
-        is_linked: Callable[[TableName], bool],
-        make_directories: Callable[[Sequence[str]], None],
-        in_hand: LinksInHand,
-    ) -> None:
-        super().__init__(catalog)
-        self._links, self._is_linked, self._make_directories = links, is_linked, make_directories
-        self._in_hand = in_hand
 
-    # What the engine sees
+class LinkedDatabases:
+    """Databases some of which are links."""
 
-    def table(self, name: TableName) -> Table | None:
-        table = super().table(name)
-        return table if table is None else self._shown(name, table)
+    def __init__(self, local: Databases, links: Mapping[TableName, Parameters]) -> None:
+        self._local, self._links = local, links
 
-    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        tables = super().headers(database, names)
-        shown = {name: self._shown(TableName(database, name), table) for name, table in tables.items()}
-        return {name: table for name, table in shown.items() if table is not None}
+    def databases(self) -> Sequence[str]:
+        return self._local.databases()
 
     def database(self, name: str) -> Database | None:
-        database, link = super().database(name), self._links.get(TableName(name))
+        database, link = self._local.database(name), self._links.get(TableName(name))
         if database is None or link is None:
             return database
         if is_unfilled_link(database.parameters, link):
             return None
         return replace(database, parameters=without_this(database.parameters, link))
 
-    def _shown(self, name: TableName, table: Table) -> Table | None:
-        link = self._links.get(name)
-        if link is None:
-            return table
-        if is_unfilled_link(table.parameters, link):
-            return None
-        return replace(table, parameters=without_this(table.parameters, link))
-
-    # Databases
-
     def create_database(self, database: Database) -> None:
         link = self._links.get(TableName(database.name))
         if link is None:
-            super().create_database(database)
+            self._local.create_database(database)
             return
-        at_target = super().database(database.name)
+        at_target = self._local.database(database.name)
         if at_target is None or not is_unfilled_link(at_target.parameters, link):
             raise Conflict(f"database {database.name} is no link that could be filled")
         parameters = as_link(database.parameters, link)
         # With the owner that is there where the source has none: Hive 4 can't take one away.
         owner = database if database.owner else at_target
-        super().alter_database(
+        self._local.alter_database(
             database.name,
             replace(
                 database,
@@ -124,39 +109,86 @@ class LinkedCatalog(ForwardingCatalog):
         link = self._links.get(TableName(name))
         if link is not None:
             database = replace(database, parameters=as_link(database.parameters, link))
-        super().alter_database(name, database)
+        self._local.alter_database(name, database)
 
     def drop_database(self, name: str) -> None:
         link = self._links.get(TableName(name))
-        database = super().database(name)
+        database = self._local.database(name)
         if link is None:
             require_no_link(name, database)
-            super().drop_database(name)
+            self._local.drop_database(name)
             return
         if database is None:
             raise Conflict(f"database {name} does not exist")
         parameters = as_link(unmarked(database.parameters), link)
-        super().alter_database(name, replace(database, parameters=parameters))
+        self._local.alter_database(name, replace(database, parameters=parameters))
 
-    # Tables
+
+class LinkedTables:
+    """Tables some of which are links."""
+
+    def __init__(
+        self,
+        parts: TargetParts,
+        links: Mapping[TableName, Parameters],
+        is_linked: Callable[[TableName], bool],
+        make_directories: Callable[[Sequence[str]], None],
+        in_hand: LinksInHand,
+    ) -> None:
+        self._parts, self._local = parts, parts.tables
+        self._links, self._is_linked, self._make_directories = links, is_linked, make_directories
+        self._in_hand = in_hand
+
+    # What the engine sees
+
+    def tables(self, database: str) -> Sequence[str]:
+        return self._local.tables(database)
+
+    def contents(self, table: Table, partitions: Sequence[str]) -> Mapping[str, Listing] | None:
+        return self._local.contents(table, partitions)
+
+    def table(self, name: TableName) -> Table | None:
+        table = self._local.table(name)
+        return table if table is None else self._shown(name, table)
+
+    def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
+        tables = self._local.headers(database, names)
+        shown = {name: self._shown(TableName(database, name), table) for name, table in tables.items()}
+        return {name: table for name, table in shown.items() if table is not None}
+
+    def _shown(self, name: TableName, table: Table) -> Table | None:
+        link = self._links.get(name)
+        if link is None:
+            return table
+        if is_unfilled_link(table.parameters, link):
+            return None
+        return replace(table, parameters=without_this(table.parameters, link))
+
+    # Changes
+
+    def commit_table(self, commit: TableCommit) -> None:
+        self._local.commit_table(commit)
+
+    def settle(self, table: Table) -> None:
+        self._local.settle(table)
 
     def create_table(self, table: Table) -> None:
         name = TableName(table.database, table.name)
         link = self._links.get(name)
         self._require_bases(table)
         if link is None:
-            super().create_table(table)
+            self._local.create_table(table)
             return
         at_target = self._to_fill(name, link)
         filled = replace(table, parameters=as_link(table.parameters, link))
         if at_target is not None and can_become(at_target, filled):
-            super().alter_table(name, filled)
+            self._local.alter_table(name, filled)
             self._in_hand.remove(name)
             return
         with self._missing(name, at_target):
             if at_target is not None:
-                super().drop_table(name)
-            super().create_table(filled)
+                self._local.drop_table(name)
+            self._local.create_table(filled)
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
         new_name = TableName(table.database.lower(), table.name.lower())
@@ -165,9 +197,9 @@ class LinkedCatalog(ForwardingCatalog):
         if new_link is not None:
             table = replace(table, parameters=as_link(table.parameters, new_link))
         if new_name != name and link is None and not name.database.startswith(OURS):
-            require_no_link(name, super().table(name))
+            require_no_link(name, self._local.table(name))
         if new_name == name:
-            super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
+            self._local.alter_table(name, table, cascade=cascade, expected_event=expected_event)
             return
         left = unfilled_table(name, table, link, self._place(name)) if link is not None else None
         to_fill = self._to_fill(new_name, new_link) if new_link is not None else None
@@ -177,25 +209,25 @@ class LinkedCatalog(ForwardingCatalog):
             if new_link is not None:
                 missing.enter_context(self._missing(new_name, to_fill))
             if to_fill is not None:
-                super().drop_table(new_name)
-            super().alter_table(name, table, cascade=cascade, expected_event=expected_event)
+                self._local.drop_table(new_name)
+            self._local.alter_table(name, table, cascade=cascade, expected_event=expected_event)
             if left is not None:
-                super().create_table(left)
+                self._local.create_table(left)
 
     def drop_table(self, name: TableName) -> None:
         link = self._links.get(name)
-        table = super().table(name)
+        table = self._local.table(name)
         if link is None:
             require_no_link(name, table)
-            super().drop_table(name)
+            self._local.drop_table(name)
         else:
             if table is None:
                 raise Conflict(f"{name} does not exist")
-            empty(self._catalog, name, table, link, self._place(name), self._make_directories, self._in_hand)
+            empty(self._parts, name, table, link, self._place(name), self._make_directories, self._in_hand)
 
     def _to_fill(self, name: TableName, link: Parameters) -> Table | None:
         """The link as it stands there; None where a death has left it in hand. Raises `Conflict` for all else."""
-        at_target = super().table(name)
+        at_target = self._local.table(name)
         if at_target is None and name in self._in_hand:
             return None
         if at_target is None or not is_unfilled_link(at_target.parameters, link):
@@ -203,7 +235,7 @@ class LinkedCatalog(ForwardingCatalog):
         return at_target
 
     def _missing(self, name: TableName, link: Table | None) -> AbstractContextManager[None]:
-        return missing_for_a_moment(self._catalog, self._in_hand, name, link)
+        return missing_for_a_moment(self._local, self._in_hand, name, link)
 
     def _require_bases(self, table: Table) -> None:
         """Raises `Refused` for a view that would read local tables in place of remote ones."""
@@ -220,12 +252,12 @@ class LinkedCatalog(ForwardingCatalog):
                     raise Refused(f"{base} is not linked", why, "Link the tables that the view reads, then the view")
 
     def _place(self, name: TableName) -> str:
-        database = super().database(name.database)
+        database = self._parts.databases.database(name.database)
         return empty_location(database or Database(name.database), name.table)
 
 
 def empty(
-    catalog: Catalog,
+    parts: TargetParts,
     name: TableName,
     table: Table,
     link: Parameters,
@@ -235,23 +267,23 @@ def empty(
 ) -> None:
     """Make a filled link one that is not: its partitions go, then its definition shows a place where nothing lies."""
     if is_partitioned(table):
-        for batch in batches(list(catalog.partition_names(name)), AT_ONCE):
-            catalog.drop_partitions(name, batch)
+        for batch in batches(list(parts.partitions.partition_names(name)), AT_ONCE):
+            parts.partitions.drop_partitions(name, batch)
     bare = unfilled_table(name, table, link, location)
     if not can_become(table, bare):
-        with missing_for_a_moment(catalog, in_hand, name, bare):
-            catalog.drop_table(name)
-            catalog.create_table(bare)
+        with missing_for_a_moment(parts.tables, in_hand, name, bare):
+            parts.tables.drop_table(name)
+            parts.tables.create_table(bare)
         return
     try:
         make_directories([location])
     except CalqueError as error:
         LOG.warning("%s is not made, where the link %s shows nothing: %s", location, name, error)
-    catalog.alter_table(name, bare)
+    parts.tables.alter_table(name, bare)
 
 
 @contextmanager
-def missing_for_a_moment(catalog: Catalog, in_hand: LinksInHand, name: TableName, link: Table | None) -> Iterator[None]:
+def missing_for_a_moment(tables: Tables, in_hand: LinksInHand, name: TableName, link: Table | None) -> Iterator[None]:
     """Calls between which the link of that name is not there. `link` is what it is when it is not filled; None where it
     is in hand already."""
     if link is not None:
@@ -259,19 +291,19 @@ def missing_for_a_moment(catalog: Catalog, in_hand: LinksInHand, name: TableName
     try:
         yield
     except Conflict:
-        if catalog.table(name) is not None:
+        if tables.table(name) is not None:
             in_hand.remove(name)
         raise
     in_hand.remove(name)
 
 
-def put_back(catalog: Catalog, in_hand: LinksInHand) -> None:
+def put_back(tables: Tables, in_hand: LinksInHand) -> None:
     """Make links again that a death has left in hand. Nobody changes any meanwhile. Raises `Unavailable`, `Broken`."""
     for link in in_hand:
         name = TableName(link.database, link.name)
         with suppress(Conflict):
-            if catalog.table(name) is None:
-                catalog.create_table(link)
+            if tables.table(name) is None:
+                tables.create_table(link)
                 LOG.warning("%s is made again: a process ended while it changed the link", name)
         in_hand.remove(name)
 

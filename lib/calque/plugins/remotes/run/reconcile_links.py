@@ -38,7 +38,7 @@ from calque.plugins.remotes.engine.linked_catalog import empty
 from calque.plugins.remotes.model import LinkDefinition, LinkRecord, LinkRegistry
 from calque.plugins.remotes.wiring.clients import forms
 from calque.plugins.remotes.wiring.remotes import ROLE, RemotesWiring, source_of
-from calque.ports import Catalog, Conflict
+from calque.ports import Catalog, Conflict, parts_of
 
 LOG = logging.getLogger(__name__)
 DROP, UNMARK = "drop", "unmark"
@@ -258,7 +258,8 @@ def fit(remotes: RemotesWiring, catalog: Catalog, link: LinkDefinition, one: Tab
         return
     database = catalog.database(link.local.database) or Database(link.local.database)
     location = empty_location(database, link.local.table)
-    empty(catalog, link.local, one, parameters, location, remotes.storage().make_directories, remotes.in_hand())
+    make_directories = remotes.storage().make_directories
+    empty(parts_of(catalog), link.local, one, parameters, location, make_directories, remotes.in_hand())
 
 
 def leave(remotes: RemotesWiring, registry: LinkRegistry, name: TableName) -> bool:

@@ -1,20 +1,20 @@
-"""The catalog of a target that is a projection of links."""
+"""The parts of a target that is a projection of links."""
 
 from __future__ import annotations
 
-from calque.plugins.remotes.engine.linked_catalog import LinkedCatalog
+from calque.plugins.remotes.engine.linked_catalog import linked_parts
 from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
-from calque.ports import Catalog
-from calque.wiring.kinds import CatalogContext
+from calque.ports import TargetParts
+from calque.wiring.kinds import TargetContext
 
 
-def linked(catalog: Catalog, context: CatalogContext) -> Catalog:
+def linked(parts: TargetParts, context: TargetContext) -> TargetParts:
     """The same of every other target."""
     if context.plug.links is None:
-        return catalog
+        return parts
     admission = context.plug.admission()
-    return LinkedCatalog(
-        catalog,
+    return linked_parts(
+        parts,
         context.plug.links,
         lambda name: admission.source_of(name) is not None,
         context.bare_storage.make_directories,

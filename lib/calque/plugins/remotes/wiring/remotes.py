@@ -11,9 +11,10 @@ from typing import Any
 
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.files.systems import FileSystemSet
-from calque.adapters.metastore.catalog import HiveCatalog, HiveReader
+from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.log import HiveLog
+from calque.adapters.metastore.reader import HiveReader
 from calque.config import Config
 from calque.config.plugs import HiveSource, HiveTarget, Source, Target, guarded
 from calque.errors import Refused

@@ -22,7 +22,7 @@ from typing import Any
 
 from fsspec.spec import AbstractFileSystem
 
-from calque.adapters.files.stores import FsspecStore, StoredObject, joined, nanoseconds
+from calque.adapters.files.stores import FsspecStore, StoredObject, each_below, joined, nanoseconds
 from calque.core.formats.layout import COPYING
 from calque.plugins.s3.adapters.requests import S3Requests, code_of
 
@@ -39,7 +39,7 @@ SCANS = 8
 """Requests on the way at a time; so many directories are worth a page of a thousand objects."""
 
 
-class S3Store(FsspecStore):
+class S3Store:
     """`Store` over s3fs.
 
     A time in a listing has seconds only, so that an object that is overwritten with one of its size within a second
@@ -47,7 +47,7 @@ class S3Store(FsspecStore):
     """
 
     def __init__(self, filesystem: AbstractFileSystem) -> None:
-        super().__init__(filesystem)
+        self.files = filesystem
         self._requests = S3Requests(filesystem)
         self._lock = threading.Lock()
         self._conditional: dict[str, Future[bool]] = {}
@@ -88,7 +88,7 @@ class S3Store(FsspecStore):
         with ThreadPoolExecutor(SCANS, thread_name_prefix="list") as pool:
             scanned = pool.map(lambda parent: self._scanned(parent, names, 1 + above[parent] // SCANS), parents)
             objects_by_name = {name: objects for part in scanned for name, objects in part.items()}
-        return {**objects_by_name, **super().below_each([name for name in names if name not in objects_by_name])}
+        return {**objects_by_name, **each_below(self, [name for name in names if name not in objects_by_name])}
 
     def level(self, directory: str) -> tuple[Sequence[str], Sequence[StoredObject]]:
         bucket, _, key = directory.partition("/")
@@ -132,7 +132,7 @@ class S3Store(FsspecStore):
 
     def copy(self, source: StoredObject, target: str) -> bool:
         if source.size > MOST_COPY:
-            return super().copy(source, target)
+            return FsspecStore(self.files).copy(source, target)
         bucket, _, key = source.name.partition("/")
         to_bucket, _, to_key = target.partition("/")
         condition = {"CopySourceIfMatch": source.version} if source.version else {}

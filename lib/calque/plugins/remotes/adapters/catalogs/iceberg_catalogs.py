@@ -89,9 +89,9 @@ class OneServerSession(Session):
     def __init__(self, uri: str, *, far_only: bool) -> None:
         super().__init__()
         self._uri = uri
-        adapter: HTTPAdapter = PatientAdapter()
+        adapter = PatientAdapter()
         if far_only:
-            adapter = FarAdapter()
+            adapter.poolmanager.pool_classes_by_scheme = far_pools(HTTPConnectionPool, HTTPSConnectionPool)
             self.trust_env = False
             self.verify = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or True
         self.mount("http://", adapter)
@@ -109,12 +109,6 @@ class PatientAdapter(HTTPAdapter):
         response = super().send(request, **{**options, "timeout": (CONNECT_SECONDS, READ_SECONDS)})
         response.raw = BoundedBody(response.raw)
         return response
-
-
-class FarAdapter(PatientAdapter):
-    def init_poolmanager(self, *sizes: Any, **options: Any) -> None:
-        super().init_poolmanager(*sizes, **options)
-        self.poolmanager.pool_classes_by_scheme = far_pools(HTTPConnectionPool, HTTPSConnectionPool)
 
 
 def require_same_server(own: str, address: str) -> None:
