@@ -34,6 +34,7 @@ from calque.core.events.decode import partitions_after, table_after
 from calque.core.events.keys import keys_of
 from calque.engine.failpoints import EFFECTS
 from calque.engine.replica.replica import APPLIERS, Replica
+from calque.engine.sides import told_states
 from calque.engine.sides.sides import TargetSide
 from calque.model.hive import Database, Table, is_partitioned
 from calque.model.journal import Entry, EventKind
@@ -146,7 +147,8 @@ def measure(config: Path, window: int) -> None:
             hops += sum(len(plan.hops) for plan in done.plans) if done else 0
             windows += 1
         seconds = time.perf_counter() - begin
-    aside = sum(replica.tables.counts().values()) - replica.tables.counts()["live"]
+    counts = told_states.counts(replica.tables)
+    aside = sum(counts.values()) - counts["live"]
     replica.close()
     lease.release()
     print(f"{upto:,} events in {windows} windows: {seconds:.1f} s, {number(upto / seconds)} events/s; {hops:,} hops")

@@ -53,8 +53,15 @@ def fill(source: Metastore, after: int, count: int) -> int:
         ' "TBL_NAME", "MESSAGE", "MESSAGE_FORMAT") SELECT 1000000 + id, id, %s::int, %s::text, %s::text, %s::text,'
         " %s::text, %s::text, %s::text FROM generate_series(%s::int, %s::int) AS id",
         (
-            *(int(time.time()), row["event_type"], row["cat_name"] or "hive", row["db_name"], row["table_name"]),
-            *(row["message"], row["message_format"], after + 1, after + count),
+            int(time.time()),
+            row["event_type"],
+            row["cat_name"] or "hive",
+            row["db_name"],
+            row["table_name"],
+            row["message"],
+            row["message_format"],
+            after + 1,
+            after + count,
         ),
     )
     source.sql('UPDATE "NOTIFICATION_SEQUENCE" SET "NEXT_EVENT_ID" = %s', (after + count + 1,))

@@ -68,8 +68,14 @@ def sample(count: int) -> pa.Table:
     recorded = [json.loads(line) for line in RECORDING.read_text().splitlines()]
     events = (
         Event(
-            *(number, row["event_time"], row["event_type"], row["cat_name"] or "", row["db_name"] or ""),
-            *(row["table_name"] or "", row["message_format"] or "", unlike(row["message"] or "", number)),
+            number,
+            row["event_time"],
+            row["event_type"],
+            row["cat_name"] or "",
+            row["db_name"] or "",
+            row["table_name"] or "",
+            row["message_format"] or "",
+            unlike(row["message"] or "", number),
         )
         for number, row in enumerate(islice(cycle(recorded), count), 1)
     )

@@ -27,8 +27,14 @@ SMALLEST, LARGEST = 10**6, 10**9
 LOGIN = ("user", "password")
 REGISTRY_OPTIONS = frozenset(
     {
-        *(*LOGIN, "token", "bearer.auth.logical.cluster", "bearer.auth.identity.pool.id"),
-        *("ssl.ca.location", "ssl.certificate.location", "ssl.key.location", "ssl.key.password"),
+        *LOGIN,
+        "token",
+        "bearer.auth.logical.cluster",
+        "bearer.auth.identity.pool.id",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.key.location",
+        "ssl.key.password",
     }
 )
 LOGIN_EXAMPLE = 'Write { user = "calque", password_env = "REGISTRY_PASSWORD" }'

@@ -8,8 +8,19 @@ from typing import Any
 from calque.model.ledger import Epoch
 
 EPOCH_FIELDS = (
-    *("epoch", "event_id", "from_event_id", "published_at", "kind", "tables", "hops", "files", "bytes", "bridges"),
-    *("parts", "rereads", "quarantined"),
+    "epoch",
+    "event_id",
+    "from_event_id",
+    "published_at",
+    "kind",
+    "tables",
+    "hops",
+    "files",
+    "bytes",
+    "bridges",
+    "parts",
+    "rereads",
+    "quarantined",
 )
 """The fields of an epoch in a list."""
 

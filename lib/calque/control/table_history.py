@@ -14,8 +14,21 @@ from calque.ports import Journal, Ledger
 PAGE, MOST_LOOKED_AT, MOST_LINKS = 5_000, 50_000, 200
 """Entries of the journal that are read at once and in all, and links that are told of."""
 FIELDS = (
-    *("event_id", "kind", "event_type", "event_time", "fate", "why", "epoch", "published_at", "changes", "files"),
-    *("bytes", "bridge", "partitions", "was", "now"),
+    "event_id",
+    "kind",
+    "event_type",
+    "event_time",
+    "fate",
+    "why",
+    "epoch",
+    "published_at",
+    "changes",
+    "files",
+    "bytes",
+    "bridge",
+    "partitions",
+    "was",
+    "now",
 )
 
 

@@ -5,25 +5,20 @@ The warehouse stays small: nothing is made where there is enough, and directorie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
+from collections.abc import Callable, Mapping
 from random import Random
 from types import MappingProxyType
-from typing import TypeVar
 
-from calque.demo.files import FORMATS
+from calque.demo.choices import MOST_AT_ONCE, Choices
 from calque.demo.source import Source
-from calque.demo.warehouse import AMOUNT, AWKWARD, COLUMNS, DATABASES, DAY, HOUR, ID, NAME, REGION
+from calque.demo.warehouse import AMOUNT, COLUMNS, DATABASES, DAY, HOUR, ID, NAME, REGION
 from calque.model.hive import Column
 from calque.model.names import TableName, partition_name
 
 KEYS: tuple[tuple[Column, ...], ...] = ((), (), (DAY,), (REGION,), (DAY, REGION), (DAY, HOUR))
 VIEWED = ((ID,), (ID, NAME), (ID, AMOUNT), COLUMNS)
 MOST_DATABASES, MOST_TABLES, FEWEST_TABLES, MOST_VIEWS, MOST_FUNCTIONS = 5, 24, 8, 6, 5
-MOST_PARTITIONS, MOST_FILES, MOST_COLUMNS, MOST_AT_ONCE = 24, 10, 9, 5
-OLD_NAME_CHANCE, AWKWARD_CHANCE = 0.3, 0.4
-
-Name = TypeVar("Name", TableName, str)
+MOST_PARTITIONS, MOST_FILES = 24, 10
 
 
 class Changes:
@@ -31,43 +26,40 @@ class Changes:
     one), or None when there was nothing to change. Equal seeds at sources that began alike make equal changes."""
 
     def __init__(self, source: Source, random: Random) -> None:
-        self.source = source
-        self._random = random
-        self._numbers = count(1)
-        self._left: list[TableName] = []
+        self.source, self._choose = source, Choices(source, random)
 
     # Databases and functions
 
     def create_database(self) -> str | None:
         if len(self.source.databases) >= MOST_DATABASES:
             return None
-        name = f"lab_{next(self._numbers)}"
+        name = f"lab_{next(self._choose.numbers)}"
         self.source.create_database(name, "for a while")
         return name
 
     def alter_database(self) -> str | None:
-        name = self._one(self.source.databases)
+        name = self._choose.one(self.source.databases)
         if name is not None:
-            self.source.alter_database(name, self._parameter())
+            self.source.alter_database(name, self._choose.parameter())
         return name
 
     def drop_database(self) -> str | None:
         added_databases = [name for name in self.source.databases if name not in DATABASES]
-        name = self._one(added_databases)
+        name = self._choose.one(added_databases)
         if name is not None:
             self.source.drop_database(name)
-            self._left = [old for old in self._left if old.database != name]
+            self._choose.left = [old for old in self._choose.left if old.database != name]
         return name
 
     def create_function(self) -> TableName | None:
         if len(self.source.functions) >= MOST_FUNCTIONS:
             return None
-        name = self._new_name("f")
+        name = self._choose.new_name("f")
         self.source.create_function(name, f"org.example.F{name.table}")
         return name
 
     def drop_function(self) -> TableName | None:
-        name = self._one(self.source.functions)
+        name = self._choose.one(self.source.functions)
         if name is not None:
             self.source.drop_function(name)
         return name
@@ -77,204 +69,146 @@ class Changes:
     def create_table(self) -> TableName | None:
         if len(self.source.tables) >= MOST_TABLES:
             return None
-        name = self._new_name("t")
-        keys = self._random.choice(KEYS)
-        rows = 0 if keys else self._random.choice((0, 6))
-        self._create(name, keys, rows)
+        name = self._choose.new_name("t")
+        keys = self._choose.random.choice(KEYS)
+        rows = 0 if keys else self._choose.random.choice((0, 6))
+        self._choose.create(name, keys, rows)
         return name
 
     def drop_table(self) -> TableName | None:
-        name = self._one(self.source.tables) if len(self.source.tables) > FEWEST_TABLES else None
+        name = self._choose.one(self.source.tables) if len(self.source.tables) > FEWEST_TABLES else None
         if name is not None:
             self.source.drop_table(name)
-            self._left.append(name)
+            self._choose.left.append(name)
         return name
 
     def recreate_table(self) -> TableName | None:
         """Drop a table and make another of its name, with other keys."""
-        name = self._one(self.source.tables)
+        name = self._choose.one(self.source.tables)
         if name is not None:
             old = self.source.tables[name].keys
             self.source.drop_table(name)
-            self._create(name, self._random.choice([keys for keys in KEYS if keys != old]), rows=0)
+            self._choose.create(name, self._choose.random.choice([keys for keys in KEYS if keys != old]), rows=0)
         return name
 
     def alter_table(self) -> TableName | None:
-        name = self._one([*self.source.tables, *self.source.views])
+        name = self._choose.one([*self.source.tables, *self.source.views])
         if name is not None:
-            self.source.alter_table(name, self._parameter())
+            self.source.alter_table(name, self._choose.parameter())
         return name
 
     def add_column(self) -> TableName | None:
-        return self._widened(cascade=False)
+        return self._choose.widened(cascade=False)
 
     def add_column_cascade(self) -> TableName | None:
-        return self._widened(cascade=True)
+        return self._choose.widened(cascade=True)
 
     def rename_table(self) -> TableName | None:
-        name = self._one([*self.source.tables, *self.source.views])
+        name = self._choose.one([*self.source.tables, *self.source.views])
         if name is None:
             return None
-        new = self._new_name("r", name.database)
+        new = self._choose.new_name("r", name.database)
         self.source.rename_table(name, new)
-        self._left.append(name)
+        self._choose.left.append(name)
         return new
 
     def move_table(self) -> TableName | None:
         """Rename into another database."""
-        name = self._one(self.source.tables)
+        name = self._choose.one(self.source.tables)
         other_databases = [database for database in self.source.databases if name and database != name.database]
         if name is None or not other_databases:
             return None
-        new = self._new_name("m", self._random.choice(other_databases))
+        new = self._choose.new_name("m", self._choose.random.choice(other_databases))
         self.source.rename_table(name, new)
-        self._left.append(name)
+        self._choose.left.append(name)
         return new
 
     def swap_tables(self) -> TableName | None:
         if len(self.source.tables) < 2:
             return None
-        one, other = self._random.sample(sorted(self.source.tables), 2)
+        one, other = self._choose.random.sample(sorted(self.source.tables), 2)
         self.source.swap_tables(one, other)
         return one
 
     def create_view(self) -> TableName | None:
-        base = self._one(self.source.tables)
+        base = self._choose.one(self.source.tables)
         if base is None or len(self.source.views) >= MOST_VIEWS:
             return None
-        name = self._new_name("v")
-        self.source.create_view(name, base, self._random.choice(VIEWED))
+        name = self._choose.new_name("v")
+        self.source.create_view(name, base, self._choose.random.choice(VIEWED))
         return name
 
     def alter_view(self) -> TableName | None:
-        name, base = self._one(self.source.views), self._one(self.source.tables)
+        name, base = self._choose.one(self.source.views), self._choose.one(self.source.tables)
         if name is None or base is None:
             return None
-        self.source.alter_view(name, base, self._random.choice(VIEWED))
+        self.source.alter_view(name, base, self._choose.random.choice(VIEWED))
         return name
 
     def drop_view(self) -> TableName | None:
-        name = self._one(self.source.views)
+        name = self._choose.one(self.source.views)
         if name is not None:
             self.source.drop_table(name)
-            self._left.append(name)
+            self._choose.left.append(name)
         return name
 
     # Data and partitions
 
     def insert(self) -> str | None:
-        return self._written(self.source.insert, MOST_FILES)
+        return self._choose.written(self.source.insert, MOST_FILES)
 
     def overwrite(self) -> str | None:
-        return self._written(self.source.overwrite, float("inf"))
+        return self._choose.written(self.source.overwrite, float("inf"))
 
     def truncate(self) -> TableName | None:
         plain = [name for name, table in self.source.tables.items() if not table.keys]
-        name = self._one([*plain, *self._filled()])
+        name = self._choose.one([*plain, *self._choose.filled()])
         if name is not None:
-            self.source.truncate(name, () if name in plain else self._some_partitions(name))
+            self.source.truncate(name, () if name in plain else self._choose.some_partitions(name))
         return name
 
     def add_partitions(self) -> TableName | None:
         tables = self.source.tables
-        name = self._one(name for name, table in tables.items() if table.keys and len(table.files) < MOST_PARTITIONS)
+        name = self._choose.one(
+            name for name, table in tables.items() if table.keys and len(table.files) < MOST_PARTITIONS
+        )
         if name is None:
             return None
         table = tables[name]
         keys = [key.name for key in table.keys]
-        candidates = {self._values(table.keys) for _ in range(self._random.randint(1, MOST_AT_ONCE))}
+        candidates = {self._choose.values(table.keys) for _ in range(self._choose.random.randint(1, MOST_AT_ONCE))}
         new = sorted(values for values in candidates if partition_name(keys, values) not in table.files)
         if new:
-            self.source.add_partitions(name, new, rows=self._random.choice((0, 4, 8)))
+            self.source.add_partitions(name, new, rows=self._choose.random.choice((0, 4, 8)))
         return name if new else None
 
     def alter_partitions(self) -> TableName | None:
-        name = self._one(self._filled())
+        name = self._choose.one(self._choose.filled())
         if name is None:
             return None
-        partitions = self._some_partitions(name)
-        self.source.alter_partitions(name, partitions, self._parameter())
+        partitions = self._choose.some_partitions(name)
+        self.source.alter_partitions(name, partitions, self._choose.parameter())
         return name
 
     def rename_partition(self) -> TableName | None:
-        name = self._one(self._filled())
-        partition = self._one(self.source.tables[name].files) if name else None
+        name = self._choose.one(self._choose.filled())
+        partition = self._choose.one(self.source.tables[name].files) if name else None
         if name is None or partition is None:
             return None
         table = self.source.tables[name]
-        values = self._values(table.keys)
+        values = self._choose.values(table.keys)
         if partition_name([key.name for key in table.keys], values) in table.files:
             return None
         self.source.rename_partition(name, partition, values)
         return name
 
     def drop_partitions(self) -> TableName | None:
-        name = self._one(self._filled())
+        name = self._choose.one(self._choose.filled())
         if name is None:
             return None
-        partitions = self._some_partitions(name)
+        partitions = self._choose.some_partitions(name)
         self.source.drop_partitions(name, partitions)
         return name
-
-    # Choices. What is chosen from is sorted first, so that equal seeds choose alike.
-
-    def _one(self, names: Iterable[Name]) -> Name | None:
-        ordered = sorted(names)
-        return self._random.choice(ordered) if ordered else None
-
-    def _new_name(self, prefix: str, database: str | None = None) -> TableName:
-        """A name that nothing has; now and then one that something had."""
-        database = database or self._random.choice(self.source.databases)
-        used_names = {*self.source.tables, *self.source.views}
-        old_name = self._one({name for name in self._left if name.database == database} - used_names)
-        if old_name is not None and prefix != "f" and self._random.random() < OLD_NAME_CHANCE:
-            return old_name
-        return TableName(database, f"{prefix}{next(self._numbers)}")
-
-    def _create(self, name: TableName, keys: Sequence[Column], rows: int) -> None:
-        form, external = self._random.choice(FORMATS), self._random.random() < 0.5
-        self.source.create_table(name, COLUMNS, keys, form=form, external=external, rows=rows)
-
-    def _widened(self, *, cascade: bool) -> TableName | None:
-        tables = self.source.tables
-        name = self._one(name for name, table in tables.items() if len(table.columns) < MOST_COLUMNS)
-        if name is not None:
-            column = Column(f"c{next(self._numbers)}", self._random.choice(("bigint", "string", "double")))
-            self.source.add_column(name, column, cascade=cascade)
-        return name
-
-    def _written(self, write: Callable[..., None], most_files: float) -> str | None:
-        tables = {
-            name: [partition for partition, files in table.files.items() if len(files) < most_files]
-            for name, table in self.source.tables.items()
-        }
-        name = self._one(name for name, partitions in tables.items() if partitions)
-        partition = self._one(tables[name]) if name else None
-        if name is None or partition is None:
-            return None
-        write(name, partition, rows=self._random.randint(1, 20))
-        return f"{name}/{partition}" if partition else str(name)
-
-    def _filled(self) -> list[TableName]:
-        """The tables that have partitions now."""
-        return [name for name, table in self.source.tables.items() if table.keys and table.files]
-
-    def _some_partitions(self, name: TableName) -> list[str]:
-        partitions = sorted(self.source.tables[name].files)
-        return self._random.sample(partitions, min(len(partitions), self._random.randint(1, MOST_AT_ONCE)))
-
-    def _values(self, keys: Sequence[Column]) -> tuple[str, ...]:
-        return tuple(self._value(key) for key in keys)
-
-    def _value(self, key: Column) -> str:
-        if key.type == "int":
-            return str(self._random.randrange(24))
-        if self._random.random() < AWKWARD_CHANCE:
-            return self._random.choice(AWKWARD)
-        return f"2024-02-{self._random.randint(1, 28):02}"
-
-    def _parameter(self) -> Mapping[str, str]:
-        return {self._random.choice(("owner.team", "quality", "note")): f"Wert {next(self._numbers)}"}
 
 
 CHANGES: Mapping[str, tuple[int, Callable[[Changes], str | TableName | None]]] = MappingProxyType(

@@ -13,7 +13,18 @@ COLUMNS = (ID, NAME, AMOUNT)
 DAY, REGION, HOUR = Column("ds", "string"), Column("region", "string", "Gebiet"), Column("hour", "int")
 
 AWKWARD = (
-    *("two words", "100%25", "50%", "a=b", "10:30", "c#", "a/b", "x\\y", "{curly}", "it's", "Zürich", "東京"),
+    "two words",
+    "100%25",
+    "50%",
+    "a=b",
+    "10:30",
+    "c#",
+    "a/b",
+    "x\\y",
+    "{curly}",
+    "it's",
+    "Zürich",
+    "東京",
     DEFAULT_PARTITION,
 )
 """Partition values that are written differently in paths, or look as if they were."""

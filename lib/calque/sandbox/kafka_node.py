@@ -21,10 +21,16 @@ _ARCHIVE_SECONDS = 120.0
 _READY = "Kafka Server started"
 _FOREIGN = ("KAFKA_", "JAVA_TOOL_OPTIONS", "CLASSPATH")
 _JAVA_OPTIONS = (
-    *("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData"),
+    "-Xmx384m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-XX:-UsePerfData",
     # An archive that does not fit is passed over in silence.
-    *("-Xlog:disable", "-Xlog:all=error:stderr"),
-    *("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true"),
+    "-Xlog:disable",
+    "-Xlog:all=error:stderr",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
 )
 _SMALL = {

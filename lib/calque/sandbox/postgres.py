@@ -176,8 +176,19 @@ def _initialise(home: _Home, password: str) -> None:
     user, group = home.user or (None, None)
     process = subprocess.run(
         [
-            *(home.programs / "initdb", "-D", home.data, "-U", USER, "--pwfile", password_file),
-            *("-A", "scram-sha-256", "-E", "UTF8", "--locale=C", "--no-sync"),
+            home.programs / "initdb",
+            "-D",
+            home.data,
+            "-U",
+            USER,
+            "--pwfile",
+            password_file,
+            "-A",
+            "scram-sha-256",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
         ],
         capture_output=True,
         check=False,

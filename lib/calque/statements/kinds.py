@@ -5,8 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 TARGET_COLUMNS = (
-    *("target", "state", "position", "lag_events", "lag_seconds", "epoch"),
-    *("live", "unknown", "reading", "staging", "waiting", "quarantined", "bridges", "last_error"),
+    "target",
+    "state",
+    "position",
+    "lag_events",
+    "lag_seconds",
+    "epoch",
+    "live",
+    "unknown",
+    "reading",
+    "staging",
+    "waiting",
+    "quarantined",
+    "bridges",
+    "last_error",
 )
 TABLE_COLUMNS = ("table", "at_target", "state", "shows", "since_event", "reason")
 HELP_COLUMNS = ("statement", "does")

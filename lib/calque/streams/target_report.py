@@ -9,6 +9,7 @@ from calque.control.status_records import HELD_BACK, copying_of, reading_of, tel
 from calque.core.records.gap_states import dealt_with
 from calque.core.records.lifecycle import UNREAD, State
 from calque.core.records.standing import Standing, standing
+from calque.engine.sides import told_states
 from calque.model.ledger import DatabaseRow, FunctionRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.ports.records import Json
@@ -46,7 +47,7 @@ class TargetReport:
             return Standing.GOING
         if not replica.comparing.is_done() or replica.tables.in_state(*UNREAD - {State.PARKED}) or current.is_told():
             return Standing.GOING
-        return standing(replica.epochs.position(), replica.tables.recorded(), event_id).standing
+        return standing(replica.epochs.position(), told_states.recorded(replica.tables), event_id).standing
 
     def is_mended(self) -> bool:
         """Whether the target has dealt with every gap: until then its position is of another history."""
@@ -116,7 +117,7 @@ class TargetReport:
             replica.epoch.epoch if replica.epoch is not None else None,
             (head or 0) - (position or 0) if is_behind else 0,
             self.head_times.lag_seconds(position or 0, time.time()) if is_behind else 0.0,
-            replica.tables.counts(),
+            told_states.counts(replica.tables),
             self.current.target.side().copying.look(),
             replica.reading.reads.look(),
             self.table_lags(),
@@ -130,7 +131,7 @@ class TargetReport:
         position = replica.epochs.position() if replica is not None else None
         if replica is None or position is None:
             return ()
-        return table_lags(replica.tables.behind(position), self.head_times, time.time())
+        return table_lags(told_states.behind(replica.tables, position), self.head_times, time.time())
 
     def find_tables(
         self, takes: Callable[[TableName], bool], state: str, offset: int, limit: int
@@ -140,7 +141,7 @@ class TargetReport:
         replica = self.current.replica
         if replica is None:
             return 0, []
-        return replica.tables.find(takes, state, offset, limit)
+        return told_states.find(replica.tables, takes, state, offset, limit)
 
     def find_table(self, name: TableName) -> TableRow | None:
         rows = self.find_tables(lambda one: one == name, "", 0, 1)[1]

@@ -367,8 +367,8 @@ class TestAsADeltaTable:
         fill(journal, range(1, 5))
         journal._table.merge(journal._table.snapshot().files)
         assert len(list(tmp_path.glob("*.parquet"))) == 5
-        journal._table._merged_away = type(journal._table._merged_away)(
-            (-math.inf, path) for _, path in journal._table._merged_away
+        journal._table._log._merged_away = type(journal._table._log._merged_away)(
+            (-math.inf, path) for _, path in journal._table._log._merged_away
         )
         journal.append(rows([5]))
         assert len(list(tmp_path.glob("*.parquet"))) == 2

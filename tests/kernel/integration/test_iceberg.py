@@ -202,7 +202,15 @@ def overwrite(table: Table) -> None:
 
 
 CHANGES = (
-    *(append, append_more, delete_by_position, delete_by_value, add_column, append_wide),
-    *(evolve_partitions, append_wide, overwrite, append_wide),
+    append,
+    append_more,
+    delete_by_position,
+    delete_by_value,
+    add_column,
+    append_wide,
+    evolve_partitions,
+    append_wide,
+    overwrite,
+    append_wide,
 )
 WAITED_FOR = (append_more, delete_by_position)

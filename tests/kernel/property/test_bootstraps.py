@@ -40,10 +40,29 @@ LEFT_OUT = {"insert_files", "insert_partition_files", "make_acid"}
 """One INSERT of several files is seen before its event: which event its table shows then, can't be told. A quarantined
 table keeps a database whose tables go together from ever being whole again."""
 HARD = (
-    *["create_table", "create_table", "create_again", "create_again", "drop_and_create", "drop_table"],
-    *["rename_table", "rename_table", "rename_chain", "swap", "drop_database_cascade", "create_database"],
-    *["add_partitions", "add_partitions", "rename_partition", "drop_partitions", "alter_partitions"],
-    *["exchange_partition", "overwrite", "insert", "add_column", "create_view", "create_function"],
+    "create_table",
+    "create_table",
+    "create_again",
+    "create_again",
+    "drop_and_create",
+    "drop_table",
+    "rename_table",
+    "rename_table",
+    "rename_chain",
+    "swap",
+    "drop_database_cascade",
+    "create_database",
+    "add_partitions",
+    "add_partitions",
+    "rename_partition",
+    "drop_partitions",
+    "alter_partitions",
+    "exchange_partition",
+    "overwrite",
+    "insert",
+    "add_column",
+    "create_view",
+    "create_function",
 )
 WRITES = st.builds(
     Write, st.sampled_from([*HARD, *HARD, *sorted({*OPERATIONS, *RARER} - LEFT_OUT)]), st.integers(0, 999)

@@ -17,7 +17,12 @@ HOT = (
     *["overwrite_partition"] * 6,
     *["drop_partitions", "truncate_partitions", "overwrite", "insert"] * 3,
     *["add_partitions", "alter_partitions", "truncate_table", "insert_partition_files"] * 2,
-    *["alter_table", "rename_table", "rename_partition", "exchange_partition", "truncate", "create_again"],
+    "alter_table",
+    "rename_table",
+    "rename_partition",
+    "exchange_partition",
+    "truncate",
+    "create_again",
 )
 """What is done to a few tables again and again."""
 

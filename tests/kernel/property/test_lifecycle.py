@@ -81,19 +81,19 @@ def ask(tables: TableStates, name: TableName, call: int, event: int) -> None:
         case 11:
             tables.quarantine(name, "a reason", event)
         case 12 if shown:
-            tables.pause(name, PAUSED_BY_OPERATOR if event % 2 else "paused with another")
+            tables.pauses.begin(name, PAUSED_BY_OPERATOR if event % 2 else "paused with another")
         case 12 if unread:
-            tables.park(name)
+            tables.pauses.park(name)
         case 13 if state is State.PAUSED:
-            tables.catch_up(name)
+            tables.pauses.catch_up(name)
         case 13 if state is State.PARKED:
-            tables.unpark(name)
+            tables.pauses.unpark(name)
         case 14:
             tables.end_copy(NAMES[0])
         case 15:
             tables.cursor = max(tables.cursor, event)
             tables.end_window(tables.cursor)
-            tables.look_at_paused()
+            tables.pauses.end_window()
 
 
 @given(CHANGES)

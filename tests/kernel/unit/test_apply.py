@@ -200,18 +200,19 @@ class Rig:
 
 
 READS = {
-    *(
-        "table",
-        "database",
-        "partitions",
-        "few_partitions",
-        "partition_names",
-        "databases",
-        "tables",
-        "functions",
-        "function",
-    ),
-    *("constraints", "foreign_keys_to", "table_statistics", "partition_statistics"),
+    "table",
+    "database",
+    "partitions",
+    "few_partitions",
+    "partition_names",
+    "databases",
+    "tables",
+    "functions",
+    "function",
+    "constraints",
+    "foreign_keys_to",
+    "table_statistics",
+    "partition_statistics",
 }
 
 

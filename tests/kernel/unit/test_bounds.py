@@ -163,7 +163,11 @@ def test_what_a_gzip_file_unpacks_to_is_bounded_over_all_its_members() -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        *(b"[]", b"5", b'{"format-version": [], "location": ""}', DEEP.encode(), gzip.compress(b"[", mtime=0)),
+        b"[]",
+        b"5",
+        b'{"format-version": [], "location": ""}',
+        DEEP.encode(),
+        gzip.compress(b"[", mtime=0),
         *(b'{"format-version": 2, "location": "x", "snapshots": %s}' % one for one in (b"5", b'["x"]', b"[5]")),
     ],
 )

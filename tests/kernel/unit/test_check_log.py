@@ -47,7 +47,8 @@ def test_the_index_that_hive_4_adds_is_asked_for_where_it_may_be_missing(version
 @pytest.mark.parametrize(
     ("setting", "scans", "told"),
     [
-        *(("true", False, []), ("", False, [])),
+        ("true", False, []),
+        ("", False, []),
         ("false", False, [(Severity.WARNING, 'or write scan = "1m" below [source]')]),
         ("false", True, [(Severity.INFO, "Set it where statements run and at the metastore")]),
     ],

@@ -12,7 +12,8 @@ import pytest
 
 from calque.adapters.delta.columns import INTERNAL, LEDGER_FORMAT
 from calque.adapters.delta.snapshot import Change
-from calque.adapters.delta.table import RangedTable, commit_path
+from calque.adapters.delta.table import RangedTable
+from calque.adapters.delta.table_log import commit_path
 from calque.adapters.files.storage import FileStorage
 from calque.core.images.image import EVENT, SOURCE
 from calque.core.images.table_layout import with_format

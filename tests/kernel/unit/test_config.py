@@ -533,8 +533,17 @@ LITERAL = "geheim-7f3a"
 @pytest.mark.parametrize(
     "key",
     [
-        *("secret", "token", "password", "account_key", "sas_token", "connection_string", "client_secret"),
-        *('"fs.s3a.secret.key"', '"fs.s3a.session.token"', '"sasl.password"', '"ssl.key.pem"'),
+        "secret",
+        "token",
+        "password",
+        "account_key",
+        "sas_token",
+        "connection_string",
+        "client_secret",
+        '"fs.s3a.secret.key"',
+        '"fs.s3a.session.token"',
+        '"sasl.password"',
+        '"ssl.key.pem"',
     ],
 )
 def test_a_secret_that_stands_in_the_file_is_refused_and_not_repeated(tmp_path: Path, key: str) -> None:

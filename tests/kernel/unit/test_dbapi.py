@@ -28,8 +28,12 @@ def test_the_module_says_what_pep_249_asks_for() -> None:
     assert issubclass(calque.InterfaceError, calque.Error)
     assert issubclass(calque.DatabaseError, calque.Error)
     for error in (
-        *(calque.DataError, calque.OperationalError, calque.IntegrityError, calque.InternalError),
-        *(calque.ProgrammingError, calque.NotSupportedError),
+        calque.DataError,
+        calque.OperationalError,
+        calque.IntegrityError,
+        calque.InternalError,
+        calque.ProgrammingError,
+        calque.NotSupportedError,
     ):
         assert issubclass(error, calque.DatabaseError)
 
@@ -38,7 +42,12 @@ def test_rows_are_fetched_one_by_one_in_parts_and_all(connection: calque.Connect
     with connection, connection.cursor() as cursor:
         cursor.execute("SHOW TABLES AT dr")
         assert [column[0] for column in cursor.description or ()] == [
-            *("table", "at_target", "state", "shows", "since_event", "reason")
+            "table",
+            "at_target",
+            "state",
+            "shows",
+            "since_event",
+            "reason",
         ]
         assert {len(column) for column in cursor.description or ()} == {7}
         assert cursor.rowcount == 3

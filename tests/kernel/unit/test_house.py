@@ -41,9 +41,23 @@ PORTS = {
 }
 READS = {
     "catalog": {
-        *("abilities", "contents", "databases", "tables", "functions", "database", "table", "headers", "function"),
-        *("partition_names", "partitions", "few_partitions", "identity", "constraints", "foreign_keys_to"),
-        *("table_statistics", "partition_statistics"),
+        "abilities",
+        "contents",
+        "databases",
+        "tables",
+        "functions",
+        "database",
+        "table",
+        "headers",
+        "function",
+        "partition_names",
+        "partitions",
+        "few_partitions",
+        "identity",
+        "constraints",
+        "foreign_keys_to",
+        "table_statistics",
+        "partition_statistics",
     },
     "lease": {"newest"},
     "journal": {"last", "oldest", "entries", "events"},
@@ -66,19 +80,19 @@ READS = {
         "places",
     },
     "storage": {
-        *(
-            "list",
-            "exists",
-            "checksums",
-            "system_checksums",
-            "digests",
-            "row_digests",
-            "files",
-            "read",
-            "children",
-            "entries",
-        ),
-        *("modified", "permissions", "tails"),
+        "list",
+        "exists",
+        "checksums",
+        "system_checksums",
+        "digests",
+        "row_digests",
+        "files",
+        "read",
+        "children",
+        "entries",
+        "modified",
+        "permissions",
+        "tails",
     },
 }
 ONLY_READ = {
@@ -180,16 +194,15 @@ def test_a_dry_run_forwards_no_effect(port: str, dry_run: type[object]) -> None:
 
 ERRORS = frozenset(
     {
-        *(
-            "Refused",
-            "Unavailable",
-            "Broken",
-            "AccessRefused",
-            "CallFailed",
-            "EventsForgotten",
-            "LeaseHeldByOther",
-        ),
-        *("StatementSyntaxError", "UsageError"),
+        "Refused",
+        "Unavailable",
+        "Broken",
+        "AccessRefused",
+        "CallFailed",
+        "EventsForgotten",
+        "LeaseHeldByOther",
+        "StatementSyntaxError",
+        "UsageError",
     }
 )
 NAMED = re.compile(
@@ -197,8 +210,18 @@ NAMED = re.compile(
 )
 """Words that errors may begin with though they are written small: they are names."""
 BEHIND_A_PLACE = {
-    *("checks.py", "conflicts.py", "file.py", "keys.py", "login_misfits.py", "patterns.py", "places.py"),
-    *("config.py", "sections.py", "secret_keys.py", "serve_keys.py", "units.py"),
+    "checks.py",
+    "conflicts.py",
+    "file.py",
+    "keys.py",
+    "login_misfits.py",
+    "patterns.py",
+    "places.py",
+    "config.py",
+    "sections.py",
+    "secret_keys.py",
+    "serve_keys.py",
+    "units.py",
 }
 """Whose errors stand behind the place in the configuration: `calque.toml:7: targets.dr.scan: it is zero.`"""
 
@@ -319,8 +342,6 @@ def test_a_class_inherits_none_of_ours_but_errors_protocols_sections_and_what_fo
 
 
 MOST_MODULES, MOST_METHODS, MOST_POSITIONAL = 25, 30, 9
-TO_BE_CUT = {"Changes", "RangedTable", "TableStates"}
-"""Classes that have more methods; nothing is to be added here."""
 PORTS_ITSELF = {"DeltaLedger", "DryRunCatalog", "FileStorage", "ForwardingCatalog", "HiveCatalog"}
 """Those that have a port's methods."""
 
@@ -328,6 +349,15 @@ PORTS_ITSELF = {"DeltaLedger", "DryRunCatalog", "FileStorage", "ForwardingCatalo
 def test_a_folder_has_few_enough_modules_to_be_read() -> None:
     counts = Counter(file.parent for file in LIBRARY if file.name != "__init__.py")
     assert [str(folder) for folder, count in counts.items() if count > MOST_MODULES] == []
+
+
+def test_no_list_is_spread_into_another_to_please_the_formatter() -> None:
+    found = []
+    for file in [*LIBRARY, *JOBS, *(ROOT / "tests").rglob("*.py")]:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Starred) and isinstance(node.value, ast.Tuple | ast.List):
+                found.append(f"{file.name}:{node.lineno}")
+    assert found == []
 
 
 def test_no_function_takes_many_positional_parameters() -> None:
@@ -350,4 +380,4 @@ def test_a_class_has_few_enough_methods_to_be_read() -> None:
                 is_protocol = any(ast.unparse(base).startswith("Protocol") for base in node.bases)
                 if len(methods) > MOST_METHODS and not is_protocol:
                     found.add(node.name)
-    assert found == TO_BE_CUT | PORTS_ITSELF
+    assert found == PORTS_ITSELF

@@ -142,7 +142,11 @@ def test_metadata_is_compressed_where_its_name_says_so(name: str) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        *(b"", b"[]", b"{}", b'{"format-version": 4, "location": "/t"}', b'{"format-version": 2, "location": 1}'),
+        b"",
+        b"[]",
+        b"{}",
+        b'{"format-version": 4, "location": "/t"}',
+        b'{"format-version": 2, "location": 1}',
         b'{"format-version": 1, "location": "/t", "snapshots": [{"snapshot-id": 1, "manifests": []}]}',
     ],
 )

@@ -37,7 +37,15 @@ RULE_KEYS = {"alert", "expr", "for", "labels", "annotations"}
 def exported() -> Mapping[str, set[str]]:
     """Each metric of a process that has done everything once, with its labels."""
     target = TargetLook(
-        *("dr", "running", None, True, 10, 3, 2, 1.5, {"live": 4}),
+        "dr",
+        "running",
+        None,
+        True,
+        10,
+        3,
+        2,
+        1.5,
+        {"live": 4},
         Progress(0, 0),
         ReadTotals(0, 0, 0, 0, 0, 0, 0),
         (TableLag("a.b", 1, 2, 3.0),),

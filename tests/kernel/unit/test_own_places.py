@@ -42,7 +42,10 @@ def test_a_location_that_steps_upwards_is_none(path: str) -> None:
 
 def test_what_only_looks_like_a_step_upwards_is_a_name() -> None:
     assert [place(path).path for path in ("/a/..b", "/a../b", "/%2e%2e/b", "/...")] == [
-        *("/a/..b", "/a../b", "/%2e%2e/b", "/...")
+        "/a/..b",
+        "/a../b",
+        "/%2e%2e/b",
+        "/...",
     ]
 
 

@@ -55,7 +55,9 @@ def test_a_secret_reads_the_value_and_shows_and_pickles_its_place(file: Path, va
 def test_a_file_is_read_anew_each_time_and_only_the_newline_at_its_end_is_no_part_of_it(file: Path) -> None:
     secret = FileSecret(str(file))
     assert [secret.read() for content in ("a\n", " b \r\n", "c") if file.write_text(content, newline="")] == [
-        *("a", " b ", "c")
+        "a",
+        " b ",
+        "c",
     ]
 
 
@@ -65,7 +67,8 @@ def test_a_secret_that_is_not_there_is_refused_with_its_place(tmp_path: Path, mo
     binary.write_bytes(VALUE.encode() + b"\xff")
     monkeypatch.setenv("CALQUE_TEST_EMPTY", "")
     secrets = (
-        *(VariableSecret("CALQUE_TEST_MISSING"), VariableSecret("CALQUE_TEST_EMPTY")),
+        VariableSecret("CALQUE_TEST_MISSING"),
+        VariableSecret("CALQUE_TEST_EMPTY"),
         *(FileSecret(str(path)) for path in (tmp_path / "none", tmp_path, empty, binary)),
     )
     problems = []

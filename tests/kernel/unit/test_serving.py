@@ -25,6 +25,7 @@ from calque.commands.check import look_at_endpoint
 from calque.config.checks import Endpoint, endpoint
 from calque.control.processes import ProcessPresence
 from calque.engine.check.findings import Findings, Severity
+from calque.engine.sides import told_states
 from calque.engine.sides.table_states import TableStates
 from calque.engine.window.result import Window
 from calque.errors import Refused, Unavailable
@@ -133,7 +134,11 @@ def test_metrics_tell_what_is_in_memory_and_what_windows_did() -> None:
     window = Window(Span(8, 10), events=2)
     window.applied.calls, window.applied.files, window.applied.bytes = 3, 4, 500
     window.epoch = Epoch(
-        *(3, 10, 8, "", "window"),
+        3,
+        10,
+        8,
+        "",
+        "window",
         bridges=(Bridge("sales.x", 8, 10),),
         parts=(Parts("sales.x", 8, 10), Parts("sales.y", 8, 9)),
         rereads=(Reread("sales.z", 9, RereadCause.GAP, "gap 1"),),
@@ -482,7 +487,8 @@ def test_a_job_serves_elsewhere_under_the_same_conditions(tmp_path: Path, monkey
         APP.load(written(tmp_path, "")).serve.at(beyond)
     serve_settings = APP.load(written(tmp_path, 'token_env = "T"')).serve.at(beyond)
     assert (serve_settings.address, serve_settings.token(), serve_settings.is_default()) == (
-        *(beyond, VariableSecret("T")),
+        beyond,
+        VariableSecret("T"),
         False,
     )
 
@@ -585,7 +591,7 @@ def test_tables_that_are_not_live_are_behind_by_what_they_show() -> None:
     rows = [TableRow("a", name, state, shows) for name, state, shows in STATES_SHOWN]
     tables = TableStates()
     tables.load(rows, 10)
-    assert sorted(tables.behind(10)) == [(4, TableName("a", "quarantined")), (5, TableName("a", "waits"))]
+    assert sorted(told_states.behind(tables, 10)) == [(4, TableName("a", "quarantined")), (5, TableName("a", "waits"))]
 
 
 STATES_SHOWN = (

@@ -76,5 +76,7 @@ def test_a_name_that_went_to_another_table_says_where_its_table_went() -> None:
     found, spans = names_backwards([entry(10), gone, entry(30, EventKind.CREATE_TABLE)], T)
     links = chain(found, [row(10), row(20, "rename_away", 0), row(30)], EPOCHS, spans, 45, "")
     assert [(link.event_id, link.fate, link.now) for link in links] == [
-        *[(10, Fate.SHOWN, ""), (20, Fate.SHOWN, "sales.old"), (30, Fate.SHOWN, "")],
+        (10, Fate.SHOWN, ""),
+        (20, Fate.SHOWN, "sales.old"),
+        (30, Fate.SHOWN, ""),
     ]

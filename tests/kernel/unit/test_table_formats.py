@@ -15,7 +15,8 @@ from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.delta.snapshot import Change
-from calque.adapters.delta.table import FORMAT, RangedTable, format_of
+from calque.adapters.delta.table import RangedTable
+from calque.adapters.delta.table_log import FORMAT, format_of
 from calque.app import APP
 from calque.cli import main
 from calque.core.records.state_formats import require_known_format

@@ -212,9 +212,18 @@ def test_a_chained_target_parks_the_url_that_it_has_it_from(world: World) -> Non
 @pytest.mark.parametrize(
     ("url", "copied"),
     [
-        *(("/a/b", True), ("file:/a", True), ("s3a://b/k", True), ("hdfs:///x", True)),
-        *(("http://h/s", False), ("https://h/s", False), ("ivy://a:b:1", False), ("none", False), ("", False)),
-        *(("zip://x::file:///etc/passwd", False), ("jar:file:/etc/x!/y", False), ("file:/a/../etc/passwd", False)),
+        ("/a/b", True),
+        ("file:/a", True),
+        ("s3a://b/k", True),
+        ("hdfs:///x", True),
+        ("http://h/s", False),
+        ("https://h/s", False),
+        ("ivy://a:b:1", False),
+        ("none", False),
+        ("", False),
+        ("zip://x::file:///etc/passwd", False),
+        ("jar:file:/etc/x!/y", False),
+        ("file:/a/../etc/passwd", False),
     ],
 )
 def test_files_are_told_from_what_both_sides_reach(url: str, copied: bool) -> None:

@@ -184,7 +184,7 @@ def test_a_paused_table_that_is_to_be_read_is_not_waited_for(wiring: Wiring) -> 
     tables.wait_for_files(name, position - 1, position, 0)
     tables.need_read(name, "asked for by repair", position)
     assert parts.part.report.standing(position) is Standing.GOING
-    tables.park(name)
+    tables.pauses.park(name)
     assert parts.part.report.standing(position) is Standing.WITHOUT
 
 

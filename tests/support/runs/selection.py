@@ -21,8 +21,14 @@ from support.places import ROOT
 from support.runs.changes import changed_files
 
 UNDER_ALL = (
-    *("pyproject.toml", "constraints.txt", "Makefile", ".ci/"),
-    *("tests/support/", "tests/conftest.py", "lib/calque/extension.py", "lib/calque/app.py"),
+    "pyproject.toml",
+    "constraints.txt",
+    "Makefile",
+    ".ci/",
+    "tests/support/",
+    "tests/conftest.py",
+    "lib/calque/extension.py",
+    "lib/calque/app.py",
 )
 """Beginnings of paths whose change chooses everything."""
 QUICK, SERVERS = ("unit", "whole", "property"), ("contract", "integration")
@@ -47,8 +53,10 @@ PARTS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "lake_tables": (
         ("integration/test_delta_tables.py", "integration/test_iceberg.py"),
         (
-            *("lib/calque/core/formats/deltalog.py", "lib/calque/core/formats/iceberg.py"),
-            *("lib/calque/core/formats/manifests.py", "lib/calque/engine/files/"),
+            "lib/calque/core/formats/deltalog.py",
+            "lib/calque/core/formats/iceberg.py",
+            "lib/calque/core/formats/manifests.py",
+            "lib/calque/engine/files/",
         ),
     ),
 }

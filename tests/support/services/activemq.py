@@ -25,7 +25,10 @@ USER = "calque"
 
 _START_SECONDS = 120.0
 _JAVA_OPTIONS = (
-    *("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"),
+    "-Xmx192m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
 _MEGABYTE = 1 << 20

@@ -39,10 +39,17 @@ _WEB_PORT = re.compile(r"Jetty bound to port (\d+)")
 _DATA_NODES = 2
 _FOREIGN = ("HADOOP_", "HDFS_", "JAVA_TOOL_OPTIONS", "CLASSPATH")
 _JAVA_OPTIONS = (
-    *("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData"),
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-XX:-UsePerfData",
     # An archive that does not fit is passed over in silence.
-    *("-Xlog:disable", "-Xlog:all=error:stderr", "-Djava.net.preferIPv4Stack=true"),
-    *("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true"),
+    "-Xlog:disable",
+    "-Xlog:all=error:stderr",
+    "-Djava.net.preferIPv4Stack=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.log.org.apache.hadoop.hdfs.StateChange=info",
     "-Dorg.slf4j.simpleLogger.log.BlockStateChange=info",
     "-Dorg.slf4j.simpleLogger.log.org.apache.hadoop.hdfs.server.common.Storage=info",

@@ -27,8 +27,19 @@ from support.services import manifest
 HIVE_4_0 = MetastoreSettings(version="4.2.0", extra={"metastore.alterPartitions.notification.v2.enabled": "false"})
 """A server for it: Hive 4.0.1 dumps an event of several partitions, which 4.2.0 writes by default, as unknown."""
 OPENED = (
-    *("java.lang", "java.util", "java.io", "java.net", "java.nio", "java.util.concurrent", "java.text", "java.time"),
-    *("java.util.concurrent.atomic", "java.util.regex", "java.lang.reflect", "java.lang.invoke", "sun.nio.ch"),
+    "java.lang",
+    "java.util",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util.concurrent",
+    "java.text",
+    "java.time",
+    "java.util.concurrent.atomic",
+    "java.util.regex",
+    "java.lang.reflect",
+    "java.lang.invoke",
+    "sun.nio.ch",
 )
 OPTIONS = ("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 START_SECONDS = 60.0

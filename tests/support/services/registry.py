@@ -63,9 +63,13 @@ class SchemaRegistry:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         process = KeptProcess(
             [
-                *(str(java_17()), *_JAVA_OPTIONS, f"-Djava.io.tmpdir={self._directory}"),
-                *(f"-Dquarkus.http.host={_HOST}", f"-Dquarkus.http.port={self._port}"),
-                *("-jar", str(_program())),
+                str(java_17()),
+                *_JAVA_OPTIONS,
+                f"-Djava.io.tmpdir={self._directory}",
+                f"-Dquarkus.http.host={_HOST}",
+                f"-Dquarkus.http.port={self._port}",
+                "-jar",
+                str(_program()),
             ],
             self._directory / "registry.log",
             environment=environment,

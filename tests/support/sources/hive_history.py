@@ -149,6 +149,8 @@ def definition(of: Table | Partition) -> object:
     assert storage is not None
     serde = storage.serde
     return (
-        *(storage.columns, storage.input_format, storage.output_format),
+        storage.columns,
+        storage.input_format,
+        storage.output_format,
         *((serde.class_name, serde.parameters) if serde is not None else ()),
     )

@@ -38,7 +38,8 @@ class EveryDirectory(MemoryStorage):
 class Reader(Source):
     def table(self, _name: TableName) -> Table | None:
         return Table(
-            *(ORDERS.table, ORDERS.database),
+            ORDERS.table,
+            ORDERS.database,
             storage=storage("file:/warehouse/d1.db/orders"),
             partition_keys=KEYS,
             parameters={},

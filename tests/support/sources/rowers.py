@@ -289,7 +289,12 @@ CHANGES = (
     *("overwrite", "compact", "overwrite_elsewhere", "compact_elsewhere") * 2,
     *("add_partitions",) * 3,
     *("create",) * 2,
-    *("drop", "create_again", "rename", "drop_partitions", "rename_partition", "overwrite_partitions"),
+    "drop",
+    "create_again",
+    "rename",
+    "drop_partitions",
+    "rename_partition",
+    "overwrite_partitions",
 )
 
 

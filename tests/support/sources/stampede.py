@@ -253,8 +253,16 @@ def storage(columns: Sequence[str], location: str) -> Storage:
 
 
 CHANGES: tuple[Callable[[Stampeder, TableName], None], ...] = (
-    *[Stampeder.alter, Stampeder.add_some, Stampeder.add_some, Stampeder.drop_some, Stampeder.alter_one],
-    *[Stampeder.rename_one, Stampeder.create_again, Stampeder.rename, Stampeder.swap, Stampeder.drop],
+    Stampeder.alter,
+    Stampeder.add_some,
+    Stampeder.add_some,
+    Stampeder.drop_some,
+    Stampeder.alter_one,
+    Stampeder.rename_one,
+    Stampeder.create_again,
+    Stampeder.rename,
+    Stampeder.swap,
+    Stampeder.drop,
 )
 
 

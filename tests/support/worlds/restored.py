@@ -11,9 +11,15 @@ from support.memory.ledger import MemoryLedger
 from support.worlds.histories import Player, Story, Write
 
 RESTORES = (
-    *("copy_ledger", "restore_ledger", "copy_journal", "restore_journal"),
-    *("copy_state", "restore_state", "lose_state"),
-    *("copy_folder", "restore_folder"),
+    "copy_ledger",
+    "restore_ledger",
+    "copy_journal",
+    "restore_journal",
+    "copy_state",
+    "restore_state",
+    "lose_state",
+    "copy_folder",
+    "restore_folder",
 )
 
 

@@ -24,8 +24,15 @@ from calque.plugins.notices.ports import Subscription
 from support.worlds.worlds import World
 
 TYPES = (
-    *("create_table", "alter_table", "drop_table", "add_partition", "alter_partition", "drop_partition", "insert"),
-    *("done", "gap"),
+    "create_table",
+    "alter_table",
+    "drop_table",
+    "add_partition",
+    "alter_partition",
+    "drop_partition",
+    "insert",
+    "done",
+    "gap",
 )
 
 

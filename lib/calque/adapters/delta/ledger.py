@@ -61,11 +61,27 @@ WRITER = "writer"
 """The application transaction that carries the number of the handle that may publish."""
 KEY_COLUMNS = (EPOCH, "database", "table", "partition", "carries_files")
 LINE_COLUMNS = (
-    *(EPOCH, "database", "table", "partition", "incarnation", "event_id", "change", "carries_files", "definition"),
+    EPOCH,
+    "database",
+    "table",
+    "partition",
+    "incarnation",
+    "event_id",
+    "change",
+    "carries_files",
+    "definition",
     "step",
 )
 CHANGE_COLUMNS = (
-    *(EPOCH, "step", "database", "table", "partition", "incarnation", "event_id", "change", "location"),
+    EPOCH,
+    "step",
+    "database",
+    "table",
+    "partition",
+    "incarnation",
+    "event_id",
+    "change",
+    "location",
     "delta_version",
 )
 

@@ -27,11 +27,32 @@ ELSEWHERE = frozenset({"catalogManaged", "catalogOwned-preview", "coordinatedCom
 """Features with which a version may exist that no file of the log says."""
 FEATURES = frozenset(
     {
-        *("allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "checkpointProtection"),
-        *("clustering", "columnMapping", "deletionVectors", "domainMetadata", "generatedColumns", "icebergCompatV1"),
-        *("icebergCompatV2", "identityColumns", "inCommitTimestamp", "invariants", "materializePartitionColumns"),
-        *("rowTracking", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint", "vacuumProtocolCheck"),
-        *("variantShredding", "variantShredding-preview", "variantType", "variantType-preview"),
+        "allowColumnDefaults",
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "checkpointProtection",
+        "clustering",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "generatedColumns",
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "identityColumns",
+        "inCommitTimestamp",
+        "invariants",
+        "materializePartitionColumns",
+        "rowTracking",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
     }
 )
 """Those with which a version is its log, the data files that the log names, and their deletion vectors: copied byte for

@@ -34,7 +34,14 @@ PUFFIN_TAIL = 12
 """Bytes after the footer's text: its length, flags, and the magic again."""
 
 MALFORMED = (
-    *(ValueError, KeyError, TypeError, AttributeError, IndexError, EOFError, RecursionError, OverflowError),
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    EOFError,
+    RecursionError,
+    OverflowError,
     SchemaParseException,
 )
 """What libraries raise of content that is none."""

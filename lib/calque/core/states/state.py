@@ -194,8 +194,24 @@ class Delta:
     """How one lineage differs between two states: `was` and `now` are its names there, None where it is not shown."""
 
     __slots__ = (
-        *("added", "bytes_added", "bytes_changed", "cascade", "changed", "columns", "head", "head_touched", "now"),
-        *("overwritten", "pairs", "redefined", "removed", "staying", "unknown", "vanished", "was", "was_head"),
+        "added",
+        "bytes_added",
+        "bytes_changed",
+        "cascade",
+        "changed",
+        "columns",
+        "head",
+        "head_touched",
+        "now",
+        "overwritten",
+        "pairs",
+        "redefined",
+        "removed",
+        "staying",
+        "unknown",
+        "vanished",
+        "was",
+        "was_head",
     )
 
     def __init__(self, was: TableName | None, now: TableName | None) -> None:

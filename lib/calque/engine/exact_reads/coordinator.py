@@ -86,7 +86,7 @@ class ExactReads:
         self.scanned.leave(name)
         if self.rules.takes(name):
             self.reading.reads.leave(name)
-            self.tables.park(name)
+            self.tables.pauses.park(name)
         else:
             self.reading.submit(name)
 
@@ -238,7 +238,7 @@ class ExactReads:
         self.tables.land(name, outcome.exact_at, present=present)
         self.consistency.let_alone([name])
         if present and self.rules.takes(name):
-            self.tables.pause(name)
+            self.tables.pauses.begin(name)
 
     def take_compared(self) -> None:
         """Tables that were compared and are not equal are read, or wait for an operator."""

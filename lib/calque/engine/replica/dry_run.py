@@ -21,6 +21,7 @@ from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import is_of_database
 from calque.engine.replica.dry_run_ports import DryRunCatalog, DryRunEvidence, DryRunLedger, DryRunStorage
 from calque.engine.replica.replica import Replica
+from calque.engine.sides import told_states
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.window.advance import GroupOutcome
@@ -162,8 +163,8 @@ def explained(
             *explained_calls(calls[:before], admission, {}, window.span.after),
             *sorted(explained_calls(calls[before:], admission, events, window.span.after), key=event_of),
         ),
-        tuple(tables.recorded(tables.in_state(*UNREAD))),
-        tuple(tables.recorded(tables.in_state(State.QUARANTINED))),
+        tuple(told_states.recorded(tables, tables.in_state(*UNREAD))),
+        tuple(told_states.recorded(tables, tables.in_state(State.QUARANTINED))),
     )
 
 

@@ -29,6 +29,7 @@ from calque.engine.replica.epochs import Epochs
 from calque.engine.replica.release import Release
 from calque.engine.replica.replay import Replay
 from calque.engine.replica.requests import OperatorRequests
+from calque.engine.sides import told_states
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.target.fault_isolation import FaultIsolation
@@ -277,13 +278,13 @@ class Replica:
 
     def take_up_unread(self) -> None:
         """Tables that are to be read, and those that a process before this one has read."""
-        ahead = self.tables.ahead()
+        ahead = told_states.ahead(self.tables)
         self.consistency.open(ahead, bootstrapping=self.epochs.bootstrapping(self.cursor))
         first = self.epoch is None and self.side.policy.start is None
         landed = self.tables.rejoin(nothing_was_published=first)
         if not first and (early_names := [name for name in ahead if self.tables.is_(name, UNREAD)]):
             # A death after their rows and before the epoch: the next epochs are not theirs until they join.
-            self.side.ledger.put_tables(self.tables.recorded(early_names))
+            self.side.ledger.put_tables(told_states.recorded(self.tables, early_names))
         requested_reasons = self.side.read_requests.reasons()
         unread = self.tables.in_state(*UNREAD)
         for name in unread:

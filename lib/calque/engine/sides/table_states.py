@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from heapq import nsmallest
 
 from calque.core.records.lifecycle import ASIDE, BEHIND, RECORDED, UNREAD, Change, State, after
 from calque.core.records.standing import PAUSED
@@ -46,8 +45,8 @@ class TableStatus:
 @dataclass(slots=True)
 class TableStates:
     """By the source's names; a table that is not here is `State.OUT`. Changes are kept until `record` writes them;
-    READING and STAGING are told to nobody but the status. `begin_reading`, `begin_copying`, `counts`, `find` and
-    `behind` are safe beside the windows, all else is for one thread."""
+    READING and STAGING are told to nobody but the status. `begin_reading` and `begin_copying` are safe
+    beside the windows (as is `told_states`), all else is for one thread."""
 
     cursor: EventId = 0
     """The event that the windows have come to: live tables without a position of their own show it."""
@@ -65,9 +64,10 @@ class TableStates:
     """Since when, in nanoseconds of the clock."""
     rereads: list[Reread] = field(default_factory=list)
     """Tables that the target showed and that are to be read again, which no epoch has told of."""
-    paused_are_looked_at: bool = False
-    """Whether the next window looks at all that paused tables have not shown, to find again who waits with whom: only
-    then have they positions among the others."""
+    pauses: PausedTables = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.pauses = PausedTables(self)
 
     # What is known
 
@@ -100,38 +100,6 @@ class TableStates:
         """Tables that windows leave as they are for now, though they show a state of the source."""
         return self.copied.keys() | self.paused
 
-    def counts(self) -> dict[str, int]:
-        """How many tables are in each state that users know; not exact beside the windows."""
-        counts_by_state = dict.fromkeys((state.value for state in TableState), 0)
-        others = [status for name in tuple(self.not_live) if (status := self.rows.get(name)) is not None]
-        for status in others:
-            counts_by_state[RECORDED[status.state].value] += 1
-        counts_by_state[TableState.LIVE.value] = len(self.rows) - len(others)
-        return counts_by_state
-
-    def behind(self, position: EventId) -> list[tuple[EventId, TableName]]:
-        """Tables that are not live and show a state before that event, with the event; not exact beside the windows."""
-        shown_names = [name for name in tuple(self.not_live) if (row := self.rows.get(name)) and row.shows is not None]
-        shown = ((self.shown_or_none(name), name) for name in shown_names)
-        return [(event, name) for event, name in shown if event is not None and event < position]
-
-    def find(
-        self, takes: Callable[[TableName], bool], state: str, offset: int, limit: int
-    ) -> tuple[int, list[TableRow]]:
-        """How many tables are wanted, in that state as users know it where one is named, and `limit` of them behind the
-        first `offset`, in the order of their names. Live ones show at least the cursor. Not exact beside the
-        windows."""
-        known = tuple(self.rows) if state in ("", TableState.LIVE.value) else tuple(self.not_live)
-        named = ((name, self.rows.get(name)) for name in known if takes(name))
-        found = [name for name, row in named if row and state in ("", RECORDED[row.state].value)]
-        chosen = ((name, self.rows.get(name)) for name in nsmallest(offset + limit, found)[offset:])
-        return len(found), [replace(row.row(name), shows=self.shown_or_none(name)) for name, row in chosen if row]
-
-    def recorded(self, names: Iterable[TableName] | None = None) -> list[TableRow]:
-        """The tables' rows, as users are told of them; without names those of all."""
-        items = list(self.rows.items()) if names is None else [(name, self.rows[name]) for name in names]
-        return [status.row(name) for name, status in items]
-
     # Between the ledger and memory
 
     def load(self, rows: Iterable[StateRow], cursor: EventId) -> None:
@@ -150,10 +118,6 @@ class TableStates:
                     self.positions[name] = min(row.shows or 0, cursor)
                 elif state is State.LIVE and (row.shows or 0) > cursor:
                     self.positions[name] = row.shows or 0
-
-    def ahead(self) -> list[TableName]:
-        """Tables that show an event beyond the cursor."""
-        return [name for name in self.rows if self.state(name) not in ASIDE and self.shown(name) > self.cursor]
 
     def rejoin(self, *, nothing_was_published: bool) -> dict[TableName, EventId]:
         """At a start: tables that a process before this one has read, with the events that they show. Those beyond the
@@ -189,7 +153,7 @@ class TableStates:
         self.note_reread(name, reason, event_id, cause)
         shows = self.shown_or_none(name)
         self.positions.pop(name, None)
-        self._change(name, Change.READ_IS_NEEDED, shows, reason, event_id, why)
+        self.change(name, Change.READ_IS_NEEDED, shows, reason, event_id, why)
 
     def note_reread(self, name: TableName, reason: str, event_id: EventId, cause: RereadCause) -> None:
         """The next epoch tells of it, unless the target shows nothing of the table yet."""
@@ -212,9 +176,9 @@ class TableStates:
     def land(self, name: TableName, exact_at: EventId, *, present: bool) -> None:
         """The table shows the event that its read is exact at, or is gone there."""
         if present:
-            self._change(name, Change.READ_LANDS, exact_at)
+            self.change(name, Change.READ_LANDS, exact_at)
         else:
-            self._change(name, Change.IS_GONE)
+            self.change(name, Change.IS_GONE)
         self.positions[name] = exact_at
 
     def explain(self, name: TableName, reason: str) -> None:
@@ -229,15 +193,15 @@ class TableStates:
         """The table shows the window's end, or is gone there."""
         self.positions.pop(name, None)
         if present:
-            self._change(name, Change.WINDOW_ENDS, upto)
+            self.change(name, Change.WINDOW_ENDS, upto)
         else:
-            self._change(name, Change.IS_GONE)
+            self.change(name, Change.IS_GONE)
 
     def wait_for_files(self, name: TableName, shows: EventId, unknown_at: EventId, now_ns: int) -> None:
         """The table shows the last state whose files are known; those of event `unknown_at` are not."""
         before = self.rows.get(name)
         since = before.files_unknown_since_ns if before is not None else None
-        self._change(name, Change.FALLS_BEHIND, shows, f"the files of event {unknown_at} are not known yet", unknown_at)
+        self.change(name, Change.FALLS_BEHIND, shows, f"the files of event {unknown_at} are not known yet", unknown_at)
         self._put(name, replace(self.rows[name], files_unknown_since_ns=now_ns if since is None else since))
         self.positions[name] = shows
 
@@ -272,60 +236,15 @@ class TableStates:
         """Set the table aside; it shows what it showed."""
         shows = self.shown_or_none(name)
         self.positions.pop(name, None)
-        self._change(name, Change.IS_QUARANTINED, shows, reason, event_id, why)
-
-    # Pauses
-
-    def pause(self, name: TableName, reason: str = PAUSED_BY_OPERATOR) -> None:
-        """Windows pass the table by; it keeps its position, so that it catches up from the journal."""
-        shows = self.shown(name)
-        self._change(name, Change.IS_PAUSED, shows, reason, shows)
-        if self.paused_are_looked_at:
-            self.positions[name] = shows
-        else:
-            self.positions.pop(name, None)
-
-    def park(self, name: TableName) -> None:
-        """The table is to be read when it goes on. What it would lose by that is counted already where it is to be."""
-        before = self.rows[name]
-        self._change(name, Change.IS_PAUSED, before.shows, PAUSED_BY_OPERATOR, before.since_event or 0)
-
-    def unpark(self, name: TableName) -> None:
-        before = self.rows[name]
-        reason = "it was paused before it was read"
-        self._change(name, Change.IS_RESUMED, before.shows, reason, before.since_event or 0, before.why)
-
-    def catch_up(self, name: TableName) -> None:
-        """A paused table goes on from the event that it shows."""
-        before = self.rows[name]
-        # A table that waits for another one did so with a reason of its own: who waits with whom may be another now.
-        self.paused_are_looked_at = self.paused_are_looked_at or before.reason != PAUSED_BY_OPERATOR
-        shows = before.shows or 0
-        self._change(name, Change.IS_RESUMED, shows, CATCHES_UP, shows)
-        self.positions[name] = shows
-
-    def look_at_paused(self) -> None:
-        """The window that looked at paused tables ends."""
-        if self.paused_are_looked_at:
-            self.paused_are_looked_at = False
-            for name in self.paused:
-                self.positions.pop(name, None)
-
-    def caught_up(self, upto: EventId) -> list[TableName]:
-        """Tables that were paused, and that a window to `upto` had nothing to bring to."""
-        return [
-            name
-            for name, shows in self.positions.items()
-            if shows <= upto and self.is_(name, {State.WAITING}) and self.rows[name].reason == CATCHES_UP
-        ]
+        self.change(name, Change.IS_QUARANTINED, shows, reason, event_id, why)
 
     # How a state changes
 
     def _fall_behind(self, name: TableName, shows: EventId, reason: str, event_id: EventId) -> None:
-        self._change(name, Change.FALLS_BEHIND, shows, reason, event_id)
+        self.change(name, Change.FALLS_BEHIND, shows, reason, event_id)
         self.positions[name] = shows
 
-    def _change(
+    def change(
         self,
         name: TableName,
         change: Change,
@@ -368,6 +287,57 @@ class TableStates:
             self.copied[name] = status.copied_with
         if status is not None and status.files_unknown_since_ns is not None:
             self.waiting_for_files[name] = status.files_unknown_since_ns
+
+
+class PausedTables:
+    """Those of them that an operator holds back. With `are_looked_at` the next window looks at all that they have not
+    shown, to find again who waits with whom: only then have they positions among the others."""
+
+    def __init__(self, states: TableStates) -> None:
+        self.states, self.are_looked_at = states, False
+
+    def begin(self, name: TableName, reason: str = PAUSED_BY_OPERATOR) -> None:
+        """Windows pass the table by; it keeps its position, so that it catches up from the journal."""
+        shows = self.states.shown(name)
+        self.states.change(name, Change.IS_PAUSED, shows, reason, shows)
+        if self.are_looked_at:
+            self.states.positions[name] = shows
+        else:
+            self.states.positions.pop(name, None)
+
+    def park(self, name: TableName) -> None:
+        """The table is to be read when it goes on. What it would lose by that is counted already where it is to be."""
+        before = self.states.rows[name]
+        self.states.change(name, Change.IS_PAUSED, before.shows, PAUSED_BY_OPERATOR, before.since_event or 0)
+
+    def unpark(self, name: TableName) -> None:
+        before = self.states.rows[name]
+        reason = "it was paused before it was read"
+        self.states.change(name, Change.IS_RESUMED, before.shows, reason, before.since_event or 0, before.why)
+
+    def catch_up(self, name: TableName) -> None:
+        """A paused table goes on from the event that it shows."""
+        before = self.states.rows[name]
+        # A table that waits for another one did so with a reason of its own: who waits with whom may be another now.
+        self.are_looked_at = self.are_looked_at or before.reason != PAUSED_BY_OPERATOR
+        shows = before.shows or 0
+        self.states.change(name, Change.IS_RESUMED, shows, CATCHES_UP, shows)
+        self.states.positions[name] = shows
+
+    def end_window(self) -> None:
+        """The window that looked at paused tables ends."""
+        if self.are_looked_at:
+            self.are_looked_at = False
+            for name in self.states.paused:
+                self.states.positions.pop(name, None)
+
+    def caught_up(self, upto: EventId) -> list[TableName]:
+        """Tables that were paused, and that a window to `upto` had nothing to bring to."""
+        return [
+            name
+            for name, shows in self.states.positions.items()
+            if shows <= upto and self.states.is_(name, {State.WAITING}) and self.states.rows[name].reason == CATCHES_UP
+        ]
 
 
 def landed_status(exact_at: EventId) -> TableStatus:

@@ -75,21 +75,21 @@ class Pauses:
         if self.tables.is_(name, UNREAD):
             self.tables.explain(name, reason)
         else:
-            self.tables.pause(name, reason)
+            self.tables.pauses.begin(name, reason)
 
     def let_go(self, name: TableName) -> None:
         """The table catches up from the journal. Where that does not reach back to what it shows it is read, and drops
         that the journal does not tell of any more are counted first."""
         match self.tables.state(name):
             case State.PARKED:
-                self.tables.unpark(name)
+                self.tables.pauses.unpark(name)
                 self.reads.submit(name)
             case state if state in UNREAD:
                 self.tables.explain(name, "it was paused before it was read")
             case _ if self.tables.shown(name) < max(reach(self.source.journal), self.begin()):
                 self.reads.need_counted(name, "it was paused for longer than the journal reaches back")
             case _:
-                self.tables.catch_up(name)
+                self.tables.pauses.catch_up(name)
 
     def hold_group(self, group: Sequence[Entry]) -> bool:
         """Whether a window passes the group by, because of a table that is held back."""
@@ -126,6 +126,6 @@ class Pauses:
 
     def end_window(self, upto: EventId) -> None:
         """At a window's end: tables that had nothing to catch up with are live."""
-        self.tables.look_at_paused()
-        for name in self.tables.caught_up(upto):
+        self.tables.pauses.end_window()
+        for name in self.tables.pauses.caught_up(upto):
             self.tables.arrive(name, upto, present=True)

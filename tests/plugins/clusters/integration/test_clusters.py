@@ -150,7 +150,9 @@ def test_show_clusters_says_which_there_are_and_which_answer(world: World) -> No
 def test_show_clusters_for_a_table_says_what_of_it_is_where(world: World) -> None:
     [primary, secondary] = world.sql(f"SHOW CLUSTERS FOR {world.database}.part")
     assert (primary["cluster"], primary["role"], primary["partitions_present"], primary["partitions"]) == (
-        *("C1", "primary", 3),
+        "C1",
+        "primary",
+        3,
         3,
     )
     assert (secondary["cluster"], secondary["role"]) == ("C2", "secondary")

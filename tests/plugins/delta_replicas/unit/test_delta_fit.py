@@ -38,9 +38,19 @@ def with_parameters(**parameters: str) -> Table:
         TABLE,
         replace(TABLE, type="EXTERNAL_TABLE"),
         with_columns(
-            *(("b", "boolean"), ("i1", "tinyint"), ("i2", "smallint"), ("i4", "integer"), ("i8", "bigint")),
-            *(("f", "float"), ("d", "double precision"), ("n", "decimal(38,38)"), ("s", "string"), ("y", "binary")),
-            *(("da", "date"), ("ts", "timestamp"), ("x", "array<map<string,struct<a:int,b:decimal(3,1)>>>")),
+            ("b", "boolean"),
+            ("i1", "tinyint"),
+            ("i2", "smallint"),
+            ("i4", "integer"),
+            ("i8", "bigint"),
+            ("f", "float"),
+            ("d", "double precision"),
+            ("n", "decimal(38,38)"),
+            ("s", "string"),
+            ("y", "binary"),
+            ("da", "date"),
+            ("ts", "timestamp"),
+            ("x", "array<map<string,struct<a:int,b:decimal(3,1)>>>"),
             keys=(("p", "date"), ("q", "decimal"), ("r", "timestamp"), ("s2", "boolean")),
         ),
         with_columns(("a.b", "int"), ("$ü", "int"), ("a-b", "int")),
@@ -93,8 +103,17 @@ def test_a_parquet_table_of_types_that_delta_has_can_be_shown(table: Table) -> N
         *(
             (with_columns(("c", kind)), f"its column c has the type {kind}, which Delta does not have")
             for kind in (
-                *("char(3)", "varchar(5)", "void", "interval_day_time", "uniontype<int,string>", "decimal(39,2)"),
-                *("timestamp with local time zone", "timestamplocaltz", "unknown<int>", "struct<>", "map<int>"),
+                "char(3)",
+                "varchar(5)",
+                "void",
+                "interval_day_time",
+                "uniontype<int,string>",
+                "decimal(39,2)",
+                "timestamp with local time zone",
+                "timestamplocaltz",
+                "unknown<int>",
+                "struct<>",
+                "map<int>",
             )
         ),
         (

@@ -442,8 +442,15 @@ def test_a_plain_table_costs_no_call_more_than_without_delta_tables() -> None:
     catalog.put_statistics(PAST, {})
     catalog.drop_table(PAST)
     assert calls == [
-        *("create_table", "add_partitions", "partitions", "alter_partitions", "partition_names", "drop_partitions"),
-        *("alter_table", "put_statistics", "drop_table"),
+        "create_table",
+        "add_partitions",
+        "partitions",
+        "alter_partitions",
+        "partition_names",
+        "drop_partitions",
+        "alter_table",
+        "put_statistics",
+        "drop_table",
     ]
 
 

@@ -307,7 +307,9 @@ def test_what_does_not_fit_is_refused_with_a_reason(loading: Loading) -> None:
 
 
 DEATHS = (
-    *("catalog.create_table.after@4", "storage.copy.after@3", "ledger.publish.before"),
+    "catalog.create_table.after@4",
+    "storage.copy.after@3",
+    "ledger.publish.before",
     "catalog.alter_database.before",
 )
 """Failpoints of a load."""

@@ -23,8 +23,17 @@ TOLD = (
     *["insert_partition", "add_partitions"] * 5,
     *["overwrite_partition", "insert", "overwrite"] * 3,
     *["create_table", "drop_partitions", "truncate_table", "truncate_partitions", "alter_partitions"] * 2,
-    *["alter_table", "rename_table", "rename_partition", "drop_table", "drop_and_create", "create_view"],
-    *["insert_partition_files", "insert_files", "alter_database", "swap", "statistics"],
+    "alter_table",
+    "rename_table",
+    "rename_partition",
+    "drop_table",
+    "drop_and_create",
+    "create_view",
+    "insert_partition_files",
+    "insert_files",
+    "alter_database",
+    "swap",
+    "statistics",
 )
 """What events tell whole: a load has nothing else to go by."""
 

@@ -161,9 +161,14 @@ def test_an_event_is_called_in_a_dump_as_hive_calls_it(path: str) -> None:
         message = message.replace(said, logged)
     names = json.loads(dumped.payload)
     event = Event(
-        *(dumped.to_event, 0, message, "hive"),
-        *(names.get("db") or names.get("dbName") or "src", names.get("table") or names.get("tableName") or ""),
-        *("json-0.2", dumped.payload),
+        dumped.to_event,
+        0,
+        message,
+        "hive",
+        names.get("db") or names.get("dbName") or "src",
+        names.get("table") or names.get("tableName") or "",
+        "json-0.2",
+        dumped.payload,
     )
     assert dumped_kind(event, keys_of(event)) == dumped.kind
 
@@ -216,7 +221,8 @@ def test_column_statistics_stand_in_the_object_that_they_are_of() -> None:
 def test_lists_that_a_client_left_out_are_empty_in_a_dump() -> None:
     sparse = Table("t", "d", storage=Storage(columns=(Column("x", "int"),), serde=SerDe(class_name="s")))
     assert thrift_object(Table, dumped_table(sparse)) == Table(
-        *("t", "d"),
+        "t",
+        "d",
         storage=Storage(
             (Column("x", "int"),),
             compressed=False,

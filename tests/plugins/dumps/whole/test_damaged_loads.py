@@ -26,8 +26,19 @@ BEFORE = (
     "statistics",
 )
 BETWEEN = (
-    *("add_partitions", "insert_partition", "overwrite_partition", "alter_partitions", "alter_table", "rename_table"),
-    *("create_table", "drop_partitions", "insert", "overwrite", "truncate_table", "drop_table", "alter_database"),
+    "add_partitions",
+    "insert_partition",
+    "overwrite_partition",
+    "alter_partitions",
+    "alter_table",
+    "rename_table",
+    "create_table",
+    "drop_partitions",
+    "insert",
+    "overwrite",
+    "truncate_table",
+    "drop_table",
+    "alter_database",
 )
 DAMAGES: Mapping[str, Callable[[bytes], bytes | None]] = {
     "gone": lambda _: None,

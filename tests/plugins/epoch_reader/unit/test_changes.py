@@ -95,8 +95,11 @@ def recorded_words() -> Iterator[str]:
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in (
-                    *("record", "row", "row_of"),
-                    *("PartitionWrite", "whole"),
+                    "record",
+                    "row",
+                    "row_of",
+                    "PartitionWrite",
+                    "whole",
                 ):
                     for argument in node.args:
                         yield from words_in(argument)

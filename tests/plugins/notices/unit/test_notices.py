@@ -63,7 +63,13 @@ NOTICES: tuple[Notice, ...] = (
     HistoryGap(NOWHERE, 5, 9, "purged"),
 )
 ALL = (
-    *("create_table", "alter_table", "drop_table", "add_partition", "alter_partition", "drop_partition", "insert"),
+    "create_table",
+    "alter_table",
+    "drop_table",
+    "add_partition",
+    "alter_partition",
+    "drop_partition",
+    "insert",
     "done",
 )
 

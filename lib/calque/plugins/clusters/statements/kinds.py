@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from calque.statements.statement import QualifiedTable
 
 CLUSTER_COLUMNS = ("cluster", "metastore", "engine", "default", "reachable")
-PLACEMENT_COLUMNS = (*("cluster", "role", "partitions_present", "partitions", "event_id", "lag_seconds", "location"),)
+PLACEMENT_COLUMNS = (
+    "cluster",
+    "role",
+    "partitions_present",
+    "partitions",
+    "event_id",
+    "lag_seconds",
+    "location",
+)
 EXPLAIN_COLUMNS = ("cluster", "chosen", "reason")
 
 

@@ -81,7 +81,7 @@ def external_of_four(line: str) -> ExternalDirectory:
     source, *rest = line.split("#")
     if not source or not rest:
         raise Undecodable("a line of external directories has no target")
-    target, table, mode, prefix = [*rest[:4], *("", "", "")][:4]
+    target, table, mode, prefix = [*rest[:4], "", "", ""][:4]
     return ExternalDirectory(table, source, target, mode or FULL_COPY, None if prefix in ("", "null") else prefix)
 
 

@@ -33,16 +33,35 @@ FUNCTIONS_ROOT = "hive.repl.replica.functions.root.dir"
 
 DUMP_KEYS = frozenset(
     {
-        *(LAYOUT, MODE, ROOT, METADATA_ONLY, INCLUDE_EXTERNAL, EXTERNAL_METADATA_ONLY, BOOTSTRAP_EXTERNAL),
-        *(EXTERNAL_BASE, COPY_AT_LOAD, CHANGE_ROOT, TIME_TO_LIVE, CLEAN_FREQUENCY, RETAIN, RETAIN_COUNT, TASKS),
+        LAYOUT,
+        MODE,
+        ROOT,
+        METADATA_ONLY,
+        INCLUDE_EXTERNAL,
+        EXTERNAL_METADATA_ONLY,
+        BOOTSTRAP_EXTERNAL,
+        EXTERNAL_BASE,
+        COPY_AT_LOAD,
+        CHANGE_ROOT,
+        TIME_TO_LIVE,
+        CLEAN_FREQUENCY,
+        RETAIN,
+        RETAIN_COUNT,
+        TASKS,
     }
 )
 LOAD_KEYS = frozenset({SOURCE, ROOT, EXTERNAL_BASE, TASKS, THREADS, FUNCTIONS_ROOT})
 
 MEANINGLESS = frozenset(
     {
-        *("hive.exec.parallel", "hive.exec.copyfile.maxnumfiles", "hive.exec.copyfile.maxsize", "hive.in.test"),
-        *("hive.distcp.privileged.doAs", "hive.stats.autogather", "hive.execution.engine", "hive.query.id"),
+        "hive.exec.parallel",
+        "hive.exec.copyfile.maxnumfiles",
+        "hive.exec.copyfile.maxsize",
+        "hive.in.test",
+        "hive.distcp.privileged.doAs",
+        "hive.stats.autogather",
+        "hive.execution.engine",
+        "hive.query.id",
         "hive.metastore.dml.events",
         "hive.repl.add.raw.reserved.namespace",
         "hive.repl.batch.incremental.events",
@@ -87,7 +106,16 @@ MEANINGLESS = frozenset(
 """Hive knows them, and so may a script: they are accepted, and said to change nothing. A key of DUMP alone changes
 nothing for LOAD, and the other way round."""
 MEANINGLESS_BEGINNINGS = (
-    *("distcp.options.", "hive.dbpath.", "mapred.", "mapreduce.", "tez.", "yarn.", "dfs.", "fs.", "ipc.", "spark."),
+    "distcp.options.",
+    "hive.dbpath.",
+    "mapred.",
+    "mapreduce.",
+    "tez.",
+    "yarn.",
+    "dfs.",
+    "fs.",
+    "ipc.",
+    "spark.",
     "hive.metastore.",
 )
 NOT_BUILT: Mapping[str, str] = {

@@ -62,7 +62,10 @@ class Spool:
     def put(self, name: TableName, contents: Iterable[SpooledContent]) -> None:
         rows = [
             (
-                *(str(name), each.partition, each.definition, each.location),
+                str(name),
+                each.partition,
+                each.definition,
+                each.location,
                 orjson.dumps([[file.path, file.size, file.modified_ns] for file in each.files]),
             )
             for each in contents

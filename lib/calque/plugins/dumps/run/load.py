@@ -15,6 +15,7 @@ from typing import ParamSpec, TypeVar, assert_never
 
 from calque.core.records.lifecycle import BEHIND, UNREAD, State
 from calque.engine.replica.replica import Replica
+from calque.engine.sides import told_states
 from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import TargetSide, ending_source
 from calque.errors import Refused, Unavailable
@@ -236,7 +237,7 @@ def gone_at_target(side: TargetSide, names: Iterable[TableName]) -> list[TableNa
 
 def progress(replica: Replica) -> tuple[int, EventId, int]:
     """What changes as long as the load gets anywhere."""
-    counts, copying = replica.tables.counts(), replica.side.copying.look()
+    counts, copying = told_states.counts(replica.tables), replica.side.copying.look()
     return counts["live"] + counts["quarantined"], replica.cursor, copying.bytes_done if copying is not None else 0
 
 
@@ -245,7 +246,7 @@ def set_aside(replica: Replica) -> list[StateRow]:
     states = BEHIND | UNREAD | {State.QUARANTINED}
     others: list[StateRow] = [*replica.databases.quarantined_rows.values(), *replica.functions.owned.values()]
     return [
-        *replica.tables.recorded(replica.tables.in_state(*states)),
+        *told_states.recorded(replica.tables, replica.tables.in_state(*states)),
         *(row for row in others if row.state is TableState.QUARANTINED),
     ]
 

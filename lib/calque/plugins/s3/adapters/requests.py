@@ -33,16 +33,33 @@ ATTEMPTS, PASSING_SECONDS = 5, 5.0
 PAUSE, LONGEST_PAUSE = 0.1, 1.0
 BUSY = frozenset(
     {
-        *("429", "500", "502", "503", "504", "InternalError", "OperationAborted", "RequestLimitExceeded"),
-        *("RequestTimeout", "ServiceUnavailable", "SlowDown", "SlowDownRead", "SlowDownWrite", "Throttling"),
-        *("ThrottlingException", "TooManyRequests"),
+        "429",
+        "500",
+        "502",
+        "503",
+        "504",
+        "InternalError",
+        "OperationAborted",
+        "RequestLimitExceeded",
+        "RequestTimeout",
+        "ServiceUnavailable",
+        "SlowDown",
+        "SlowDownRead",
+        "SlowDownWrite",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequests",
     }
 )
 """What a store answers that can't answer just now."""
 CUT = frozenset(
     {
-        *("ClientPayloadError", "ConnectionClosedError", "EndpointConnectionError", "HTTPClientError"),
-        *("ResponseParserError", "StoreCut"),
+        "ClientPayloadError",
+        "ConnectionClosedError",
+        "EndpointConnectionError",
+        "HTTPClientError",
+        "ResponseParserError",
+        "StoreCut",
     }
 )
 """Errors of botocore, aiohttp and `small_objects`; no time-out is among them."""

@@ -29,8 +29,11 @@ CODE, MESSAGE = re.compile(r"<Code>(\w+)</Code>"), re.compile(r"<Message>([^<]*)
 STATUS = re.compile(r"status code: (\d{3})")
 TOO_LATE = "timed out"
 ELSEWHERE = (
-    *("Received redirect", "<Code>AuthorizationHeaderMalformed<", "<Code>PermanentRedirect<"),
-    *("<Code>TemporaryRedirect<", "<Code>IllegalLocationConstraintException<"),
+    "Received redirect",
+    "<Code>AuthorizationHeaderMalformed<",
+    "<Code>PermanentRedirect<",
+    "<Code>TemporaryRedirect<",
+    "<Code>IllegalLocationConstraintException<",
 )
 """By what the answers for a bucket in another region are known."""
 KEPT = timedelta(minutes=5)

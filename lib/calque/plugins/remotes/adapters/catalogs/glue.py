@@ -36,8 +36,14 @@ CONNECT_SECONDS, READ_SECONDS, TRIES = 5, 30, 3
 MISSING = "EntityNotFoundException"
 REFUSING = frozenset(
     {
-        *("AccessDeniedException", "UnrecognizedClientException", "InvalidSignatureException", "ExpiredTokenException"),
-        *("MissingAuthenticationTokenException", "InvalidClientTokenId", "SignatureDoesNotMatch", "AccessDenied"),
+        "AccessDeniedException",
+        "UnrecognizedClientException",
+        "InvalidSignatureException",
+        "ExpiredTokenException",
+        "MissingAuthenticationTokenException",
+        "InvalidClientTokenId",
+        "SignatureDoesNotMatch",
+        "AccessDenied",
     }
 )
 

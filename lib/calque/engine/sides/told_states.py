@@ -1,0 +1,53 @@
+"""What users are told of the states of one target's tables; not exact beside the windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from heapq import nsmallest
+
+from calque.core.records.lifecycle import ASIDE, RECORDED
+from calque.engine.sides.table_states import TableStates
+from calque.model.ledger import TableRow, TableState
+from calque.model.names import EventId, TableName
+
+
+def counts(tables: TableStates) -> dict[str, int]:
+    """How many tables are in each state that users know; not exact beside the windows."""
+    counts_by_state = dict.fromkeys((state.value for state in TableState), 0)
+    others = [status for name in tuple(tables.not_live) if (status := tables.rows.get(name)) is not None]
+    for status in others:
+        counts_by_state[RECORDED[status.state].value] += 1
+    counts_by_state[TableState.LIVE.value] = len(tables.rows) - len(others)
+    return counts_by_state
+
+
+def behind(tables: TableStates, position: EventId) -> list[tuple[EventId, TableName]]:
+    """Tables that are not live and show a state before that event, with the event; not exact beside the windows."""
+    shown_names = [name for name in tuple(tables.not_live) if (row := tables.rows.get(name)) and row.shows is not None]
+    shown = ((tables.shown_or_none(name), name) for name in shown_names)
+    return [(event, name) for event, name in shown if event is not None and event < position]
+
+
+def ahead(tables: TableStates) -> list[TableName]:
+    """Tables that show an event beyond the cursor."""
+    return [name for name in tables.rows if tables.state(name) not in ASIDE and tables.shown(name) > tables.cursor]
+
+
+def find(
+    tables: TableStates, takes: Callable[[TableName], bool], state: str, offset: int, limit: int
+) -> tuple[int, list[TableRow]]:
+    """How many tables are wanted, in that state as users know it where one is named, and `limit` of them behind the
+    first `offset`, in the order of their names. Live ones show at least the cursor. Not exact beside the
+    windows."""
+    known = tuple(tables.rows) if state in ("", TableState.LIVE.value) else tuple(tables.not_live)
+    named = ((name, tables.rows.get(name)) for name in known if takes(name))
+    found = [name for name, row in named if row and state in ("", RECORDED[row.state].value)]
+    chosen = ((name, tables.rows.get(name)) for name in nsmallest(offset + limit, found)[offset:])
+    return len(found), [replace(row.row(name), shows=tables.shown_or_none(name)) for name, row in chosen if row]
+
+
+def recorded(tables: TableStates, names: Iterable[TableName] | None = None) -> list[TableRow]:
+    """The tables' rows, as users are told of them; without names those of all."""
+    items = list(tables.rows.items()) if names is None else [(name, tables.rows[name]) for name in names]
+    return [status.row(name) for name, status in items]
