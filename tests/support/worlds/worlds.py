@@ -37,6 +37,7 @@ from calque.adapters.held_evidence import MemoryEvidence
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join
 from calque.core.images.image import MARKS, STATE, STATISTICS, ImageBuilder, Marks, canonical
+from calque.core.images.table_layout import committed_format
 from calque.core.records import lifecycle
 from calque.core.states.exact_state import is_ahead
 from calque.engine.apply.context import EARLY
@@ -58,7 +59,6 @@ from calque.model.journal import EventKind
 from calque.model.names import OURS, EventId, Span, TableName, partition_name
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
-from calque.plugins.delta_replicas.core.replica_mark import is_delta_replica
 from calque.ports import Catalog, Scans, parts_of
 from calque.ports.formats import TableFormat
 from calque.ports.forwarding import ForwardingCatalog, ForwardingStorage
@@ -713,7 +713,7 @@ class World:
     def as_listed(self, name: TableName) -> StoredTable:
         """A table of the target: of a Delta table, what its log says is listed."""
         stored = self.target_store.the_table(name)
-        if not is_delta_replica(stored.table):
+        if not committed_format(stored.table):
             return stored
         seen = self.delta_table(stored.table)
         assert not isinstance(seen, str), seen
@@ -724,7 +724,7 @@ class World:
         at_target = self.side.admission.name_at_target(name)
         if at_target.table not in self.target_store.tables(at_target.database):
             return False
-        return is_delta_replica(self.target_store.the_table(at_target).table)
+        return bool(committed_format(self.target_store.the_table(at_target).table))
 
     def delta_table(self, at_metastore: Table) -> DeltaTable | str:
         """What a reader finds in the log at its root, or what is wrong there."""
@@ -791,7 +791,7 @@ class World:
 
     def target_state(self, looker: Looker, name: TableName, at_target: TableName) -> State:
         stored = self.target_store.the_table(at_target)
-        if not is_delta_replica(stored.table):
+        if not committed_format(stored.table):
             return looker.target(name, stored.table, list(stored.partitions.values()))
         seen = self.delta_table(stored.table)
         if isinstance(seen, str):

@@ -1,4 +1,4 @@
-"""What users are told of the states of one target's tables; not exact beside the windows."""
+"""What is asked of the states of all of one target's tables, mostly for users; not exact beside the windows."""
 
 from __future__ import annotations
 
