@@ -20,7 +20,8 @@ from calque.model.access import MetastoreAccess, Route
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.state_places import SourcePlaces
-from calque.ports import CatalogReader, EventLog
+from calque.ports import Catalog, CatalogReader, EventLog
+from calque.ports.services import MetastoreInfo
 from calque.ports.source import ClosableLog
 
 AT_SOURCE = "source"
@@ -38,6 +39,30 @@ class UnloggedCatalog(Protocol):
 
     def log_opener(self, path: Path) -> Callable[[], EventLog]:
         """Opens it also in processes that Spark starts."""
+
+
+def anytime() -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallTerms:
+    """How a target's system is called. Times are seconds; `permit` is asked ahead of each call that changes something,
+    and may raise."""
+
+    permit: Callable[[], None] = anytime
+    connect_timeout: float = 10.0
+    call_timeout: float = 600.0
+    connections: int = 8
+
+
+class TargetCatalog(Protocol):
+    """The catalog of a system that is no Hive metastore. A plugin's `amendments` add targets that have one, with the
+    keys of the plugin's own section. It can be sent to other processes, and connects to nothing before it is used."""
+
+    def opened(self, terms: CallTerms) -> Catalog: ...
+
+    def server(self, terms: CallTerms) -> MetastoreInfo: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +100,15 @@ class HiveSource:
 class HiveTarget:
     """A Hive metastore that follows the source of that name. `written` are the keys as the file has them, where
     statements have changed some (`plugins.clusters.config.secondary_tables`). A projection has `links`: local names,
-    each with the parameters that make the object a link."""
+    each with the parameters that make the object a link. Where `catalog` is said, the target is that in place of a
+    metastore, and the keys that say how one is reached mean nothing."""
 
     name: str
     source: str
     keys: sections.Target
     written: sections.Target | None = field(default=None, compare=False)
     links: Mapping[TableName, Mapping[str, str]] | None = None
+    catalog: TargetCatalog | None = None
 
     def policy(self) -> Policy:
         """What the target takes."""

@@ -26,6 +26,9 @@ class Listeners:
 class MetastoreInfo(Protocol):
     """What a metastore says of itself. Every method may raise `Unavailable`."""
 
+    def ping(self) -> None:
+        """Returns when the server answers, whatever it says."""
+
     def version(self) -> str:
         """`2`, `3`, or the exact one from Hive 4 on."""
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from socket import gethostname
-from typing import Any
 from uuid import uuid4
 
 from calque.adapters.delta.ledger import DeltaLedger
@@ -19,7 +18,7 @@ from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen
 from calque.adapters.metastore.server import MetastoreServer
 from calque.config.keys import State
-from calque.config.plugs import Source, Target
+from calque.config.plugs import CallTerms, Source, Target
 from calque.core.policy.admit import Admission
 from calque.core.records.lease import renewed_after
 from calque.engine.identity.directories import first_place
@@ -29,10 +28,12 @@ from calque.engine.lease.keeper import Lease
 from calque.engine.sides.claim_book import ClaimBook
 from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.errors import Refused
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
 from calque.model.state_places import TargetPlaces
 from calque.ports import Catalog, Leases, Ledger, Storage, parts_of
+from calque.ports.services import MetastoreInfo
 from calque.wiring.kinds import TargetContext, WiringKinds
 from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
@@ -83,7 +84,7 @@ class TargetWiring:
         given."""
         stopping, guard = threading.Event(), self.runtime.guard
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.pool, self.leaves)
-        parts = parts_of(guard.catalog(HiveCatalog(self.client(permit=fence.permit), TargetCapabilities())))
+        parts = parts_of(guard.catalog(self.catalog(CallTerms(permit=fence.permit))))
         own_ledger, fenced_storage = guard.ledger(ledger or self.ledger()), guard.storage(FencedStorage(storage, fence))
         context = TargetContext(self.plug, self.folder, fenced_storage, storage, partial(next_epoch, own_ledger))
         for replaced in self.runtime.kinds.target_parts:
@@ -132,18 +133,20 @@ class TargetWiring:
 
     def catalog_for_statements(self) -> Catalog:
         """For objects that are no replicas, and that anybody may write."""
-        return self.runtime.guard.catalog(HiveCatalog(self.client(), TargetCapabilities()))
+        return self.runtime.guard.catalog(self.catalog(CallTerms()))
 
     def storage_for_statements(self) -> Storage:
         return self.runtime.guard.storage(self.runtime.storage(self.systems(), self._terms()))
 
-    def server(self) -> MetastoreServer:
+    def server(self, terms: CallTerms = CallTerms()) -> MetastoreInfo:  # noqa: B008  (it is frozen)
         """What the metastore says of itself."""
-        return MetastoreServer(self.client())
+        if self.plug.catalog is not None:
+            return self.plug.catalog.server(terms)
+        return MetastoreServer(self.client(terms))
 
-    def impatient_server(self, seconds: float) -> MetastoreServer:
+    def impatient_server(self, seconds: float) -> MetastoreInfo:
         """The same through a connection of its own, on which an answer is waited for no longer than that."""
-        return MetastoreServer(self.client(connect_timeout=seconds, call_timeout=seconds, connections=1))
+        return self.server(CallTerms(connect_timeout=seconds, call_timeout=seconds, connections=1))
 
     def systems(self) -> FileSystemSet:
         """What the storage opens: the target's own locations by its own options, all others by the source's."""
@@ -195,8 +198,8 @@ class TargetWiring:
         """Through a connection of its own, so that no long call holds up a renewal."""
         keys = self.plug.keys
         seconds = renewed_after(keys.lease)
-        client = self.client(connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
-        catalog = HiveCatalog(client, TargetCapabilities())
+        terms = CallTerms(connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
+        catalog = self.catalog(terms)
         leases = CatalogLeases(catalog, self.plug.source, self.plug.name, keys.warehouse, self.first_place)
         return self.runtime.guard.leases(leases)
 
@@ -210,10 +213,29 @@ class TargetWiring:
         """On which files are copied."""
         return CopyTerms(bandwidth=self.plug.keys.bandwidth, parallel=self.plug.keys.parallel_copies)
 
-    def client(self, **options: Any) -> Client:
-        """A client of the target's metastore."""
+    def catalog(self, terms: CallTerms) -> Catalog:
+        """The target's, with nothing around it."""
+        if self.plug.catalog is not None:
+            return self.plug.catalog.opened(terms)
+        return HiveCatalog(self.client(terms), TargetCapabilities())
+
+    def client(self, terms: CallTerms = CallTerms()) -> Client:  # noqa: B008  (it is frozen)
+        """A client of the target's metastore. Raises `Refused` where the target is none."""
         keys = self.plug.keys
-        return Client(",".join(keys.metastore), keys.access(), first_seen=self.first_seen, **options)
+        if self.plug.catalog is not None:
+            what = f"The target {self.plug.name} is no Hive metastore"
+            raise Refused(
+                what, "Privileges and marks of Hive are in one alone", 'Leave out grants = "follow" and marks'
+            )
+        return Client(
+            ",".join(keys.metastore),
+            keys.access(),
+            connect_timeout=terms.connect_timeout,
+            call_timeout=terms.call_timeout,
+            connections=terms.connections,
+            permit=terms.permit,
+            first_seen=self.first_seen,
+        )
 
 
 def next_epoch(ledger: Ledger) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calque.config.plugs import CallTerms
 from calque.engine.lease.fence import Fence
 from calque.engine.sides.port_wrappers import Ending
 from calque.plugins.grants.adapters import HivePrivileges
@@ -18,7 +19,7 @@ def privileges_of(source: SourceWiring) -> Privileges | None:
 
 def privileges_at(target: TargetWiring, fence: Fence) -> Privileges:
     """Of the target's metastore, changed as the fence permits."""
-    privileges = HivePrivileges(target.client(permit=fence.permit))
+    privileges = HivePrivileges(target.client(CallTerms(permit=fence.permit)))
     return target.runtime.guard.wrapped("privileges", privileges, ForwardingPrivileges)
 
 

@@ -16,8 +16,8 @@ from calque.wiring.wiring import Wiring
 
 
 def tell_of_marks(wiring: Wiring, target: TargetWiring) -> Work | None:
-    """Where the configuration wants it."""
-    if not wiring.config.section(DONE).metastore:
+    """Where the configuration wants it, and the target is a metastore."""
+    if not wiring.config.section(DONE).metastore or target.plug.catalog is not None:
         return None
     side = target.side()
     events = events_at(target)

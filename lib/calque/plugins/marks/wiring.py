@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calque.config.plugs import CallTerms
 from calque.control.pause_rules import is_paused
 from calque.control.status_records import position_of
 from calque.plugins.marks.adapters.delta_marks import DeltaMarks
@@ -34,7 +35,7 @@ def events_of_source(source: SourceWiring) -> PartitionEvents:
 
 def events_at(target: TargetWiring) -> PartitionEvents:
     """What the target's metastore is told of marks, by whoever has the lease on the target."""
-    client = target.client(permit=target.lease().permit)
+    client = target.client(CallTerms(permit=target.lease().permit))
     return target.runtime.guard.wrapped("partition_events", HivePartitionEvents(client), ForwardingPartitionEvents)
 
 
