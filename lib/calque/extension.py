@@ -67,6 +67,8 @@ class Plugin:
     """What replaces parts of targets, from the innermost on."""
     formats: Callable[[], tuple[TableFormat, ...]] = tuple
     """Formats of tables at targets besides Hive's own layout."""
+    format_names: tuple[str, ...] = ()
+    """Their names, by which the configuration chooses them."""
     amendments: Callable[[], tuple[Amendment, ...]] = tuple
     """What is added to a configuration behind the file: by what the state folder records."""
     extras: Callable[[], tuple[Extra, ...]] = tuple
@@ -207,7 +209,8 @@ def file_kinds_of(plugins: tuple[Plugin, ...]) -> FileKinds:
 
     sections = tuple(section for plugin in plugins for section in plugin.sections())
     options = (plugin.broker_options() for plugin in plugins)
-    return FileKinds(sections=sections, broker_options=next(filter(None, options), takes_any))
+    formats = tuple(name for plugin in plugins for name in plugin.format_names)
+    return FileKinds(sections=sections, formats=formats, broker_options=next(filter(None, options), takes_any))
 
 
 @cache

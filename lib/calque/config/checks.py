@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -99,15 +99,20 @@ def _scans(scans: object) -> Mapping[str, float | None]:
     return intervals
 
 
-def _modes(*modes: str) -> Callable[[object], str | Mapping[str, str]]:
-    """One of the words, for every table or by pattern."""
+def require_mode(value: object, modes: Sequence[str]) -> str:
+    """Raises `Refused` for what is none of the words."""
+    if isinstance(value, str) and value in modes:
+        return value
+    shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
     words = " or ".join(f'"{mode}"' for mode in modes)
+    raise Refused(f"{shown} is neither {' nor '.join(modes)}", nearest(str(value), modes), f"Write {words}")
+
+
+def _modes(*modes: str, others: bool = False) -> Callable[[object], str | Mapping[str, str]]:
+    """One of the words, for every table or by pattern; with `others` any word, which is looked at later."""
 
     def mode_of(value: object) -> str:
-        if isinstance(value, str) and value in modes:
-            return value
-        shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
-        raise Refused(f"{shown} is neither {' nor '.join(modes)}", nearest(str(value), modes), f"Write {words}")
+        return value if others and isinstance(value, str) else require_mode(value, modes)
 
     def by_table(value: object) -> str | Mapping[str, str]:
         if isinstance(value, str):
@@ -370,7 +375,9 @@ PositiveDuration = Annotated[Duration, AfterValidator(with_pydantic_errors(_posi
 Scan = Annotated[float | None, BeforeValidator(with_pydantic_errors(_scan))]
 Scans = Annotated[Mapping[str, float | None], BeforeValidator(_scans)]
 Data = Annotated[str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_modes("copy", "none")))]
-TableFormat = Annotated[str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_modes("plain", "delta")))]
+TableFormat = Annotated[
+    str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_modes("plain", "delta", others=True)))
+]
 Retentions = Annotated[Mapping[str, float], BeforeValidator(_retentions)]
 Subsets = Annotated[Mapping[str, str], AfterValidator(_subsets)]
 Where = Annotated[str, AfterValidator(with_pydantic_errors(_where))]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from calque.config.checks import require_mode
 from calque.config.lines import Path
 from calque.config.places import one_metastore
 from calque.config.plugs import Config, Target
 from calque.core.images.image import PARKED
 from calque.core.images.overlap import shared_name
-from calque.core.policy.admit import Admission
+from calque.core.policy.admit import PLAIN, Admission
 from calque.errors import Refused
 
 
@@ -21,6 +22,7 @@ def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
         yield from _within(name, admission)
         yield from _arming(name, target)
         yield from _compacting(name, target)
+        yield from _unknown_formats(name, target, config.kinds.formats)
         yield from _in_formats(name, target)
         if one_metastore(target.keys.metastore, config.source_of(name).keys.metastore):
             yield from _onto_itself(name, admission)
@@ -56,13 +58,26 @@ def _compacting(name: str, target: Target) -> Iterator[tuple[Path, Refused]]:
         yield ("targets", name, "compact"), Refused(what, why, todo)
 
 
+def _unknown_formats(name: str, target: Target, formats: Sequence[str]) -> Iterator[tuple[Path, Refused]]:
+    said = target.keys.format
+    words = {(): said} if isinstance(said, str) else {(pattern,): word for pattern, word in said.items()}
+    for key, word in words.items():
+        try:
+            require_mode(word, (PLAIN, *formats))
+        except Refused as refused:
+            yield ("targets", name, "format", *key), refused
+
+
 def _in_formats(name: str, target: Target) -> Iterator[tuple[Path, Refused]]:
-    if target.admission().has_formats and target.keys.data == "none":
-        what = 'format = "delta" is of no use with data = "none"'
-        yield ("targets", name, "format"), Refused(what, "A Delta table's files lie below its log", "Leave it out")
-    elif target.admission().has_formats and target.keys.compact:
-        what = 'format = "delta" and compact exclude each other'
-        why = "Files of a Delta table are the source's, one by one"
+    said = target.keys.format
+    word = next((one for one in ([said] if isinstance(said, str) else said.values()) if one != PLAIN), "")
+    if word and target.keys.data == "none":
+        what = f'format = "{word}" is of no use with data = "none"'
+        why = f"A {word.title()} table's files lie below its log"
+        yield ("targets", name, "format"), Refused(what, why, "Leave it out")
+    elif word and target.keys.compact:
+        what = f'format = "{word}" and compact exclude each other'
+        why = f"Files of a {word.title()} table are the source's, one by one"
         yield ("targets", name, "format"), Refused(what, why, "Leave one of them out")
 
 

@@ -92,6 +92,8 @@ class FileKinds:
     be given, and why."""
 
     sections: tuple[SectionKind[Any], ...] = ()
+    formats: tuple[str, ...] = ()
+    """What tables at a target may be kept in besides "plain"."""
     broker_options: Callable[[Options], tuple[str, Refused] | None] = takes_any
 
 

@@ -87,7 +87,8 @@ def advance(
             conflicts += 1
         except FormatMisfit as misfit:
             name = entries[0].keys.table
-            raise Unreachable(f"{name} can't go on as a Delta table: {misfit}") from misfit
+            kind = (side.admission.wanted_format(name) if name else "") or "committed"
+            raise Unreachable(f"{name} can't go on as a {kind.title()} table: {misfit}") from misfit
         except ContentLost as error:
             if error.files <= lost:
                 raise Unreachable(str(error)) from error

@@ -30,4 +30,6 @@ def formats() -> tuple[TableFormat, ...]:
     return (DeltaFormat(),)
 
 
-PLUGIN = Plugin(name="delta_replicas", statements=statements, target_parts=target_parts, formats=formats)
+PLUGIN = Plugin(
+    name="delta_replicas", statements=statements, target_parts=target_parts, formats=formats, format_names=("delta",)
+)
