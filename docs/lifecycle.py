@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import NamedTuple
 
-from calque.core.records.lifecycle import TRANSITIONS, Change, State
+from calque.core.records.lifecycle import TRANSITIONS, State, Transition
 
 WIDTH, HEIGHT = 860, 470
 STATE_WIDTH, STATE_HEIGHT, MARGIN = 104, 34, 22
@@ -43,7 +43,7 @@ class Box(NamedTuple):
 
 
 def boxes() -> list[Box]:
-    groups: dict[tuple[tuple[Change, State], ...], list[State]] = {}
+    groups: dict[tuple[tuple[Transition, State], ...], list[State]] = {}
     for state, changes in TRANSITIONS.items():
         groups.setdefault(tuple(sorted(changes.items())), []).append(state)
     return [box_around(tuple(states)) for states in groups.values()]

@@ -74,7 +74,7 @@ FOUND_IN = {
 
 
 def __getattr__(name: str) -> object:
-    """`open_epoch`, `connect`, `clusters`, `done` and what belongs to them, loaded when they are asked for."""
+    """Load a public name when it is asked for: `open_epoch`, `connect`, `clusters`, `done` and what belongs to them."""
     from importlib import import_module
 
     if name in ("clusters", "done"):

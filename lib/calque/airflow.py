@@ -1,4 +1,5 @@
-"""A sensor for Apache Airflow: a task that waits until a set of partitions is done. It needs `apache-airflow`."""
+"""A sensor for Apache Airflow: a task that waits until a set of partitions is done. The module needs
+`apache-airflow`."""
 
 from __future__ import annotations
 
@@ -15,8 +16,11 @@ from calque.plugins.marks.core import Done
 
 
 class SetDoneSensor(BaseSensorOperator):  # type: ignore[misc]
-    """Succeeds when the set is done at the target, or where none is named at the source. All but `target` may be
-    templates: partition={"ds": "{{ ds }}"}. Its deployment needs the configuration and the state folder."""
+    """A sensor of Airflow that succeeds when the set is done at `target`, or at the source where None is given.
+
+    All arguments but `target` may be templates: partition={"ds": "{{ ds }}"}. Where its task runs, the configuration
+    and the state folder are needed.
+    """
 
     template_fields: Sequence[str] = ("config", "table", "partition")
 

@@ -1,4 +1,4 @@
-"""The composition root: which plugins calque has, by what they register (`extension`)."""
+"""The composition root: the plugins that calque has, with what each registers (`extension`)."""
 
 from __future__ import annotations
 
@@ -17,4 +17,5 @@ from calque.plugins.remotes.plugin import PLUGIN as REMOTES
 from calque.plugins.s3.plugin import PLUGIN as S3
 
 APP = App((KAFKA, MARKS, DUMPS, REMOTES, AUDIT, CLUSTERS, DELTA_REPLICAS, NOTICES, GRANTS, PAGE, HDFS, S3))
-"""Help shows their statements in this order, `check` their findings, and statements of nobody's are offered to them."""
+"""The app with all plugins. Help shows their statements in this order, `check` their findings, and a statement that
+none of the forms fits is offered to them in it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 from click.shell_completion import shell_complete
@@ -34,39 +35,66 @@ from calque.commands import (
     wait,
 )
 from calque.commands.options import Commands, CommandSettings, examples, need_command, shared
+from calque.commands.output import PRINTED, print_json
 from calque.demo.command import command as demo
-from calque.errors import Broken, CalqueError, Unavailable, nearest, print_error
+from calque.errors import Broken, CalqueError, Interrupted, Unavailable, WrongUsage, nearest
 from calque.logs.setup import report_error
 
-USAGE = 64
 COMPLETE = "_CALQUE_COMPLETE"
-"""Set by shells that ask how a line can go on, and by who asks for the script that makes them do so."""
+"""The variable that shells set to ask how a line can go on, and that a user sets to get the script for it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. `arguments` are the process's own when not given."""
+    """Run one command, and return the exit code. `arguments` are the process's own where None is given."""
     settings = CommandSettings(app=APP)
     if arguments is None and (instruction := os.environ.get(COMPLETE)):
         return shell_complete(commands, {"obj": settings}, "calque", COMPLETE, instruction)
+    if sys.stdout is None:  # the caller has closed it, and wants nothing printed
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    PRINTED.document = False
     try:
-        return _invoke(list(sys.argv[1:] if arguments is None else arguments), settings)
+        return _invoke(given, settings)
     except click.ClickException as error:
-        print_error(*_usage(error))
-        return USAGE
+        return _reported(WrongUsage(*_usage(error)), is_json="--json" in given)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         return Unavailable.exit_code
     except KeyboardInterrupt:
-        report_error(Unavailable("Interrupted", "Not all was done", "Run it again"))
-        return Unavailable.exit_code
+        return _reported(Interrupted("Interrupted", "Not all was done", "Run it again"), is_json=settings.json)
     except CalqueError as error:
-        report_error(error, error if settings.debug else None)
-        return error.exit_code
-    except Exception as error:  # noqa: BLE001 - the process ends here: nobody above can tell the user
+        return _reported(error, error if settings.debug else None, is_json=settings.json)
+    except Exception as error:  # noqa: BLE001 - the process ends here: no caller can tell the user
+        if isinstance(error, OSError) and not _stdout_takes_all():
+            why = f"What it leads to says: {error.strerror}"
+            return _reported(Unavailable("Standard output can't be written", why, "Free space there, and run it again"))
         todo = "Report the traceback above" if settings.debug else "Run it again with --debug, and report the traceback"
         defect = Broken(f"{type(error).__name__}: {error}".rstrip(": "), "This is a defect of calque", todo)
-        report_error(defect, error if settings.debug else None)
-        return Broken.exit_code
+        return _reported(defect, error if settings.debug else None, is_json=settings.json)
+
+
+def _reported(error: CalqueError, cause: BaseException | None = None, *, is_json: bool = False) -> int:
+    """Report the error on stderr, and with `is_json` also as the one document on stdout, unless the command has printed
+    its own. Return the exit code."""
+    report_error(error, cause)
+    if is_json and not PRINTED.document:
+        print_json(error.document())
+    return error.exit_code
+
+
+def _stdout_takes_all() -> bool:
+    """Tell whether all that was printed can be written. What can't be is given up, so that Python's end is in order."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _give_up_stdout()
+        return False
+    return True
+
+
+def _give_up_stdout() -> None:
+    """Let the rest of what was printed go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(
@@ -89,7 +117,7 @@ def commands(context: click.Context) -> None:
 
     \b
     Exit codes: 0 done, 1 differences found, 64 usage, 65 refused, 70 broken,
-    75 unavailable or not all of it could be done.
+    75 unavailable or not all of it could be done, 130 interrupted.
     """
     need_command(context)
 

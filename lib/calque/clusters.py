@@ -1,4 +1,4 @@
-"""Who has which table: the clusters of a configuration, over the deployments that replicate between them.
+"""The clusters of a configuration, which tell who has which table, over the deployments that replicate between them.
 
 with calque.clusters.open("clusters.toml") as clusters:
     clusters.locate("sales.orders")                              # where it is, and as of which event
@@ -22,7 +22,8 @@ __all__ = ["Engine", "OpenClusters", "Placement", "open"]
 
 
 def open(config: str | Path = "clusters.toml") -> OpenClusters:  # noqa: A001 - clusters.open reads as what it is
-    """The clusters of a configuration. Nothing connects before it is asked. Raises `Refused` where it has none."""
+    """Open the clusters of the configuration in the file `config`. Nothing connects before it is asked. Raises
+    `Refused` where the configuration has none."""
     loaded = APP.load(config)
     require_clusters(loaded)
     return OpenClusters(APP.wiring(loaded))

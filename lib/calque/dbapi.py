@@ -11,8 +11,8 @@ from calque.statements.session import Session
 
 
 def connect(config: str | Path = "calque.toml", target: str | None = None) -> Connection:
-    """A connection over the configuration; nothing is asked before a statement is executed. `target` is what statements
-    mean that name none."""
+    """Return a connection over the configuration in the file `config`, as PEP 249 has it. Nothing is asked before a
+    statement is executed. `target` is the one that statements mean which name none."""
     try:
         loaded = APP.load(config)
         session = Session(APP.wiring(loaded), loaded.select([target])[0] if target is not None else None)

@@ -31,18 +31,21 @@ __all__ = ["after", "check", "mark", "wait", "write"]
 
 
 def mark(config: str | Path, table: str, /, partition: Partition | None = None, **keys: Value) -> Mark:
-    """Say that all partitions of the table that match the keys are complete. It is durable when this returns.
+    """Say that all partitions of the table that match the keys are complete. The mark is durable when this returns.
 
-    Raises `calque.errors.Refused` where the table, a key or a value is none, and `Unavailable`, after which it may be
-    said again."""
+    Raises `calque.errors.Refused` where the table, a key or a value is not valid, and `Unavailable`, after which it may
+    be said again.
+    """
     return opened(config).mark(named_table(table), texts(partition, keys))
 
 
 @contextmanager
 def after(config: str | Path, table: str, /, partition: Partition | None = None, **keys: Value) -> Iterator[None]:
-    """Mark the set when the block has succeeded, behind the last event of what it wrote; not at all where it raised.
+    """Mark the set when the block has succeeded, behind the last event of what the block wrote. Where the block raises,
+    nothing is marked.
 
-    The configuration, the table and the keys are looked at first, so that a mistake is told before the block runs."""
+    The configuration, the table and the keys are looked at first, so that a mistake is told before the block runs.
+    """
     sets, name, values = opened(config), named_table(table), texts(partition, keys)
     sets.question(name, values, None)
     yield
@@ -52,8 +55,8 @@ def after(config: str | Path, table: str, /, partition: Partition | None = None,
 def check(
     config: str | Path, table: str, /, partition: Partition | None = None, *, target: str | None = None, **keys: Value
 ) -> Done | NotDone:
-    """Whether the set is done: at the target, or where none is named at the source. `NotDone` says why. Raises
-    `Refused` where the target does not take the table."""
+    """Tell whether the set is done at `target`, or at the source where None is given. A `NotDone` says why it is not.
+    Raises `Refused` where the target does not take the table."""
     verdict = opened(config).verdict(named_table(table), texts(partition, keys), target)
     if isinstance(verdict, OutsidePolicy):
         raise outside(verdict, target)
@@ -70,8 +73,8 @@ def wait(
     timeout: float | None = None,
     **keys: Value,
 ) -> Done:
-    """Return as soon as the set is done, also one that is marked only later. Raises `Unavailable` after `timeout`
-    seconds."""
+    """Wait until the set is done at `target`, or at the source where None is given; also for a set that is marked only
+    later. Raises `Unavailable` after `timeout` seconds; None waits for ever."""
     return opened(config).wait(named_table(table), texts(partition, keys), target, timeout)
 
 
@@ -83,11 +86,13 @@ def write(
     mark: Partition,
     mode: Literal["append", "overwrite"] = "append",
 ) -> None:
-    """Insert the frame's rows into the table, which Spark knows by that name, columns by name, partitions as the rows
-    say (dynamic partitions); then mark the set of the partitions that match `mark`. With `overwrite` each partition of
-    which there is a row has only these rows then. Where the write fails, nothing is marked.
+    """Insert the frame's rows into the table, then mark the set of the partitions that match `mark`. Where the write
+    fails, nothing is marked.
 
-    Raises what Spark raises, and what `mark` raises."""
+    Spark has to know the table by the same name. Columns go by name, and partitions as the rows say (dynamic
+    partitions). With `overwrite` each partition that has a row in the frame has only the frame's rows then. Raises what
+    Spark raises, and what `calque.done.mark` raises.
+    """
     from calque.plugins.marks.api.write_frame import write_within
 
     write_within(after(config, table, mark), frame, table, mode)

@@ -43,8 +43,8 @@ def wired(config: str) -> Wiring:
 
 
 class EpochSource(DataSource):
-    """A table of a target as of an epoch, or the changes of epochs. Raises what `open_epoch` raises, and `Refused` for
-    options that mean nothing."""
+    """The data source `format("calque")`: a table of a target as of an epoch, or the changes of epochs. Raises what
+    `open_epoch` raises, and `Refused` for options that mean nothing."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,4 +1,4 @@
-"""What a plugin is to the rest of calque: a frozen value that names what it adds."""
+"""The form of a plugin: a frozen value that names what it adds to calque."""
 
 from __future__ import annotations
 
@@ -52,79 +52,84 @@ def no_statements() -> Statements:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plugin:
-    """`name` is that of its folder, of its tests and of its page. The other fields are functions, so that a command
-    loads what it needs and nothing else."""
+    """A plugin. `name` is the name of its folder, of its tests and of its page. The other fields are functions, so that
+    a command loads only what it needs."""
 
     name: str
     sections: Callable[[], tuple[SectionKind[Any], ...]] = tuple
-    """What the configuration may have besides."""
+    """Sections of the configuration besides the kernel's."""
     broker_options: Callable[[], BrokerOptions | None] = nothing
-    """Which options of a broker's client can't be given; None of a plugin that has no broker."""
+    """Returns the check of options for a broker's client, which says which of them can't be given; None for a plugin
+    that has no broker."""
     journals: Callable[[], tuple[JournalKind, ...]] = tuple
     """Formats of journals besides Delta's."""
     file_systems: Callable[[], tuple[FileSystemKind, ...]] = tuple
     target_parts: Callable[[], tuple[TargetPartsKind, ...]] = tuple
-    """What replaces parts of targets, from the innermost on."""
+    """Functions that replace parts of targets, from the innermost on."""
     formats: Callable[[], tuple[TableFormat, ...]] = tuple
     """Formats of tables at targets besides Hive's own layout."""
     format_names: tuple[str, ...] = ()
     """Their names, by which the configuration chooses them."""
     amendments: Callable[[], tuple[Amendment, ...]] = tuple
-    """What is added to a configuration behind the file: by what the state folder records."""
+    """Functions that add to a configuration what the state folder records, after the file was read."""
     extras: Callable[[], tuple[Extra, ...]] = tuple
-    """What has to be installed besides for some configurations."""
+    """Extras of the distribution that some configurations need."""
     statements: Callable[[], Statements] = no_statements
     commands: Callable[[], tuple[Command, ...]] = tuple
-    """Of the command line; what they do is imported when they run."""
+    """Commands of the command line. The modules that do their work are imported when they run."""
     checks: Callable[[], tuple[Check, ...]] = tuple
-    """What `calque check` looks at besides."""
+    """Further checks of `calque check`."""
     table_checks: Callable[[], tuple[TableCheck, ...]] = tuple
-    """The same at the tables of each source that targets take."""
+    """Further checks of `calque check` on the tables of each source that targets take."""
     target_checks: Callable[[], tuple[TargetCheck, ...]] = tuple
-    """The same at each target, by its name."""
+    """Further checks of `calque check` on each target, by its name."""
     status: Callable[[], Mapping[str, StatusPart]] = dict
-    """Keys of the document of `calque status`."""
+    """Further values of the document of `calque status`, by their keys."""
     comparisons: Callable[[], tuple[ComparisonKind, ...]] = tuple
-    """What `verify` compares besides."""
+    """Further comparisons of `calque verify`."""
     retention: Callable[[], tuple[RetentionKind, ...]] = tuple
-    """What is kept of what journals and ledgers forget."""
+    """Hooks that are called before journals and ledgers forget rows."""
     followers: Callable[[], tuple[Follower, ...]] = tuple
-    """What goes on beside each target's windows."""
+    """Work beside each target's windows."""
     captures: Callable[[], tuple[CaptureKind, ...]] = tuple
     publishers: Callable[[], tuple[PublisherKind, ...]] = tuple
     watches: Callable[[], tuple[WatchKind, ...]] = tuple
     page: Callable[[RunningProcess, bool], Page] | None = None
-    """What a process serves at `/`, of one plugin."""
+    """The page that a process serves at `/`; of several plugins the first one's."""
 
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """calque with these plugins; without any it is the kernel alone."""
+    """calque with these plugins. Without a plugin it is the kernel alone."""
 
     plugins: tuple[Plugin, ...] = ()
 
     def language(self) -> Language:
-        """The statements of all, in the order of the plugins."""
+        """Return the language of the kernel's statements and those of all plugins, in the order of the plugins."""
         return language_of(self.plugins)
 
     def each(self, give: Callable[[Plugin], Iterable[T]]) -> tuple[T, ...]:
-        """What `give` gives of every plugin, in their order."""
+        """Return what `give` returns for every plugin, in their order."""
         return tuple(one for plugin in self.plugins for one in give(plugin))
 
     def load(self, path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
-        """The configuration in the file, checked whole, with what the state folder adds to it; `environment` is the
-        process's own where it is None. Nothing is connected to. Raises `Refused` with the line of each problem,
-        `Unavailable` and `Broken`."""
+        """Return the configuration in the file, checked whole, with what the state folder adds to it. Nothing is
+        connected to.
+
+        `environment` is the process's own where None is given. Raises `Refused` with the line of each problem,
+        `Unavailable` and `Broken`.
+        """
         from calque.config import load
 
         return self.amended(load(path, self.file_kinds(), environment))
 
     def file_kinds(self) -> FileKinds:
-        """What a configuration may have besides the kernel's sections."""
+        """Return the sections that a configuration may have besides the kernel's."""
         return file_kinds_of(self.plugins)
 
     def amended(self, config: Config) -> Config:
-        """The same with what the state folder adds now."""
+        """Return the configuration with what the state folder adds to it now, to further configurations that it names,
+        too."""
         for plugin in self.plugins:
             for amend in plugin.amendments():
                 config = amend(config)
@@ -132,7 +137,7 @@ class App:
         return replace(config, others=others) if others else config
 
     def wiring(self, config: Config) -> Wiring:
-        """Everything that the configuration names. Nothing connects before it is used."""
+        """Return the live objects of everything that the configuration names. Nothing connects before it is used."""
         from calque.wiring.kinds import DELTA, WiringKinds
         from calque.wiring.runtime import Runtime
         from calque.wiring.wiring import Wiring
@@ -146,13 +151,14 @@ class App:
         return Wiring(config, Runtime(kinds=kinds))
 
     def file_systems(self) -> tuple[FileSystemKind, ...]:
-        """Those that need more than fsspec."""
+        """Return the file systems that need more than fsspec."""
         return self.each(lambda plugin: plugin.file_systems())
 
     def run_file(
         self, path: str, named: Sequence[str] | None, until: str | int | None, *, capture: bool, address: str = ""
     ) -> int:
-        """See `streams.job.run_file`."""
+        """Run the always-on job of the configuration in the file `path`, and return its exit code. The arguments are
+        those of `streams.job.run_file`."""
         from calque.streams.job import run_file
 
         def load() -> Config:
@@ -161,7 +167,7 @@ class App:
         return run_file(load, self.wiring, named, until, capture=capture, kinds=self.process(), address=address)
 
     def missing_extras(self, config: Config) -> tuple[Refused, ...]:
-        """One for each extra that the configuration needs and this host lacks."""
+        """Return a refusal for each extra that the configuration needs and this host lacks."""
         from calque.config.extras import KERBEROS, missing_extras
 
         return tuple(missing_extras(config, (KERBEROS, *self.each(lambda plugin: plugin.extras()))))
@@ -185,7 +191,7 @@ class App:
         return {key: part for plugin in self.plugins for key, part in plugin.status().items()}
 
     def process(self) -> ProcessKinds:
-        """What the process does besides capturing sources and replicating to targets."""
+        """Return what plugins add to a process that captures sources and replicates to targets."""
         from calque.streams.kinds import ProcessKinds
 
         plugins = self.plugins

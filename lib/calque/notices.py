@@ -26,11 +26,13 @@ def subscribe(
     at: str = AT_SOURCE,
     timeout: float | None = None,
 ) -> DoneNotices:
-    """The marks that say that all partitions of the table that match the condition are done, at the source or at the
-    target that `at` names: those that are there, and those that come; each once. Without a condition all marks of the
-    table. The iteration ends when none has come for `timeout` seconds.
+    """Subscribe to the marks that say that all partitions of the table which match `condition` are done, at the source
+    or at the target that `at` names. Without a condition all marks of the table count.
 
-    When this returns it is subscribed, and the store of marks is read only then: no mark is missed between the two. It
-    needs a channel there that sends `done` of the table. Raises `calque.errors.Refused` and `Unavailable`."""
+    The iteration gives the marks that exist, then those that come, each once. It ends when none has come for `timeout`
+    seconds. The subscription holds when this returns, and the store of marks is read only then, so that no mark is
+    missed between the two. A channel there has to send `done` of the table. Raises `calque.errors.Refused` and
+    `Unavailable`.
+    """
     wiring, name = APP.wiring(APP.load(config)), named_table(table)
     return subscribed(wiring, name, texts(condition, {}) if condition else {}, at, timeout)

@@ -1,4 +1,4 @@
-"""What a package implements that adds a client of catalogs: links may lead there then.
+"""The interface of a package that adds a client of catalogs: links may lead to such catalogs then.
 
 It names an instance of `RemoteClient` by an entry point of the group `calque.remotes`:
 

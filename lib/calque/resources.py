@@ -1,4 +1,4 @@
-"""Where files lie that are no code: the written contracts, and downloaded artifacts."""
+"""The places of files that are no code: the written contracts, and downloaded artifacts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from importlib.resources import files
 from pathlib import Path
 
 TO_INSTALL = "Run `make install`, or `python -m calque.sandbox.install`; for tests `make install-tests`"
-"""What to do where the cache lacks something."""
+"""The remedy where the cache lacks a file."""
 
 
 def cache_folder() -> Path:
-    """The folder that `python -m calque.sandbox.install` fills.
+    """Return the folder that `python -m calque.sandbox.install` fills.
 
-    `CALQUE_CACHE` when it is set; `.cache` of the checkout when the package runs from one; else the user's cache
-    folder (`XDG_CACHE_HOME`, or `~/.cache`).
+    That is `CALQUE_CACHE` when it is set; `.cache` of the checkout when the package runs from one; else `calque` in the
+    user's cache folder (`XDG_CACHE_HOME`, or `~/.cache`).
     """
     configured = os.environ.get("CALQUE_CACHE")
     if configured:
@@ -27,12 +27,12 @@ def cache_folder() -> Path:
 
 
 def schemas_folder() -> Path:
-    """The folder `schemas` of the wheel, or of the checkout that an editable install points to."""
+    """Return the folder `schemas` of the wheel, or of the checkout that an editable install points to."""
     package = Path(str(files("calque")))
     packaged = package / "_schemas"
     return packaged if packaged.is_dir() else package.parents[1] / "schemas"
 
 
 def schema_versions(name: str) -> list[Path]:
-    """All released versions of the Avro schema `name`, oldest first."""
+    """Return the files of all released versions of the Avro schema `name`, oldest first."""
     return sorted(schemas_folder().glob(f"{name}-*.avsc"), key=lambda path: int(path.stem.rpartition("-")[2]))

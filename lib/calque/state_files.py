@@ -1,4 +1,5 @@
-"""Files of the state folder: nobody else may read them, each is whole or not there, and an error says its cause."""
+"""The files of the state folder. No other user may read them, a reader finds each whole or not at all, and an error
+says its cause."""
 
 from __future__ import annotations
 
@@ -17,22 +18,23 @@ FOLDER_MODE, FILE_MODE = 0o700, 0o600
 FULL = {errno.ENOSPC, errno.EDQUOT}
 NOT_PERMITTED = {errno.EACCES, errno.EPERM}
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-"""What a file system without hard links answers."""
+"""The errors of a file system without hard links."""
 FULL_TEXTS = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+"""The texts of errors of a full disk, for errors that a library gives as a text alone."""
 READ_ONLY_TEXT, PERMISSION_TEXTS = os.strerror(errno.EROFS), (os.strerror(errno.EACCES), os.strerror(errno.EPERM))
-"""How errors are told that a library gives as a text."""
+"""The texts of errors of a read-only file system and of a missing right."""
 
 
 def make_folder(folder: Path) -> None:
-    """The folder, and those above it that are missing, for this user alone. Raises `OSError`."""
+    """Make the folder, and those above it that are missing, for this user alone. Raises `OSError`."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(FOLDER_MODE, exist_ok=True)
 
 
 def write_whole(file: Path, data: bytes) -> None:
-    """Write or replace the file: a reader finds the old one or the new one, and it is on the disk when this returns.
-    Raises `OSError`, and leaves nothing then."""
+    """Write or replace the file. A reader finds the old one or the new one, and the new one is on the disk when this
+    returns. Raises `OSError`, and leaves nothing then."""
     make_folder(file.parent)
     with draft_of(file, data) as draft:
         draft.replace(file)
@@ -40,8 +42,8 @@ def write_whole(file: Path, data: bytes) -> None:
 
 
 def write_new(file: Path, data: bytes) -> None:
-    """Write the file where none has its name, whole at once: of many that do so one succeeds. Raises `OSError`,
-    `FileExistsError` where there is one, and leaves nothing then."""
+    """Write the file where none has its name, whole at once; of several processes that do so one succeeds. Raises
+    `OSError`, `FileExistsError` where there is one, and leaves nothing then."""
     make_folder(file.parent)
     with draft_of(file, data) as draft:
         try:
@@ -53,7 +55,8 @@ def write_new(file: Path, data: bytes) -> None:
 
 
 def write_new_without_links(file: Path, data: bytes) -> None:
-    """The same, but for a reader, who may find a part of it."""
+    """Write the file where none has its name, on a file system without hard links. A reader may find a part of it.
+    Raises as `write_new` does."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     try:
         write_all(descriptor, data)
@@ -66,7 +69,7 @@ def write_new_without_links(file: Path, data: bytes) -> None:
 
 @contextmanager
 def draft_of(file: Path, data: bytes, *, is_synced: bool = True) -> Iterator[Path]:
-    """A file with the data beside that one, under a hidden name; gone at the end unless it was renamed."""
+    """Yield a file with the data beside `file`, under a hidden name. It is gone at the end unless it was renamed."""
     draft = file.with_name(f".{file.name}.{uuid4().hex}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
@@ -96,14 +99,14 @@ def sync_folder(folder: Path) -> None:
 
 
 def open_private(file: Path, flags: int) -> int:
-    """A descriptor of the file, made where it is missing, for this user alone. Raises `OSError`."""
+    """Return a descriptor of the file, which is made for this user alone where it is missing. Raises `OSError`."""
     make_folder(file.parent)
     return os.open(file, flags | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
 
 
 def restrict(path: Path) -> None:
-    """Take from all other users what they may do with the file, or with the folder; where that is this user's to say.
-    A file with several names is left alone: under another name it may be a file of the source's."""
+    """Take from all other users what they may do with the file or folder, where it is this user's. A file with several
+    names is left alone, because under another name it may be a file of the source's."""
     status = path.lstat()
     if status.st_uid != os.geteuid() or not status.st_mode & 0o077:
         return
@@ -112,7 +115,7 @@ def restrict(path: Path) -> None:
 
 
 def restrict_below(folder: Path, spared: Sequence[Path]) -> None:
-    """`restrict` the folder and all in it, but nothing in the spared folders, which are patterns."""
+    """Do `restrict` for the folder and all in it, except for what lies in the spared folders, which are patterns."""
     for here, names, files in os.walk(folder, onerror=None):
         path = Path(here)
         with suppress(OSError):
@@ -127,14 +130,16 @@ def restrict_below(folder: Path, spared: Sequence[Path]) -> None:
 
 
 def require_room(folder: Path) -> None:
-    """Raises `OSError` where no file can be written in the folder. Nothing of it is ever seen."""
+    """Raise `OSError` where no file can be written in the folder. It is tried with a hidden file that is removed
+    again."""
     with draft_of(folder / "probe", bytes(4096)):
         pass
 
 
 @contextmanager
 def reaching(what: str, folder: Path) -> Iterator[None]:
-    """Raises for an `OSError` what `state_error` says. `what` is a passive sentence ("The record x can't be read")."""
+    """Raise `state_error` in place of an `OSError` of the block. `what` is a passive sentence ("The record x can't be
+    read")."""
     try:
         yield
     except OSError as error:
@@ -142,8 +147,8 @@ def reaching(what: str, folder: Path) -> Iterator[None]:
 
 
 def state_error(what: str, folder: Path | str, text: str, error: Exception | None) -> CalqueError:
-    """The error of ours for one that was met below that folder, or in a store; libraries may tell the system's errors
-    in their texts alone."""
+    """Return the error of calque for one that was met below `folder`, or in a store. `text` is the text of the error:
+    libraries may tell the system's errors in their texts alone. `error` may be None."""
     number = error.errno if isinstance(error, OSError) else None
     if number in FULL or any(full in text for full in FULL_TEXTS):
         todo = "Free or add space there; it goes on by itself"
@@ -157,7 +162,7 @@ def state_error(what: str, folder: Path | str, text: str, error: Exception | Non
 
 
 def not_permitted(folder: Path, text: str) -> tuple[str, str]:
-    """Why this user may not use the folder, and what to do."""
+    """Return why this user may not use the folder, and what to do."""
     try:
         while not folder.exists() and folder != folder.parent:
             folder = folder.parent
@@ -173,7 +178,8 @@ def not_permitted(folder: Path, text: str) -> tuple[str, str]:
 
 
 def require_own(folder: Path) -> None:
-    """Raises `StateUnusable` where another user made the folder: it could not read what this one writes there."""
+    """Raise `StateUnusable` where another user made the folder, because that user could not read what this one writes
+    there."""
     owner, me = folder.stat().st_uid, os.geteuid()
     if owner != me:
         raise StateUnusable(
@@ -191,7 +197,7 @@ def user(number: int) -> str:
 
 
 def require_there(folder: Path) -> None:
-    """Raises `StateFolderGone` where the folder was there, and is not."""
+    """Raise `StateFolderGone` where the folder is not there. The caller has found it there before."""
     if not folder.exists():
         raise gone(folder, "The state folder was removed, or its file system unmounted, under this process")
 

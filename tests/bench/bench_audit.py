@@ -18,7 +18,7 @@ import pyarrow as pa
 from rig import arguments, tell, tell_machine, timed
 
 from calque.adapters.delta.columns import EPOCHS, OBJECTS
-from calque.adapters.delta.snapshot import Change
+from calque.adapters.delta.snapshot import SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.app import APP
 from calque.core.events.rows import SCHEMA
@@ -105,7 +105,7 @@ def filled(columns: dict[str, object], schema: pa.Schema) -> pa.Table:
 
 def add(table: RangedTable, rows: pa.Table, marks: dict[str, int]) -> None:
     files = table.write([rows])
-    table.commit(lambda _: Change(add=files, marks=marks))
+    table.commit(lambda _: SnapshotChange(add=files, marks=marks))
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -27,8 +27,8 @@ from calque.plugins.notices.adapters.kafka.broker import KafkaNoticeBroker
 from calque.plugins.notices.core.channel import Channel
 from calque.plugins.notices.core.selection import Selection
 from calque.plugins.notices.core.topics import TopicTemplate
+from calque.plugins.notices.engine.ordered_publisher import OrderedPublisher
 from calque.plugins.notices.engine.positions import KeyRecords
-from calque.plugins.notices.engine.sending import Sender
 from calque.plugins.notices.engine.source_feed import SourceFeed
 from calque.plugins.notices.model import Message
 from calque.sandbox import Broker
@@ -109,8 +109,8 @@ def drained(journal: DeltaJournal, broker: Broker, topic: str, heard: list[Messa
     records.put("notices/bus", {"gap": 0, "event_id": 0, "mark": 0, "epoch": 0, "pending": []})
     unused: Any = None
     side = SourceSide("hq", unused, unused, journal, unused, unused, gaps=MemoryGaps())
-    sender = Sender(channel, Copying(connected, heard), list)  # type: ignore[arg-type]
-    feed = SourceFeed(side, None, sender, records, "notices/bus", KeyRecords(records, "own", "base"), 0)
+    publisher = OrderedPublisher(channel, Copying(connected, heard), list)  # type: ignore[arg-type]
+    feed = SourceFeed(side, None, publisher, records, "notices/bus", KeyRecords(records, "own", "base"), 0)
     feed.open()
     began = time.perf_counter()
     while feed.send():

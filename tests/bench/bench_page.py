@@ -22,12 +22,12 @@ from calque.config.checks import Endpoint
 from calque.core.records.lifecycle import State
 from calque.engine.sides.table_states import TableStates, TableStatus
 from calque.model.names import TableName
-from calque.plugins.page.run.console import ConsoleOfRun
+from calque.plugins.page.run.console import PageData
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, serve
 from calque.serve.pages import Pages
-from calque.streams.run import Run
-from calque.streams.target import TargetPart
+from calque.streams.replicator_process import ReplicatorProcess
+from calque.streams.target import TargetReplication
 from support.services.browser import DESKTOP, Browser, browser, missing
 from support.worlds.worlds import World
 
@@ -44,7 +44,7 @@ def main(given: Sequence[str] | None = None) -> None:
         for part in console.targets().values():
             fill(part, options.tables)
         filled, _ = memory_mib(own_process())
-        pages = Pages(console.run.look, console.run.meters.text, dict, console.front())
+        pages = Pages(console.run.snapshot, console.run.meters.text, dict, console.front())
         serving = serve(Endpoint("127.0.0.1", 0), pages, Access(Tokens(), None))
         console.begin()
         try:
@@ -66,7 +66,7 @@ def own_process() -> int:
     return int(Path("/proc/self").resolve().name)
 
 
-def console_of(folder: Path, targets: int) -> ConsoleOfRun:
+def console_of(folder: Path, targets: int) -> PageData:
     """Of a process that has begun nothing."""
     lines = ['[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"', f'[state]\npath = "{folder}/state"']
     for number in range(targets):
@@ -77,17 +77,17 @@ def console_of(folder: Path, targets: int) -> ConsoleOfRun:
     file = folder / "calque.toml"
     file.write_text("\n".join(lines))
     config = APP.load(file)
-    run = Run(APP.wiring(config), tuple(config.targets))
-    run.parts = [TargetPart(run, run.streams["hq"], name) for name in config.targets]
+    run = ReplicatorProcess(APP.wiring(config), tuple(config.targets))
+    run.parts = [TargetReplication(run, run.streams["hq"], name) for name in config.targets]
     for part in run.parts:
         world = World(1)
         world.open()
         world.settle()
         part.current.replica, part.supervisor.state = world.replica, "running"  # type: ignore[attr-defined]
-    return ConsoleOfRun(run, has_token=False)
+    return PageData(run, has_token=False)
 
 
-def fill(part: TargetPart, count: int) -> None:
+def fill(part: TargetReplication, count: int) -> None:
     """Tables as a ledger gives them; one in a thousand is set aside."""
     assert part.current.replica is not None
     rows = {

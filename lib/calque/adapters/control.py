@@ -33,16 +33,16 @@ LOG = logging.getLogger(__name__)
 
 
 class ControlStore:
-    """Records below the folder `path`, on a file system with atomic rename. Nothing is held open: safe from several
-    threads and processes, and to pickle. Every method may raise `Unavailable`. Records are changed through
-    `intercept`."""
+    """The records below the folder `path`, on a file system with atomic rename (port `Records`). Nothing is held open:
+    the store is safe from several threads and processes, and can be pickled. Every method may raise `Unavailable`.
+    Changes of records go through `intercept`."""
 
     def __init__(self, path: str | Path, intercept: Interceptor = direct) -> None:
         self._folder, self._intercept = Path(path), intercept
         self._told: set[str] = set()
 
     def put(self, name: str, record: Mapping[str, Json]) -> None:
-        """Write or replace a record; it is on the disk when this returns. Raises `StateUnusable` in another user's
+        """Write or replace a record. It is on the disk when this returns. Raises `StateUnusable` in another user's
         folder."""
         self._intercept("put", self._put, name, record)
 
@@ -53,8 +53,8 @@ class ControlStore:
             write_whole(self._file(name), text_of({**record, CHECKSUM: checksum(record)}))
 
     def read(self, name: str) -> Mapping[str, Json] | None:
-        """The record, or None; None also of one that is damaged and that calque does without (`does_without`). Raises
-        `StateUnusable` for any other that is damaged."""
+        """Return the record, None without one. A damaged record is None too where calque can do without it
+        (`does_without`); any other damaged record raises `StateUnusable`."""
         with unavailable(name, self._folder):
             try:
                 data = self._file(name).read_bytes()
@@ -72,7 +72,7 @@ class ControlStore:
             return None
 
     def names(self, prefix: str = "") -> Sequence[str]:
-        """The names that begin with `prefix`, sorted."""
+        """Return the names that begin with `prefix`, sorted."""
         with unavailable(prefix or "all", self._folder):
             paths = (path.relative_to(self._folder) for path in self._folder.rglob(f"*{SUFFIX}"))
             names = (path.as_posix().removesuffix(SUFFIX) for path in paths if not hidden(path))
@@ -87,15 +87,16 @@ class ControlStore:
             self._file(name).unlink(missing_ok=True)
 
     def bump(self, name: str) -> int:
-        """Add one to the counter of that name and return it; counters start at 0, never go back, and no two callers
-        get the same number, whatever their process."""
+        """Add one to the counter of that name and return it. Counters start at 0 and never go back, and no two callers
+        get the same number, also in different processes."""
         with unavailable(name, self._folder), locked(self._file(name).with_name(f".{self._file(name).name}.lock")):
             number = self.count(name) + 1
             self.put(name, {"count": number})
             return number
 
     def count(self, name: str) -> int:
-        """The counter's number; 0 before the first `bump`."""
+        """Return the counter's number; 0 before the first `bump`. Raises `StateUnusable` where the record is no
+        counter."""
         record = self.read(name)
         match record:
             case None:
@@ -105,7 +106,8 @@ class ControlStore:
         raise damaged(str(self._file(name)), "It is no counter")
 
     def stamp(self, name: str) -> Stamp:
-        """What tells this writing of the record from any other: one look-up, nothing is read."""
+        """Return a stamp that tells this writing of the record from any other; `MISSING` without a record. It takes one
+        look-up, and nothing is read."""
         with unavailable(name, self._folder):
             try:
                 status = self._file(name).stat()
@@ -114,11 +116,12 @@ class ControlStore:
             return status.st_ino, status.st_mtime_ns, status.st_size
 
     def changed_since(self, name: str, stamp: Stamp) -> bool:
-        """Whether the record was written or removed since `stamp` was taken (`MISSING` for never)."""
+        """Return whether the record was written or removed since `stamp` was taken. The stamp `MISSING` stands for a
+        record that was not there."""
         return self.stamp(name) != stamp
 
     def place(self, name: str) -> str:
-        """The path of the record's file."""
+        """Return the path of the record's file."""
         return str(self._file(name))
 
     def _file(self, name: str) -> Path:
@@ -133,7 +136,7 @@ class ControlStore:
 
 
 class ControlGaps:
-    """The port `Gaps` in one record: written by the process that captures, read by all."""
+    """The port `Gaps` in one record, which the capturing process writes and all processes read."""
 
     def __init__(self, control: ControlStore, record: str = "gaps") -> None:
         self._control, self._record_name = control, record
@@ -170,14 +173,15 @@ class ControlGaps:
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Held by one thread of one process at a time; given back when a process dies."""
+    """Hold the lock of `file` within the context. One thread of one process has it at a time; the system releases it
+    when the process dies."""
     with os.fdopen(open_private(file, os.O_RDWR | os.O_APPEND), "ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def unavailable(name: str, folder: Path) -> AbstractContextManager[None]:
-    """Raises what stands in the way of the control record, with its cause."""
+    """Return a context manager that turns errors of reaching the control record into calque's own, with their cause."""
     return reaching(f"The control record {name} can't be reached", folder)
 
 
@@ -194,8 +198,8 @@ def checksum(record: Mapping[str, Json]) -> str:
 
 
 def record_of(data: bytes) -> Mapping[str, Json]:
-    """The record in a file with these bytes. Raises `ValueError` where they are not what was written; an older calque
-    wrote no checksum."""
+    """Return the record in a file with these bytes. Raises `ValueError` where they are not what was written. A record
+    without a checksum is taken as it is, because an older calque wrote none."""
     if not data:
         raise ValueError("It is empty")
     record = json.loads(data)

@@ -1,4 +1,4 @@
-"""`calque adopt`: take over objects at the target that are not ours."""
+"""The command `calque adopt`, which takes over objects at a target that calque did not make."""
 
 from __future__ import annotations
 

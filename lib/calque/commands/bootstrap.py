@@ -1,4 +1,4 @@
-"""`calque bootstrap`: read tables again, exactly, while the stream goes on."""
+"""The command `calque bootstrap`, which has tables read again exactly while the stream goes on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(settings: CommandSettings, target: str, tables: Sequence[str]) -> in
 
 
 def run(settings: CommandSettings, config: Config, target: str, tables: Sequence[str]) -> int:
-    """No `tables` means all."""
+    """Leave the request that the tables are read again. `tables` are patterns; none stands for all tables."""
     from calque.commands.output import print_json
     from calque.control.requests import leave_request
     from calque.model.requests import Action

@@ -1,4 +1,4 @@
-"""`calque check`: the configuration, and the world it names."""
+"""The command `calque check`, which looks for what is wrong with the configuration and the world that it names."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def command(settings: CommandSettings, master: str) -> int:
 
     Looks at metastores, the log's listener, permissions, storage, compare-and-swap, tables that can't be replicated and
     shared or nested locations; prints what is wrong and how to mend it. With --master of a cluster also which places
-    have to be on storage that its machines share. Exit 75 when something can't be reached, 65
-    when something must be changed.
+    have to be on storage that its machines share. Exit 75 when a server or a place can't be reached, 65 when the
+    configuration or a server must be changed.
     """
     return run(settings, settings.load_any(), master)
 
@@ -52,7 +52,8 @@ def run(settings: CommandSettings, config: Config, master: str = "") -> int:
 
 
 def look(config: Config, app: App, master: str = "") -> Findings:
-    """Check the world of a configuration, whose jobs run on that master of Spark's."""
+    """Check the world of a configuration, and return the findings. `master` is the Spark master on which its jobs run;
+    empty for this machine."""
     from calque.engine.check.findings import Findings
 
     wiring, findings = app.wiring(config), Findings()
@@ -72,7 +73,7 @@ def look(config: Config, app: App, master: str = "") -> Findings:
 
 
 def look_at_deployment(wiring: Wiring, findings: Findings, app: App, master: str) -> None:
-    """The sources, their targets, the journals and the state."""
+    """Add what is found of the sources, their targets, the journals and the state."""
     from functools import partial
 
     from calque.config.conflicts import taking_nothing, unsupported
@@ -112,7 +113,8 @@ def look_at_deployment(wiring: Wiring, findings: Findings, app: App, master: str
 
 
 def look_at_identity(wiring: Wiring, findings: Findings) -> None:
-    """Whether what answers is what the deployment remembers, and whether anybody else writes below its directories."""
+    """Add a finding where another metastore or directory answers than the deployment remembers, and a warning where
+    another metastore's replicas lie below a target's directories."""
     from calque.control.identity import require_source, require_target
     from calque.core.records.identity import shared_directory
     from calque.engine.check.findings import Severity
@@ -142,7 +144,7 @@ def look_at_identity(wiring: Wiring, findings: Findings) -> None:
 
 
 def look_at_shared_storage(config: Config, findings: Findings) -> None:
-    """What the configuration has on disks that other machines may not see."""
+    """Add what the configuration has on disks that Spark's other machines may not see."""
     from calque.config.secret_keys import secret_files
     from calque.engine.check.shared_storage import check_secrets, check_state, check_warehouse
 
@@ -156,7 +158,7 @@ def look_at_shared_storage(config: Config, findings: Findings) -> None:
 
 
 def look_at_secrets(config: Config, findings: Findings) -> None:
-    """Whether only few can read the files of secrets."""
+    """Add a warning for each file of secrets that every user of this host can read."""
     from calque.config.secret_keys import secret_files
     from calque.engine.check.findings import Severity
 
@@ -167,7 +169,8 @@ def look_at_secrets(config: Config, findings: Findings) -> None:
 
 
 def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
-    """Whether health and metrics can be served where the configuration says, unless a process of ours does it there."""
+    """Add a finding where health and metrics can't be served at the configured address, unless a process of calque's
+    serves them there; and a warning where tokens go there without TLS."""
     from socket import gethostname
 
     from calque.config.serve_keys import is_loopback
@@ -192,7 +195,7 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
 
 
 def look_at_journal(source: SourceWiring, findings: Findings) -> None:
-    """Whether the journal that the configuration names is the one that there is."""
+    """Add a finding where the configuration names another journal than the one that exists."""
     from calque.errors import CalqueError
 
     try:
@@ -218,7 +221,7 @@ def target_of(wiring: Wiring, name: str, app: App) -> Target:
 
 
 WORDS = re.compile(r"(?!calque\b)[a-z]+,? (?!=)")
-"""How a sentence begins, and neither a name of its own nor a place does."""
+"""The beginning of a sentence, which gets a capital letter. A name of calque's own or a place does not match."""
 
 
 def print_findings(findings: Findings) -> None:

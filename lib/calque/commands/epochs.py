@@ -1,4 +1,4 @@
-"""`calque epochs`: the ledger."""
+"""The command `calque epochs`, which prints the epochs of a target's ledger and what they changed."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def show(settings: CommandSettings, config: Config, target: str, epoch: EpochRef
 
 
 def diff(settings: CommandSettings, config: Config, target: str, before: EpochReference, after: EpochReference) -> int:
-    """What changed after epoch `before`, up to and including epoch `after`."""
+    """Print what changed after epoch `before`, up to and including epoch `after`. Raises `Refused` where `before` comes
+    after `after`, or where there is no such epoch."""
     from calque.commands.output import print_json, print_line, print_table
     from calque.control.epoch_rows import epoch_row
     from calque.errors import Refused
@@ -151,7 +152,7 @@ GONE = frozenset({"drop_table", "drop_partition", "rename_away"})
 
 
 def rest_of(epoch: Epoch) -> dict[str, Any]:
-    """The fields that a list leaves out."""
+    """Return the fields of an epoch that lists leave out."""
     names = ("events", "calls", "in_parts", "rebasing", "set_aside", "disarmed", "digest", "previous_digest")
     gap = {"from": epoch.gap[0], "to": epoch.gap[1]} if epoch.gap is not None else None
     return {**{name: getattr(epoch, name) for name in names}, "gap": gap}
@@ -170,8 +171,8 @@ def object_of(row: ObjectRow, wiring: Wiring, target: str) -> dict[str, Any]:
 
 
 def changes(rows: Sequence[tuple[int, ObjectRow]], wiring: Wiring, target: str) -> list[dict[str, Any]]:
-    """Each changed object with its changes, oldest first. `files` and `location` are what it has at the end: null where
-    it is gone, or where no change said."""
+    """Return each changed object with its changes, oldest first; `rows` come with the numbers of their epochs. `files`
+    and `location` are what the object has at the end: null where it is gone, or where no change says."""
     grouped: dict[tuple[TableName, str], list[tuple[int, ObjectRow]]] = {}
     for epoch, row in rows:
         grouped.setdefault((TableName(row.database, row.table), row.partition), []).append((epoch, row))
@@ -197,7 +198,7 @@ def changes(rows: Sequence[tuple[int, ObjectRow]], wiring: Wiring, target: str) 
 
 
 def named(table: TableName, partition: str, wiring: Wiring, target: str) -> dict[str, Any]:
-    """An object's name at the source, and the target's beside it where it differs."""
+    """Return an object's name at the source, and its name at the target where that differs."""
     name_at_target = wiring.config.target(target).admission().name_at_target(table)
     return {
         "table": str(table),
@@ -220,7 +221,8 @@ def shown(value: object) -> str:
 
 
 def find(epochs: Sequence[Epoch], reference: EpochReference, target: str) -> Epoch:
-    """The epoch of that number, or the newest one at or below that event. Raises `Refused`."""
+    """Return the epoch that `reference` names: the one of a number, or the newest at or below an event. Raises
+    `Refused` where there is none."""
     from calque.errors import Refused
 
     if not epochs:

@@ -1,4 +1,4 @@
-"""`calque history`: the recent chain of one table at a target."""
+"""The command `calque history`, which prints what a target showed of one table, event by event."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def command(settings: CommandSettings, table: str, targets: Sequence[str]) -> in
 
 
 def run(settings: CommandSettings, config: Config, target: str, table: str) -> int:
-    """Raises `Refused` where nothing of the table is remembered."""
+    """Print what the target showed of the table. Raises `Refused` where neither the journal nor the ledger knows the
+    table."""
     from calque.commands.output import print_json, print_line
     from calque.control.table_history import table_history
     from calque.errors import Refused

@@ -1,4 +1,5 @@
-"""`calque identity`: which metastores and directories a deployment is of."""
+"""The command `calque identity`, which shows the metastores and directories that a deployment is of, and accepts
+others."""
 
 from __future__ import annotations
 
@@ -34,8 +35,9 @@ def command(context: click.Context) -> None:
 def show_command(settings: CommandSettings) -> int:
     """Show what the deployment remembers, and what answers now.
 
-    Each metastore has an id of its own, whatever its address. A deployment remembers the ids of its source and of its
-    targets, and the directories that it writes below by a mark in each, whatever their spelling.
+    Each metastore has an id of its own, which stays when its address changes. A deployment remembers the ids of its
+    source and of its targets, and the directories that it writes below: by a mark in each, so that another spelling of
+    one is no other directory.
     """
     return show(settings, settings.load())
 

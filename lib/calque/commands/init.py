@@ -1,4 +1,4 @@
-"""`calque init`: write a commented configuration."""
+"""The command `calque init`, which writes a commented configuration."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ storage = {}                                # for what lies below warehouse, ext
 
 
 def template(kinds: Iterable[SectionKind[Any]]) -> str:
-    """A whole configuration: sections of plugins that stand in every file, then targets, then examples of others."""
+    """Return the text of a whole configuration: the kernel's sections and those of plugins that stand in every file,
+    then targets, then examples of other sections."""
     own = [(kind.template, kind.stands_first) for kind in kinds]
     first, behind = ([text for text, stands_first in own if stands_first is wanted] for wanted in (True, False))
     return "\n".join([KERNEL, *first, TARGETS, *behind])

@@ -1,4 +1,5 @@
-"""`calque journal`: what capture has copied from the source's log, whichever format the journal has."""
+"""The command `calque journal`, which prints the events that capture has copied from the source's log, whichever format
+the journal has."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ COUNT = 10
 PAGE = 5_000
 FOLLOW_SECONDS = 0.25
 SHOWN = 3
-"""Partitions that a line names; the others are counted."""
+"""The number of partitions that a line names; further ones are counted."""
 
 
 @click.group(
@@ -76,7 +77,7 @@ def tail(settings: CommandSettings, config: Config, count: int) -> int:
 
 
 def follow_on(settings: CommandSettings, config: Config, count: int) -> int:
-    """Ends by a signal, with 0."""
+    """Print the newest `count` events, then each new one, until a signal ends this. Return exit code 0."""
     from calque.commands.output import print_line
     from calque.streams.signals import ended_by_signals
 
@@ -125,8 +126,8 @@ def opened(settings: CommandSettings, config: Config) -> Journal:
 
 
 def retained_range(journal: Journal) -> tuple[EventId, EventId]:
-    """The oldest and the newest event id; the oldest is the greater one when no row is left. Raises `Refused` before
-    the first."""
+    """Return the oldest and the newest event id. The oldest is the greater one where no row is left. Raises `Refused`
+    before the first event."""
     from calque.errors import Refused
 
     last = journal.last()
@@ -137,7 +138,7 @@ def retained_range(journal: Journal) -> tuple[EventId, EventId]:
 
 
 def require_kept(journal: Journal, event_id: EventId) -> None:
-    """`Refused` when the event is not there, with what is."""
+    """Raise `Refused` where the journal does not have the event, with the events that it has."""
     from calque.errors import Refused
 
     oldest, last = retained_range(journal)
@@ -150,7 +151,7 @@ def require_kept(journal: Journal, event_id: EventId) -> None:
 
 
 def pages(journal: Journal, after: EventId, upto: EventId) -> Iterator[Sequence[Entry]]:
-    """What is there of these events, ascending."""
+    """Yield the entries after `after` up to `upto` that the journal still has, ascending, page by page."""
     from calque.model.names import Span
 
     oldest = journal.oldest()
@@ -167,7 +168,7 @@ HEADINGS = ("event", "time", "type", "kind", "object", "partitions")
 
 
 def row_of(entry: Entry) -> dict[str, Any]:
-    """What `tail` says of an event. Names are the source's; `was` is the one before a rename."""
+    """Return the fields that `tail` prints of an event. Names are the source's; `was` is the name before a rename."""
     keys = entry.keys
     return {
         "event_id": entry.event_id,
@@ -184,7 +185,8 @@ def row_of(entry: Entry) -> dict[str, Any]:
 
 
 def rest_of(entry: Entry, event: Event) -> dict[str, Any]:
-    """What `show` adds. `message` is JSON where it can be read as such, else the text."""
+    """Return the fields that `show` adds. `message` is JSON where the event's message can be read as such, else its
+    text."""
     keys = entry.keys
     return {
         "catalog": event.catalog or None,
@@ -201,7 +203,8 @@ def rest_of(entry: Entry, event: Event) -> dict[str, Any]:
 
 
 def message_of(event: Event) -> Any:
-    """The message with the objects that stand in it as texts, as JSON."""
+    """Return the event's message as JSON, with the objects in it that are given as texts; the text itself where it is
+    no JSON."""
     import json
 
     from calque.core.events.decode import Undecodable, text_of

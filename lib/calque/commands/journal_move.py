@@ -1,4 +1,4 @@
-"""`calque journal move` and `create`: where captured events are kept."""
+"""The commands `calque journal move` and `calque journal create`, which change where captured events are kept."""
 
 from __future__ import annotations
 
@@ -99,7 +99,9 @@ def store_of(source: SourceWiring, address: JournalAddress) -> JournalStore:
 
 
 def owner_of(source: SourceWiring, to: JournalAddress, new: JournalStore) -> JournalOwner:
-    """Nobody else writes to a Delta table; a topic that was left is ours while nobody wrote to it since."""
+    """Return whether the journal at `to` is this deployment's own, or may have any writer. No other process writes
+    to a Delta table. A topic is this deployment's own where an earlier move left it, and no event was written to it
+    since."""
     from calque.engine.capture.journal_copy import JournalOwner
 
     left_journal = source.journal_location.former()
@@ -110,7 +112,7 @@ def owner_of(source: SourceWiring, to: JournalAddress, new: JournalStore) -> Jou
 
 
 def needed(wiring: Wiring, source: SourceWiring) -> int:
-    """The event above which some target needs events."""
+    """Return the event up to which every target has all events: a journal has to have those after it."""
     from calque.engine.sides.journal_reads import newest
     from calque.engine.sweep.retention import shown_by_all
 

@@ -1,4 +1,4 @@
-"""What several commands take: the shared options, kinds of values, examples below a help text; and groups of them."""
+"""The options, kinds of values and help texts that several commands share, and the class of groups of commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ FORMATS = ("delta", "kafka")
 
 @dataclass(slots=True)
 class CommandSettings:
-    """The shared options; given before or after the command, the later one wins. `app` has the plugins."""
+    """The shared options. They may stand before or after the command's name, and the later one wins. `app` has the
+    plugins."""
 
     config: str = field(default_factory=lambda: os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
     json: bool = False
@@ -34,14 +35,14 @@ class CommandSettings:
     app: App = field(default_factory=App)
 
     def load(self) -> Config:
-        """The configuration, checked whole, with what the state folder adds. Raises `Refused`, also where it has no
-        source."""
+        """Return the configuration, checked whole, with what the state folder adds. Raises `Refused` for an invalid
+        one, and for one that has no source."""
         config = self.load_any()
         config.require_source()
         return config
 
     def load_any(self) -> Config:
-        """The configuration with what the state folder adds, which may replicate nothing."""
+        """Return the configuration with what the state folder adds; it may be one that replicates nothing."""
         return self.app.load(self.config)
 
 
@@ -54,7 +55,8 @@ class EpochReference:
 
 
 def duration(text: str) -> float:
-    """Seconds. Like the other kinds of values below it raises a usage error for what is none."""
+    """Return the seconds that the text says. As the other kinds of values below, it raises a usage error for any other
+    text."""
     from calque.config.units import seconds
 
     try:
@@ -112,7 +114,7 @@ def choice(text: str, choices: Sequence[str]) -> str:
 
 
 def shared(command: F) -> F:
-    """`-c`, `--json` and `--debug`, kept in `CommandSettings`."""
+    """Add `-c`, `--json` and `--debug` to a command. Their values are kept in `CommandSettings`."""
     options = (
         click.option(
             "-c",
@@ -160,12 +162,13 @@ def data_option(command: F) -> F:
 
 
 def examples(*lines: str) -> str:
-    """The epilog of a help text."""
+    """Return the epilog of a help text, with a line for each example."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def one_target(config: Config, names: Sequence[str]) -> str:
-    """The named target, or the only one that there is. Raises a usage error when neither says which."""
+    """Return the named target, or the only one of the configuration. Raises a usage error where neither tells which one
+    is meant."""
     targets = config.select(names)
     if len(targets) == 1:
         return targets[0]
@@ -188,7 +191,8 @@ _kept: dict[str, Any] = {"callback": _keep, "expose_value": False, "is_eager": T
 
 
 class Commands(click.Group):
-    """A group. It lists its commands in the order they were added, and answers a misspelt name with the nearest one."""
+    """A group of commands. It lists them in the order in which they were added, and answers a misspelt name with the
+    nearest one."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **{"invoke_without_command": True, **options})
@@ -206,6 +210,6 @@ class Commands(click.Group):
 
 
 def need_command(context: click.Context) -> None:
-    """What a group does by itself: refuse to do nothing."""
+    """Raise a usage error where a group is called without a command."""
     if context.invoked_subcommand is None and isinstance(context.command, Commands):
         raise click.UsageError(f"A command is missing. There are {', '.join(context.command.commands)}", context)

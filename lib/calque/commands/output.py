@@ -1,4 +1,4 @@
-"""What commands print: one JSON document, a table, a line; errors and a bar on stderr."""
+"""The output of commands: one JSON document, a table or a line on stdout; errors and a bar on stderr."""
 
 from __future__ import annotations
 
@@ -14,17 +14,31 @@ from calque.errors import printable
 from calque.model.names import TableName
 
 UNWRAPPED = 4096
-"""Columns of a table that goes into a pipe or a file: no cell is broken there."""
+"""The width in characters of a table that goes into a pipe or a file, so that no cell is broken there."""
+
+
+@dataclasses.dataclass(slots=True)
+class Printed:
+    """What a command has printed so far."""
+
+    document: bool = False
+    """Whether it has printed its JSON document, so that an error does not print another one."""
+
+
+PRINTED = Printed()
 
 
 def print_json(document: object) -> None:
-    """One JSON document on stdout; dataclasses become objects. What JSON can't say raises TypeError or ValueError."""
-    click.echo(json.dumps(document, indent=2, default=_plain, allow_nan=False))
+    """Print one JSON document on stdout; dataclasses become objects. Raises TypeError or ValueError for values that
+    JSON does not have."""
+    text = json.dumps(document, indent=2, default=_plain, allow_nan=False)
+    PRINTED.document = True
+    click.echo(text)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
-    """A table on stdout, cells without markup; None is shown as "-", of a list how long it is, and what would steer a
-    terminal as an escape."""
+    """Print a table on stdout, its cells without markup. None is shown as "-", a list as its length, and characters
+    that would steer a terminal as escapes."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -36,8 +50,17 @@ def print_table(headings: Sequence[str], rows: Iterable[Iterable[object]]) -> No
     console.print(table)
 
 
+def with_content(
+    headings: Sequence[str], rows: Sequence[Sequence[object]]
+) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Return the headings and the rows without the columns that have nothing in any row: None, no text, an empty
+    list."""
+    kept = [number for number in range(len(headings)) if any(row[number] not in (None, "", (), []) for row in rows)]
+    return tuple(headings[number] for number in kept), [tuple(row[number] for number in kept) for row in rows]
+
+
 def print_rows(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table, or, where that is wider than the terminal, a table of names and values for each row."""
+    """Print a table; where it is wider than the terminal, a table of names and values for each row."""
     from shutil import get_terminal_size
 
     if not sys.stdout.isatty() or width(headings, rows) <= get_terminal_size().columns:
@@ -48,7 +71,7 @@ def print_rows(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 def width(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
-    """Columns of the terminal that the table takes, with a blank between its own."""
+    """Return how many columns of the terminal the table takes, with a blank between its own columns."""
     from rich.cells import cell_len
 
     lines = [headings, *([shown(cell) for cell in row] for row in rows)]
@@ -56,7 +79,7 @@ def width(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
 
 
 def print_csv(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """CSV on stdout; None is empty, a list is JSON. On a terminal texts are shown as in a table."""
+    """Print CSV on stdout. None is empty, and a list is JSON. On a terminal texts are shown as in a table."""
     import csv
 
     def text(cell: object) -> object:
@@ -75,7 +98,7 @@ def shown(cell: object) -> str:
 
 
 def print_line(text: str) -> None:
-    """One line on stdout; what would steer a terminal is shown as an escape."""
+    """Print one line on stdout; characters that would steer a terminal are shown as escapes."""
     click.echo(printable(text))
 
 
@@ -87,7 +110,8 @@ def _plain(value: object) -> object:
 
 @contextmanager
 def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr for work that takes long. It takes (done, all), and shows nothing where stderr is no terminal."""
+    """Show a bar on stderr for work that takes long, and yield the function that moves it, of (done, all). Where stderr
+    is no terminal nothing is shown."""
     if not sys.stderr.isatty():
         yield lambda _done, _all: None
         return

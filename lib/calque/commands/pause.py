@@ -1,4 +1,4 @@
-"""`calque pause` and `calque resume`: hold tables or targets back, and let them go on."""
+"""The commands `calque pause` and `calque resume`, which hold tables or targets back and let them go on."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def resume_command(settings: CommandSettings, targets: Sequence[str], tables: Se
 
 
 def pause(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
-    """No `tables` means the targets themselves."""
+    """Pause tables of the targets that match `tables`; the targets themselves where none is given. Print what is paused
+    then."""
     from calque.control import actions
 
     wiring = settings.app.wiring(config)
@@ -56,20 +57,22 @@ def pause(settings: CommandSettings, config: Config, targets: Sequence[str], tab
 
 
 def resume(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
-    """No `tables` means the targets themselves: tables that are held back stay so."""
+    """Let tables of the targets that match `tables` go on; the targets themselves where none is given, though tables
+    that are paused by patterns stay so. Print what is paused then."""
     from calque.control import actions
 
     wiring = settings.app.wiring(config)
     for name in targets:
         actions.resume(wiring, name, tables)
-    tell(settings, wiring, targets)
+    tell(settings, wiring, targets, left=not tables)
     return 0
 
 
-def tell(settings: CommandSettings, wiring: Wiring, targets: Sequence[str]) -> None:
-    """What is held back now."""
+def tell(settings: CommandSettings, wiring: Wiring, targets: Sequence[str], *, left: bool = False) -> None:
+    """Print what is paused of the targets now; with `left` also that patterns of tables stay paused, and what lets them
+    go on."""
     from calque.commands.output import print_json, print_line
-    from calque.control.pause_rules import is_paused, rules_of
+    from calque.control.pause_rules import PauseAction, is_paused, rules_of
 
     control = wiring.control
     if settings.json:
@@ -88,3 +91,6 @@ def tell(settings: CommandSettings, wiring: Wiring, targets: Sequence[str]) -> N
         rules = ", ".join(f"{rule.value} {pattern}" for rule, pattern in rules_of(control, name))
         if rules or state == "paused":
             print_line(f"{name}: {state}{rules and f'; tables: {rules}'}")
+        for rule, pattern in rules_of(control, name) if left else ():
+            if rule is PauseAction.PAUSE:
+                print_line(f"{pattern} stays paused: calque resume --target {name} --tables '{pattern}' lets it go on")

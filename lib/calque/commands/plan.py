@@ -1,4 +1,4 @@
-"""`calque plan`: what the next window would do."""
+"""The command `calque plan`, which prints what the next window would do and changes nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 HEADINGS = ("table", "to event", "operation", "objects", "calls", "files", "bytes", "remark")
 ROWS = 200
-"""How many hops, and tables of a kind, are shown to people; `--json` has them all."""
+"""The number of hops, and of tables of one kind, that people are shown; `--json` has them all."""
 STOPS = 10
 
 
@@ -41,7 +41,8 @@ def command(settings: CommandSettings, targets: Sequence[str], upto: int | None)
 
 
 def run(settings: CommandSettings, config: Config, targets: Sequence[str], upto: int | None) -> int:
-    """No `upto`: as far as the journal goes, and one window does."""
+    """Print the next window of each target, up to `upto`; None for as far as the journal goes and one window does.
+    Raises `Refused` where the journal ends before `upto`."""
     import logging
 
     from calque.commands.output import print_json
@@ -61,7 +62,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], upto:
 
 
 def require_captured(wiring: Wiring, target: str, upto: EventId | None) -> None:
-    """Raises `Refused` when the journal that the target follows ends before `upto`."""
+    """Raise `Refused` where the journal that the target follows ends before `upto`."""
     from calque.errors import Refused
 
     last = wiring.target(target).source.side().journal.last()
@@ -74,7 +75,8 @@ def require_captured(wiring: Wiring, target: str, upto: EventId | None) -> None:
 
 
 def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWindow:
-    """The target's next window, with what operators asked for."""
+    """Return what the target's next window would do, once it has taken up what operators asked for. Nothing is
+    changed."""
     from contextlib import suppress
 
     from calque.control.pause_rules import chosen_by, rules_of
@@ -100,7 +102,8 @@ def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWin
 
 
 def document(wiring: Wiring, window: ExplainedWindow) -> dict[str, Any]:
-    """The contract's object. `databases_and_functions` are no hops: they go before and after the tables."""
+    """Return the JSON object of a window, as the contract has it. `databases_and_functions` are no hops: they go before
+    and after the tables."""
     target = window.target
     return {
         "target": target,
@@ -124,7 +127,8 @@ def document(wiring: Wiring, window: ExplainedWindow) -> dict[str, Any]:
 
 
 def group_of(group: ExplainedGroup) -> dict[str, Any]:
-    """`stops_without_files` are states whose files are not exactly known; past the other stops leads a cheaper way."""
+    """Return the JSON object of a group. `stops_without_files` are states whose files are not exactly known; the other
+    stops that are passed have a cheaper way past them."""
     return {
         "tables": [str(name) for name in group.plan.tables],
         "events": group.plan.events,
@@ -156,7 +160,8 @@ def hop_of(hop: Hop, cost: Cost) -> dict[str, Any]:
 
 
 def operation_of(hop: Hop) -> str:
-    """Its name in outputs; an alteration that changes the table's name is a `rename_table`."""
+    """Return the name of the hop's operation in outputs. An alteration that changes the table's name is a
+    `rename_table`."""
     from calque.model.plan import (
         AddPartitions,
         AlterPartitions,
@@ -201,7 +206,8 @@ def operation_of(hop: Hop) -> str:
 
 
 def group_to_read(row: TableRow) -> dict[str, Any]:
-    """A table that the window passes by: what its read will find is not known."""
+    """Return the JSON object of a table that the window passes by, because it has to be read exactly first. Its numbers
+    are 0, because what the read will find is not known."""
     reads = [{"table": name_of(row), "since_event": row.since_event, "reason": row.reason}]
     no_work = {"events": 0, "stops_passed": [], "hops": [], "calls": 0, "files": 0, "bytes": 0}
     return {"tables": [name_of(row)], **no_work, "reads": reads}
@@ -212,7 +218,8 @@ def name_of(row: TableRow) -> str:
 
 
 def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
-    """The target's name of a database or function, where it is another one."""
+    """Return the name of a database or function at the target below `at_target`; nothing where it has the same name
+    there."""
     name_at_target = wiring.config.target(target).admission().name_at_target(name)
     return {"at_target": str(name_at_target)} if name_at_target != name else {}
 
@@ -267,7 +274,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def circumstances(wiring: Wiring, window: ExplainedWindow) -> list[str]:
-    """What else decides what happens next."""
+    """Return lines about what else decides what happens next: a bootstrap, the rest of the journal, a pause."""
     from calque.control.pause_rules import is_paused
 
     notes, last = [], wiring.target(window.target).source.side().journal.last()
@@ -303,7 +310,7 @@ def hop_rows(group: ExplainedGroup) -> list[tuple[object, ...]]:
 
 
 def objects_of(hop: Hop) -> int | str:
-    """How many, or the partition where it is the only one."""
+    """Return the number of the hop's objects; the partition's name where it is a single partition."""
     from calque.core.plan.cost import contents
 
     names = [name for name, _ in contents(hop.operation) if name]
@@ -311,7 +318,7 @@ def objects_of(hop: Hop) -> int | str:
 
 
 def stops(group: ExplainedGroup) -> list[str]:
-    """A line for what a group skips, and one for what it waits for."""
+    """Return lines about the states that a group passes over, and about what it waits for."""
     plan, lines = group.plan, []
     name = ", ".join(map(str, plan.tables))
     without = set(plan.unvisitable)

@@ -1,4 +1,4 @@
-"""`calque quarantine`: tables that were set aside."""
+"""The command `calque quarantine`, which lists tables that were set aside and has them read again."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def release_command(settings: CommandSettings, targets: Sequence[str], tables: S
 
 
 def show(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
-    """No `tables` means all."""
+    """Print the tables that are set aside. `tables` are patterns; none stands for all tables."""
     from calque.commands.output import print_json, print_table
     from calque.control.status import quarantined
     from calque.core.policy.patterns import chosen
@@ -78,7 +78,8 @@ def show(settings: CommandSettings, config: Config, targets: Sequence[str], tabl
 
 
 def release(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
-    """No `tables` means all."""
+    """Leave the request that tables which were set aside are read again. `tables` are patterns; none stands for all of
+    them."""
     from calque.commands.output import print_json
     from calque.control.requests import leave_request
     from calque.model.requests import Action

@@ -1,4 +1,5 @@
-"""`calque release-drops`: let tables and partitions go that the source lost without an event that says so."""
+"""The command `calque release-drops`, which lets a target drop tables and partitions that the source lost without an
+event."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def command(settings: CommandSettings, target: str, tables: Sequence[str]) -> in
 
 
 def run(settings: CommandSettings, config: Config, target: str, tables: Sequence[str]) -> int:
-    """No `tables` means all that wait."""
+    """Leave the request that waiting drops are made, and print the tables that wait. `tables` are patterns; none stands
+    for all that wait."""
     from calque.commands.output import print_json, print_line
     from calque.control.requests import leave_request
     from calque.core.policy.patterns import chosen

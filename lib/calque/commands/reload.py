@@ -1,4 +1,4 @@
-"""`calque reload`: have the running `run` read its configuration again."""
+"""The command `calque reload`, which has running processes read their configuration again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`calque repair`: make differences go away through the ordinary path."""
+"""The command `calque repair`, which compares targets with the source and has the tables that differ read again."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ def command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[
     """Make differences between targets and the source go away.
 
     Takes the same selection as `calque verify`, compares, and has what differs read again: by the `calque run` that
-    runs, or by the next. Exit 75 when something is left that this does not mend.
+    runs, or by the next. Exit 75 when a difference is left that this does not mend.
     """
     config = settings.load()
     return run(settings, config, config.select(targets), tables, data)
 
 
 def run(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
-    """`data` is "none", "size" or "checksum"; no `tables` means all."""
+    """Compare the targets, and leave the request that what differs is read again. Return the exit code: 75 where a
+    difference is left that this does not mend, or an object was not compared. `data` is "none", "size" or "checksum";
+    no `tables` stands for all."""
     from calque.commands.output import print_json
     from calque.commands.verify import verified
     from calque.control.verification import ask_repair
@@ -58,7 +60,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
 
 
 def left_because(difference: Difference) -> str:
-    """With what to do about it."""
+    """Return why a difference is left, and what to do about it."""
     from calque.core.images.compare import DifferenceKind
 
     foreign = difference.kind is DifferenceKind.FOREIGN
@@ -72,7 +74,7 @@ def show(
     remaining: Sequence[Difference],
     verification: Verification,
 ) -> None:
-    """What was asked for, and what is left, for people."""
+    """Print for people what is read again, and what is left."""
     from calque.commands.output import print_line
     from calque.commands.verify import summary
     from calque.control.status_records import is_running

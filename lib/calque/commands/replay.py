@@ -1,4 +1,4 @@
-"""`calque replay`: forget what was recorded after an event, and converge forward again."""
+"""The command `calque replay`, which has all tables read again that were touched after an event."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def command(settings: CommandSettings, target: str, after: int, tables: Sequence
 
 
 def run(settings: CommandSettings, config: Config, target: str, after: int, tables: Sequence[str]) -> int:
-    """No `tables` means all. Raises `Refused` where the journal does not reach back."""
+    """Leave the request to replay, and print which tables were touched after event `after`. `tables` are patterns; none
+    stands for all. Raises `Refused` where the journal does not reach back."""
     from calque.commands.output import print_json, print_line
     from calque.control.requests import leave_request
     from calque.control.status_records import is_running

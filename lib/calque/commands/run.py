@@ -1,4 +1,4 @@
-"""`calque run`: the always-on job."""
+"""The command `calque run`, which captures the source's log and replicates to each target until it is stopped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def run(
     stopping: threading.Event,
     named: Sequence[str] = (),
 ) -> int:
-    """`until` is "head", an event id, or None for ever; `named` are the targets that the command line names."""
+    """Run the always-on job, and return its exit code. `until` is "head", an event id, or None for ever. `named` are
+    the targets that the command line names, by which a reload chooses again."""
     from pathlib import Path
 
     from calque.config.conflicts import unsupported

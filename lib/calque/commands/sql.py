@@ -1,4 +1,4 @@
-"""`calque sql`: statements, from an argument, a file, standard input or an interactive shell."""
+"""The command `calque sql`, which runs statements from an argument, a file, standard input or an interactive shell."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ COMMENT = re.compile(r"--\s")
 
 
 class StatementsCommand(click.Command):
-    """Shows the help of statements, too: of those that begin as the argument does, where there is one."""
+    """The command `calque sql`, whose help shows the forms of statements, too: those that begin as the argument does,
+    where one is given."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta["topic"] = " ".join(word for word in args if not word.startswith("-"))
@@ -90,12 +91,13 @@ def session_of(settings: CommandSettings, target: str | None) -> Session:
 
 
 def print_note(text: str) -> None:
-    """On stderr: standard output has rows and nothing else."""
+    """Print a note on stderr, because standard output has rows and nothing else."""
     print_error(text)
 
 
 def text_of(file: str) -> str:
-    """Raises `Refused` for what can't be read."""
+    """Return the text of the file, or of standard input for `-`. Raises `Refused` where it can't be read, or is not
+    UTF-8."""
     from pathlib import Path
 
     from calque.errors import Refused
@@ -125,7 +127,8 @@ def run(settings: CommandSettings, session: Session, text: str, is_csv: bool) ->
 
 
 def executed(settings: CommandSettings, text: str, session: Session) -> Iterator[tuple[str, AnyResult]]:
-    """The results as they come. A terminal shows meanwhile what is being done."""
+    """Yield each statement with its result, as soon as the result is there. A terminal shows meanwhile what is being
+    done."""
     from rich.console import Console
     from rich.text import Text
 
@@ -142,7 +145,8 @@ def executed(settings: CommandSettings, text: str, session: Session) -> Iterator
 
 
 def print_documents(results: Iterable[tuple[str, AnyResult]]) -> None:
-    """One document, also when a statement failed: those before it are in it."""
+    """Print all results as one JSON document. Where a statement fails, the document has the results before it, and the
+    error is raised."""
     from calque.commands.output import print_json
     from calque.statements.result import StreamedResult, json_value
 
@@ -159,7 +163,7 @@ def print_documents(results: Iterable[tuple[str, AnyResult]]) -> None:
 
 
 def print_result(result: AnyResult) -> None:
-    """A table; of rows that come one by one a table for some of them at a time."""
+    """Print a result as a table. Rows that an engine gives one by one become a table for every `AT_A_TIME` of them."""
     from itertools import islice
 
     from calque.commands.output import print_rows
@@ -178,7 +182,7 @@ def print_result(result: AnyResult) -> None:
 
 
 def cells_of(result: AnyResult) -> Iterator[Sequence[object]]:
-    """Rows as tables and CSV show them: what an engine nests is JSON."""
+    """Yield the rows as tables and CSV show them: a value that is nested is JSON."""
     from json import dumps
 
     from calque.statements.result import StreamedResult, json_value

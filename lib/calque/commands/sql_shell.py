@@ -25,7 +25,7 @@ WORD = re.compile(r"[\w-]*\Z")
 
 
 class StatementCompleter(Completer):
-    """What may stand at the cursor: keywords, and names of targets."""
+    """The completion of words at the cursor: keywords, and names of targets."""
 
     def __init__(self, language: Language, targets: Iterable[str]) -> None:
         self.language, self.targets = language, tuple(targets)
@@ -40,8 +40,8 @@ class StatementCompleter(Completer):
 
 
 def shell(session: Session, language: Language, history: Path, run: Callable[[str], object]) -> None:
-    """Hand each text that is complete to `run`, until the end of the input, `exit` or `quit`. An error is printed, and
-    the shell goes on; Ctrl-C forgets what was written."""
+    """Read texts, and hand each to `run` once it is complete, until the end of the input, `exit` or `quit`. An error is
+    printed, and the shell goes on; Ctrl-C forgets what was written."""
     prompt: PromptSession[str] = PromptSession(
         message=PROMPT,
         prompt_continuation=CONTINUED,
@@ -65,12 +65,12 @@ def shell(session: Session, language: Language, history: Path, run: Callable[[st
 
 
 def is_to_run(text: str) -> bool:
-    """Whether Enter ends the text: it is empty, or its last statement has its semicolon."""
+    """Tell whether Enter ends the text: it is empty, or its last statement has its semicolon, or it ends the shell."""
     return not text.strip() or is_complete(text) or ENDS.fullmatch(text) is not None
 
 
 def history_file() -> Path:
-    """Below `XDG_STATE_HOME`, for its owner alone."""
+    """Return the file of the shell's history below `XDG_STATE_HOME`, made for its owner alone where it is missing."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "calque"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = folder / "history"

@@ -1,4 +1,4 @@
-"""`calque status`: where the source, the journal and each target are."""
+"""The command `calque status`, which prints where the source, the journal and each target are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from calque.config import Config
 
 ROWS = 20
-"""Tables of one target that are set aside, and are shown to people one by one."""
+"""The number of tables of one target that are set aside, or lag, and are shown to people one by one."""
 
 
 @click.command("status", epilog=examples("calque status", "calque status --watch", "calque status --json"))
@@ -32,7 +32,7 @@ def command(settings: CommandSettings, watch: bool) -> int:
 
 
 def run(settings: CommandSettings, config: Config) -> int:
-    """Print it once."""
+    """Print the status once."""
     from calque.commands.output import print_json
     from calque.control.status import snapshot
 
@@ -45,7 +45,7 @@ def run(settings: CommandSettings, config: Config) -> int:
 
 
 def watch_on(settings: CommandSettings, config: Config) -> int:
-    """Print it each second until interrupted."""
+    """Print the status each second until interrupted."""
     import time
 
     from calque.control.status import snapshot
@@ -59,8 +59,8 @@ def watch_on(settings: CommandSettings, config: Config) -> int:
 
 
 def show(document: Mapping[str, Any]) -> None:
-    """The document for people."""
-    from calque.commands.output import print_line, print_table
+    """Print the document for people."""
+    from calque.commands.output import print_line, print_rows, with_content
 
     for source in document["sources"]:
         show_source(source)
@@ -72,11 +72,15 @@ def show(document: Mapping[str, Any]) -> None:
     for source in document["sources"]:
         show_gaps(source)
     kept_seconds = {source["source"]["name"]: source["capture"]["kept_seconds"] for source in document["sources"]}
-    headings = ("target", "state", "position", "lag", "epoch", "live", "being read", "waiting", "quarantined", "error")
-    print_table(headings, [(name, *cells(target)) for name, target in document["targets"].items()])
-    if document.get("notices"):
-        columns = ("notices", "at", "state", "position", "lag", "error")
-        print_table(columns, [(name, *channel_cells(one)) for name, one in document["notices"].items()])
+    headings = ("target", "state", "position", "lag", "epoch", "live", "being read", "waiting", "quarantined")
+    print_rows(*with_content(headings, [(name, *cells(target)) for name, target in document["targets"].items()]))
+    channels = document.get("notices") or {}
+    if channels:
+        columns = ("notices", "at", "state", "position", "lag")
+        print_rows(*with_content(columns, [(name, *channel_cells(one)) for name, one in channels.items()]))
+    for name, described in (*document["targets"].items(), *channels.items()):
+        if described["last_error"]:
+            print_line(f"{name}: {described['last_error']}")
     for name, target in document["targets"].items():
         kept = kept_seconds[target["source"]]
         if is_beyond_half(target["lag_seconds"], kept):
@@ -100,7 +104,7 @@ def show(document: Mapping[str, Any]) -> None:
 
 
 def show_source(document: Mapping[str, Any]) -> None:
-    """The source, its capture and its journal."""
+    """Print the lines of one source, its capture and its journal."""
     from calque.commands.output import print_line
 
     source, journal, capture = document["source"], document["journal"], document["capture"]
@@ -126,11 +130,14 @@ def show_gaps(document: Mapping[str, Any]) -> None:
 
 
 def is_beyond_half(lag_seconds: float | None, kept_seconds: float | None) -> bool:
-    """Whether files that Hive keeps may be gone before the target has caught up."""
+    """Tell whether the lag is more than half of the time for which Hive keeps files: they may be gone before the target
+    has caught up."""
     return lag_seconds is not None and kept_seconds is not None and lag_seconds > kept_seconds / 2
 
 
 def cells(target: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the cells of a target's row. Counts of tables that are not live are None where they are 0, so that a
+    column without any is left out."""
     tables = target["tables"]
     is_known = tables["live"] is not None
     reading = tables["unknown"] + tables["reading"] + tables["staging"] if is_known else None
@@ -141,20 +148,19 @@ def cells(target: Mapping[str, Any]) -> tuple[object, ...]:
         lag,
         target["epoch"],
         tables["live"],
-        reading,
-        tables["waiting"],
-        tables["quarantined"],
-        target["last_error"],
+        reading or None,
+        tables["waiting"] or None,
+        tables["quarantined"] or None,
     )
 
 
 def channel_cells(channel: Mapping[str, Any]) -> tuple[object, ...]:
     lag = f"{channel['lag_events']} events" if channel["lag_events"] is not None else None
-    return channel["at"], channel["state"], channel["position"], lag, channel["last_error"]
+    return channel["at"], channel["state"], channel["position"], lag
 
 
 def reading(document: Mapping[str, Any]) -> str:
-    """How far exact reads are, and when they may be done."""
+    """Return the line that says how far exact reads are, and when they may be done."""
     from rich.filesize import decimal
 
     tables = f"{document['tables_done']} of {document['tables']} tables"
@@ -164,14 +170,14 @@ def reading(document: Mapping[str, Any]) -> str:
 
 
 def about(ends: float | None) -> str:
-    """When something may be done."""
+    """Return the time of the day at which work may be done, as an end of a line; empty where that is not known."""
     from datetime import datetime
 
     return f", done about {datetime.fromtimestamp(ends).astimezone():%H:%M:%S}" if ends is not None else ""
 
 
 def copying(document: Mapping[str, Any]) -> str:
-    """How far copies are, and when they may be done."""
+    """Return the line that says how far copies are, and when they may be done."""
     from rich.filesize import decimal
 
     files = f"{document['files_done']} of {document['files']} files"

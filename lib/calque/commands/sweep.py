@@ -1,4 +1,4 @@
-"""`calque sweep`: remove what nothing needs any more."""
+"""The command `calque sweep`, which removes files and records that nothing needs any more."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from calque.wiring.wiring import Wiring
 
 HELD = 75
-"""Not all of it could be done: an operator has to confirm, or something lies there that calque can't deal with."""
+"""The exit code when not all could be done: an operator has to confirm, or there is a thing that calque can't deal
+with."""
 
 
 @click.command(
@@ -65,7 +66,8 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    """What the command line says of a sweep."""
+    """The options of a sweep on the command line: to change nothing, to take unknown directories too, and to take them
+    however many they are."""
 
     dry: bool = False
     unknown: bool = False
@@ -73,11 +75,12 @@ class SweepOptions:
 
 
 BY_RECORD = SweepOptions()
-"""What records name goes, and nothing else."""
+"""The options of a sweep that removes what records name, and nothing else."""
 
 
 def run(settings: CommandSettings, config: Config, targets: Sequence[str], options: SweepOptions) -> int:
-    """One target that can't be swept does not keep others from it; the exit code is its error's then."""
+    """Sweep the targets, print what was done, and return the exit code. A target that can't be swept does not keep
+    others from it; the exit code is then that of its error."""
     from calque.commands.output import print_json
     from calque.errors import Refused, Unavailable, print_error
 
@@ -152,7 +155,7 @@ def sweep_one(wiring: Wiring, name: str, app: App, options: SweepOptions = BY_RE
 
 
 def stock(settings: CommandSettings, config: Config, targets: Sequence[str]) -> int:
-    """Record what versions before claims left at the targets."""
+    """Record what versions before claims left at the targets. Nothing is removed."""
     from calque.commands.output import print_json, print_line
     from calque.engine.sweep.stock import take_stock
 
@@ -172,7 +175,8 @@ def stock(settings: CommandSettings, config: Config, targets: Sequence[str]) -> 
 
 
 def unsent(wiring: Wiring, name: str, now_ns: int, app: App) -> Unsent | None:
-    """None where nobody reads epochs of the target."""
+    """Return the epochs of the target that a channel of notices has still to tell of; None where no plugin reads its
+    epochs."""
     from calque.engine.sweep.sweep import Unsent
 
     sent = [epoch for kind in app.retention() if (epoch := kind.sent_epoch(wiring, name)) is not None]
@@ -183,15 +187,15 @@ def unsent(wiring: Wiring, name: str, now_ns: int, app: App) -> Unsent | None:
 
 
 def last_sweep(wiring: Wiring, name: str) -> SweepRecord:
-    """What the target's last sweep recorded."""
+    """Return the record of the target's last sweep; an empty one before the first."""
     from calque.control.sweep_record import SweepRecord
 
     return SweepRecord.of_json(wiring.control.read(wiring.target(name).places.sweep_record))
 
 
 def neighbours(wiring: Wiring, name: str) -> list[Neighbour]:
-    """What else the deployment has in the target's metastore or below its warehouse: other targets, and databases that
-    dumps are loaded into."""
+    """Return what else the deployment may have in the target's metastore or below its warehouse: other targets, and
+    databases that dumps are loaded into."""
     from calque.control.identity import ledgers_of_deployment
     from calque.engine.sweep.evidence import Neighbour
 

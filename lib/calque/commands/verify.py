@@ -1,4 +1,4 @@
-"""`calque verify`: compare targets with the source."""
+"""The command `calque verify`, which compares targets with the source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DIFFERENT, EQUAL, NOT_ALL = 1, 0, 75
 ROWS = 200
-"""How many differences of a target are shown to people; `--json` has them all."""
+"""The number of differences of a target that people are shown; `--json` has them all."""
 HEADINGS = ("table", "partition", "kind", "what", "source", "target")
 
 
@@ -35,14 +35,15 @@ def command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[
     """Compare targets with the source at one event id, both ways.
 
     Also under load, without false alarms. Exit 1, and a list with the two sides of each, when there are differences;
-    75 when nothing differs and something could not be compared.
+    75 when nothing differs and not all could be compared.
     """
     config = settings.load()
     return run(settings, config, config.select(targets), tables, data)
 
 
 def run(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str], data: str) -> int:
-    """`data` is "none", "size" or "checksum"; no `tables` means all."""
+    """Compare the targets, print the differences, and return the exit code. `data` is "none", "size" or "checksum"; no
+    `tables` stands for all."""
     from calque.commands.output import print_json
     from calque.control.verification import document
 
@@ -60,7 +61,7 @@ def run(settings: CommandSettings, config: Config, targets: Sequence[str], table
 
 
 def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str, app: App) -> Verification:
-    """Compare one target; on a terminal with a bar on stderr."""
+    """Compare one target, and return what was found; on a terminal with a bar on stderr."""
     from calque.commands.output import bar
     from calque.control.verification import verification
 
@@ -69,7 +70,7 @@ def verified(wiring: Wiring, target: str, tables: Sequence[str], data: str, app:
 
 
 def show(wiring: Wiring, verification: Verification) -> None:
-    """The result for people."""
+    """Print the result for people."""
     from calque.commands.output import print_line, print_table
     from calque.control.verification import aside_row, difference_row
 

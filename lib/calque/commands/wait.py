@@ -1,4 +1,4 @@
-"""`calque wait`: until a target has reached an event."""
+"""The command `calque wait`, which returns when a target has reached an event."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def command(settings: CommandSettings, target: str, event_id: int, timeout: floa
 
 
 def run(settings: CommandSettings, config: Config, target: str, event_id: int, timeout: float | None) -> int:
-    """`timeout` is seconds, None for ever."""
+    """Wait until the target has reached the event. `timeout` is seconds, None for ever. Raises `Unavailable` after
+    `timeout`, where tables that are set aside are missing, and where the target is paused."""
     import time
 
     from calque.commands.output import print_json
@@ -41,7 +42,7 @@ def run(settings: CommandSettings, config: Config, target: str, event_id: int, t
     from calque.control.requests import open_requests
     from calque.control.status_records import position_of
     from calque.core.records.gap_states import dealt_with
-    from calque.core.records.standing import Standing, TargetStanding, standing
+    from calque.core.records.reached_state import ReachedState, TargetReachedState, reached_state
     from calque.engine.sides.journal_reads import newest
     from calque.errors import Unavailable
 
@@ -55,15 +56,15 @@ def run(settings: CommandSettings, config: Config, target: str, event_id: int, t
         # Records first: behind a gap the rows of all tables are written before the record that it is dealt with.
         is_mended = dealt_with(ledger.records()) >= newest(gaps)
         rows = ledger.tables().values()
-        target_standing = standing(position, rows, event_id) if is_mended else TargetStanding(Standing.GOING)
-        if target_standing.standing is Standing.REACHED:
+        reached = reached_state(position, rows, event_id) if is_mended else TargetReachedState(ReachedState.GOING)
+        if reached.state is ReachedState.REACHED:
             if settings.json:
                 print_json({"target": target, "event_id": event_id, "position": position})
             return 0
-        is_without = target_standing.standing is Standing.WITHOUT
+        is_without = reached.state is ReachedState.WITHOUT
         if is_without and not open_requests(wiring, target) and not goes_on_soon(wiring.control, target, rows):
             raise Unavailable(
-                f"{target} shows event {event_id} without {', '.join(target_standing.missing)}",
+                f"{target} shows event {event_id} without {', '.join(reached.missing)}",
                 "These tables are set aside",
                 "See `calque status`",
             )

@@ -1,4 +1,5 @@
-"""What single values must be; the types that `keys` is made of. Problems travel through pydantic as `WrongError`."""
+"""The checks of single values: the types that the keys of `config.keys` are made of. A problem travels through pydantic
+as a `WrongError`."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from calque.model.secrets import Options
 
 Item = TypeVar("Item")
 SMALLEST, LARGEST = 10**6, 10**9
-"""Of files that small ones are combined into, in bytes."""
+"""The smallest and the largest size of a file that small ones are combined into, in bytes."""
 LOGIN = ("user", "password")
 REGISTRY_OPTIONS = frozenset(
     {
@@ -48,7 +49,7 @@ ENDPOINT = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where something listens; port 0 for any that is free."""
+    """An address at which a process listens. Port 0 stands for any free one."""
 
     host: str
     port: int
@@ -58,7 +59,8 @@ class Endpoint:
 
 
 def endpoint(text: str) -> Endpoint:
-    """Of `host:port`. Raises `Refused`."""
+    """Return the endpoint that `text` names as `host:port`, an IPv6 address in brackets. Raises `Refused` for any other
+    text."""
     match = ENDPOINT.fullmatch(text)
     if match is None or int(match[3]) > 65535:
         todo = f'Write "127.0.0.1:{text.lstrip(":")}"' if text.lstrip(":").isdigit() else 'Write e.g. "127.0.0.1:9400"'
@@ -77,7 +79,7 @@ def _scan(value: object) -> float | None:
 
 
 def _bandwidth(value: object) -> int:
-    """Bytes a second; 0 for any."""
+    """Return bytes a second; 0 for no limit."""
     if value == "":
         return 0
     bytes_per_second = units.size(value)
@@ -87,7 +89,7 @@ def _bandwidth(value: object) -> int:
 
 
 def _scans(scans: object) -> Mapping[str, float | None]:
-    """Intervals by pattern; None where one switches scanning off."""
+    """Return the seconds between scans by pattern; None for a pattern that switches scans off."""
     if not isinstance(scans, Mapping):
         raise WrongError(Refused("it must be a table", todo='Write { "sales.*" = "10s" }'))
     intervals: dict[str, float | None] = {}
@@ -100,7 +102,7 @@ def _scans(scans: object) -> Mapping[str, float | None]:
 
 
 def require_mode(value: object, modes: Sequence[str]) -> str:
-    """Raises `Refused` for what is none of the words."""
+    """Return `value`, one of the words `modes`. Raises `Refused` for every other value."""
     if isinstance(value, str) and value in modes:
         return value
     shown = f'"{value}"' if isinstance(value, str) else str(value).lower()
@@ -109,7 +111,8 @@ def require_mode(value: object, modes: Sequence[str]) -> str:
 
 
 def _modes(*modes: str, others: bool = False) -> Callable[[object], str | Mapping[str, str]]:
-    """One of the words, for every table or by pattern; with `others` any word, which is looked at later."""
+    """Return a check of a key that is one of `modes` for every table, or one for each pattern. With `others` the check
+    lets every word pass, because `conflicts` knows which ones there are."""
 
     def mode_of(value: object) -> str:
         return value if others and isinstance(value, str) else require_mode(value, modes)
@@ -133,7 +136,7 @@ def _modes(*modes: str, others: bool = False) -> Callable[[object], str | Mappin
 
 
 def _retentions(retentions: object) -> Mapping[str, float]:
-    """Durations by pattern."""
+    """Return seconds by pattern."""
     if not isinstance(retentions, Mapping):
         raise WrongError(Refused("it must be a table", todo='Write { "logs.*" = "7d" }'))
     seconds: dict[str, float] = {}
@@ -146,7 +149,7 @@ def _retentions(retentions: object) -> Mapping[str, float]:
 
 
 def by_patterns(table: Mapping[str, Item]) -> Mapping[str, Item]:
-    """The same, if its keys are patterns."""
+    """Return the table, if all its keys are patterns. Raises `WrongError`."""
     for pattern in table:
         try:
             _pattern(pattern)
@@ -156,7 +159,7 @@ def by_patterns(table: Mapping[str, Item]) -> Mapping[str, Item]:
 
 
 def _subsets(table: Mapping[str, str]) -> Mapping[str, str]:
-    """Predicates over partition keys, by pattern."""
+    """Return the table, if it has predicates over partition keys by pattern."""
     for pattern, predicate in by_patterns(table).items():
         try:
             parse_predicate(predicate)
@@ -195,7 +198,7 @@ def _pattern(text: str) -> str:
 
 
 def source_name(text: str) -> str:
-    """Raises `Refused` for what is no name."""
+    """Return the text, if it is a name of a source. Raises `Refused`."""
     if not NAME.fullmatch(text):
         why = 'Letters, digits, "_", "-" and ".", at most 64, make a name'
         raise Refused(f'"{text}" is no name', why, 'Write e.g. "hq"')
@@ -221,7 +224,7 @@ def _principal(text: str) -> str:
 
 
 def _optional_endpoint(text: object) -> Endpoint | None:
-    """None for an empty text."""
+    """Return the endpoint that the text names; None for an empty text."""
     if not isinstance(text, str):
         raise Refused("it has the wrong type", "It is text in quotes", 'Write e.g. "127.0.0.1:9400", or "" for none')
     return endpoint(text) if text else None
@@ -269,12 +272,12 @@ def _folder(text: str, info: ValidationInfo) -> str:
 
 
 def _optional_file(text: str, info: ValidationInfo) -> str:
-    """Absolute; a relative path is relative to the configuration."""
+    """Return the absolute path; empty for an empty text. A relative path is relative to the configuration's folder."""
     return places.absolute(base_folder(info) / text) if text else ""
 
 
 def _keytab(text: str, info: ValidationInfo) -> str:
-    """As `_optional_file`, and it can be read."""
+    """Return the absolute path of a keytab, as `_optional_file` does, if the file can be read."""
     path = _optional_file(text, info)
     try:
         if path:
@@ -286,7 +289,8 @@ def _keytab(text: str, info: ValidationInfo) -> str:
 
 
 def _renames(renames: Mapping[str, str]) -> Mapping[str, str]:
-    """Lower-case, each source and each target once, database to database or table to table."""
+    """Return the renames in lower case, if each leads from database to database or from table to table, and none has a
+    source or a target in common with another."""
     sources: dict[str, str] = {}
     by_target: dict[str, str] = {}
     for old, new in renames.items():
@@ -326,7 +330,7 @@ def _properties(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _prefixes(prefixes: Mapping[str, str], info: ValidationInfo) -> Mapping[str, str]:
-    """Both sides as URIs without a closing slash."""
+    """Return the prefixes at the source and at the target, both as URIs without a closing slash."""
     targets_by_source: dict[str, str] = {}
     for old, new in prefixes.items():
         try:
@@ -346,7 +350,8 @@ def _options(options: object, info: ValidationInfo) -> Options:
 
 
 def _broker_options(options: Options, info: ValidationInfo) -> Options:
-    """As the broker's client takes them, where there is one: the context of the validation has it."""
+    """Return the options, if the client of Kafka's brokers takes them. The check is a plugin's, in the context of the
+    validation; without one any option is taken."""
     refusal = (info.context or {}).get("broker_options", lambda _options: None)(options)
     if refusal is not None:
         key, refused = refusal

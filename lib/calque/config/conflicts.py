@@ -1,4 +1,4 @@
-"""What keys of a valid file say against each other, and settings that this version refuses together."""
+"""The contradictions between keys of a valid file, and settings that this version refuses together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from calque.errors import Refused
 
 
 def conflicts(config: Config) -> Iterator[tuple[Path, Refused]]:
-    """Each with the key that is to be changed."""
+    """Yield each contradiction in the configuration, with the path of the key that is to be changed."""
     for name, target in config.targets.items():
         admission = target.admission()
         yield from _within(name, admission)
@@ -112,7 +112,8 @@ def _shared_place(one: Target, other: Target) -> str:
 
 
 def unsupported(config: Config) -> list[Refused]:
-    """One refusal for each such setting; `calque run` raises the first, `calque check` shows all."""
+    """Return a refusal for each pair of settings that this version does not have together. `calque run` raises the
+    first one, `calque check` shows all."""
     refusals = []
     for name, target in config.targets.items():
         if target.keys.consistency == "database" and target.keys.drops == "keep":
@@ -127,7 +128,7 @@ def unsupported(config: Config) -> list[Refused]:
 
 
 def taking_nothing(config: Config) -> list[Refused]:
-    """One refusal for each target with an empty `include`, in the configuration as statements have it by now."""
+    """Return a refusal for each target with an empty `include`, by the configuration as statements have changed it."""
     return [
         Refused(
             f"Target {name} takes nothing",

@@ -1,6 +1,5 @@
-"""Keys that the environment says in place of the file: `CALQUE__TARGETS__DR__WAREHOUSE` for `warehouse` of
-`[targets.dr]`.
-"""
+"""The keys that environment variables set in place of the file: `CALQUE__TARGETS__DR__WAREHOUSE` sets `warehouse` of
+`[targets.dr]`."""
 
 from __future__ import annotations
 
@@ -16,8 +15,11 @@ Path = tuple[str | int, ...]
 
 
 def overridden(data: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[dict[str, Any], Mapping[Path, str]]:
-    """The file's keys with those of the environment, and the variable of each of these. A value is TOML, or text where
-    it is none. Raises `Refused` for a variable that can't be a key."""
+    """Return the file's keys with those of the environment in their place, and the variable of each of these.
+
+    A variable's text is read as a TOML value, and taken as text where it is none. Raises `Refused` for a variable that
+    can't be a key.
+    """
     keys = copy.deepcopy(dict(data))
     variables: dict[Path, str] = {}
     for variable in sorted(name for name in environment if name.startswith(PREFIX)):
@@ -44,6 +46,6 @@ def value_of(text: str) -> Any:
 
 
 def variable_of(path: Path, variables: Mapping[Path, str]) -> str:
-    """That says the key, or one above it; empty where the file does."""
+    """Return the variable that sets the key at `path`, or a key above it; empty where the file does."""
     above = (path[:length] for length in range(len(path), 0, -1))
     return next((variables[one] for one in above if one in variables), "")

@@ -1,4 +1,4 @@
-"""Packages that only some deployments need, by the extras of the distribution that bring them."""
+"""The extras of the distribution: packages that only some deployments need."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ DISTRIBUTION = "calque-replicator"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extra:
-    """`pip install 'calque-replicator[NAME]'` brings the `modules`. `needed` says which part of a configuration needs
-    them, as `[journal]`; empty where none does."""
+    """An extra of the distribution: `pip install 'calque-replicator[NAME]'` brings the `modules`. `needed` returns the
+    part of a configuration that needs them, such as `[journal]`; empty where none does."""
 
     name: str
     modules: tuple[str, ...]
@@ -24,20 +24,20 @@ class Extra:
 
 
 def missing_extras(config: Config, extras: Iterable[Extra]) -> Iterator[Refused]:
-    """One for each that the configuration needs and this host lacks."""
+    """Yield a refusal for each extra that the configuration needs and this host lacks."""
     for extra in extras:
         if (part := extra.needed(config)) and (lacking := [name for name in extra.modules if find_spec(name) is None]):
             yield missing(extra.name, part, lacking[0])
 
 
 def missing(extra: str, part: str, module: str) -> Refused:
-    """That the part needs a module that is not installed."""
+    """Return the refusal that says that `part` needs a module which is not installed."""
     todo = f"pip install '{DISTRIBUTION}[{extra}]'"
     return Refused(f"{part} needs the extra {extra}", f"The module {module} is not installed", todo)
 
 
 def part_with_scheme(config: Config, schemes: Iterable[str]) -> str:
-    """The first part of a configuration that names a location of one of the schemes."""
+    """Return the first part of the configuration that names a location of one of the schemes; empty where none does."""
     wanted = frozenset(schemes)
     named = [("[state] tables", config.state.tables)]
     named += [("[source] pins", source.keys.pins) for source in config.sources.values()]
@@ -49,11 +49,11 @@ def part_with_scheme(config: Config, schemes: Iterable[str]) -> str:
 
 
 def kerberos(config: Config) -> str:
-    """Which section calls a metastore by a ticket."""
+    """Return the first section that has a metastore called with a Kerberos ticket; empty where none does."""
     sections = [("[source]", source.keys) for source in config.sources.values()]
     sections_of_targets = [(f"[targets.{name}]", target.keys) for name, target in config.targets.items()]
     return next((part for part, keys in [*sections, *sections_of_targets] if keys.auth == "kerberos"), "")
 
 
 KERBEROS = Extra(name="kerberos", modules=("gssapi",), needed=kerberos)
-"""The kernel's own."""
+"""The extra that the kernel itself may need."""

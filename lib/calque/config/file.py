@@ -1,4 +1,4 @@
-"""A whole configuration file: which sections it has, the kernel's and those that plugins add."""
+"""The pydantic model of a whole configuration file: the kernel's sections and those that plugins add."""
 
 from __future__ import annotations
 
@@ -42,14 +42,15 @@ class Sections(Section):
 
 
 class StateAlone(Section):
-    """What a file has that replicates nothing."""
+    """The sections of a file that replicates nothing."""
 
     state: State = Field(default_factory=dict, validate_default=True)
     log: Log = Field(default_factory=dict, validate_default=True)
 
 
 def alone_in(data: Mapping[str, object], kinds: FileKinds) -> SectionKind[Any] | None:
-    """The section beside which the file has no other that needs more than a state folder."""
+    """Return the section with which a file stands alone, because it has no source and no targets; None for a file that
+    replicates."""
     with_others = {"source", "targets", *(kind.name for kind in kinds.sections if kind.brings_sources)}
     if with_others & data.keys():
         return None
@@ -57,7 +58,7 @@ def alone_in(data: Mapping[str, object], kinds: FileKinds) -> SectionKind[Any] |
 
 
 def form_of(data: Mapping[str, object], kinds: FileKinds) -> type[Section]:
-    """The model of a file that has these sections."""
+    """Return the model for a file with these sections."""
     alone = alone_in(data, kinds)
     if alone is not None:
         return _model("FileOfOne", StateAlone, (alone,))
@@ -69,7 +70,7 @@ def form_of(data: Mapping[str, object], kinds: FileKinds) -> type[Section]:
 
 
 def whole_form(kinds: FileKinds) -> type[Section]:
-    """The model that has every section."""
+    """Return the model that has every section."""
     return _model("FileOfSources", Sections, kinds.sections, is_source_needed=False)
 
 
@@ -77,7 +78,8 @@ def whole_form(kinds: FileKinds) -> type[Section]:
 def _model(
     name: str, base: type[Section], kinds: tuple[SectionKind[Any], ...], *, is_source_needed: bool | None = None
 ) -> type[Section]:
-    """`is_source_needed` is None for a file that has none."""
+    """Return a model called `name` with the sections of `kinds`. `is_source_needed` is None for a file that can have no
+    source."""
     fields: dict[str, Any] = {kind.name: (kind.annotation, Field(default_factory=kind.default)) for kind in kinds}
     if is_source_needed is True:
         fields |= {"source": (Source, ...), "targets": (Targets, ...)}
@@ -87,7 +89,8 @@ def _model(
 
 
 def without_source(data: Mapping[str, object], kinds: FileKinds) -> Refused | None:
-    """Why a file can't do without `[source]`: the first of its sections that needs it."""
+    """Return the refusal of a file that needs `[source]` and has none; it names the first section that needs it. None
+    for any other file."""
     named: Iterable[str] = ("targets", *(kind.name for kind in kinds.sections if kind.needs_source))
     needing = next((name for name in named if data.get(name)), None)
     return (

@@ -1,4 +1,5 @@
-"""The sections of the configuration and what each key takes. Frozen; durations are seconds, places absolute."""
+"""The sections of the configuration, and what each of their keys takes. The models are frozen; durations are seconds,
+and places absolute."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ class Section(BaseModel):
 
 
 class TlsSection(Section):
-    """Any key of it asks for TLS."""
+    """The keys for TLS to a metastore. Any key in the section asks for TLS."""
 
     ca: OptionalFile = ""
     certificate: OptionalFile = ""
@@ -88,7 +89,7 @@ class TlsSection(Section):
 
 
 class MetastoreSection(Section):
-    """Keys of every section that names a metastore."""
+    """The keys that every section has that names a metastore."""
 
     metastore: Metastores
     user: User = ""
@@ -115,7 +116,7 @@ class MetastoreSection(Section):
         return one_secret("token", self.token_env, self.token_file)
 
     def access(self) -> MetastoreAccess:
-        """As whom, and how, the metastore is called."""
+        """Return the user and the login with which the metastore is called, and TLS where the section asks for it."""
         return MetastoreAccess(self.user, self._login(), self.tls.tls() if self.tls.model_fields_set else None)
 
     def _login(self) -> Login:
@@ -146,16 +147,16 @@ class Source(MetastoreSection):
     storage: OptionTable = {}
 
     def bounds(self) -> Bounds:
-        """What is taken from the source at most."""
+        """Return the most bytes that are taken of one message, schema or resource of the source."""
         return Bounds(self.max_message, self.max_schema, self.max_resource)
 
     def scans_some(self) -> bool:
-        """Whether any table may be scanned."""
+        """Tell whether any table of the source may be scanned."""
         return self.scan is not None or any(interval is not None for interval in self.scans.values())
 
     def intervals(self) -> Callable[[TableName], float | None]:
-        """The seconds between two scans of a table, by its name; None where it is not scanned. Of the patterns that
-        match, the longest decides."""
+        """Return a function from a table's name to the seconds between two scans of it; it returns None for a table
+        that is not scanned. Of the patterns that match, the longest decides."""
         rules = [(parse_pattern(text), self.scans[text]) for text in sorted(self.scans, key=len, reverse=True)]
 
         def interval(name: TableName) -> float | None:
@@ -172,12 +173,13 @@ class State(Section):
     history: Duration = 0.0
 
     def table_folder(self) -> str:
-        """The folder of journals, evidence and ledgers: a path or URI."""
+        """Return the folder of journals, evidence and ledgers, as a path or URI."""
         return self.tables or self.path
 
 
 class Journal(Section):
-    """`brokers`, `topic` and `options` of a Delta journal name the topic that `calque journal move` copies from."""
+    """The keys of the journal. In a file with `format = "delta"` the keys `brokers`, `topic` and `options` name the
+    topic that `calque journal move` copies from."""
 
     format: Literal["delta", "kafka"] = "delta"
     retention: PositiveDuration = 7 * 86400.0
@@ -209,7 +211,8 @@ class Log(Section):
 
 
 class Compact(Section):
-    """What small files of a new partition are."""
+    """The rule by which small files of a new partition are combined: from so many `files` smaller than `below` bytes
+    on."""
 
     files: Annotated[int, Field(ge=2)] = 100
     below: CompactSize = 128 * 10**6

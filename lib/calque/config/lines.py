@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML file; `tomllib` does not say."""
+"""The line numbers of keys in a TOML file, which `tomllib` does not tell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Path = tuple[str | int, ...]
 
 
 class FileLines:
-    """The lines of a file that `tomllib` accepts as a whole."""
+    """The line numbers of the keys in a file that `tomllib` accepts as a whole."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.split("\n")
@@ -25,7 +25,7 @@ class FileLines:
                 section = paths[-1]
 
     def find(self, path: Path, value: object = None) -> int | None:
-        """The line of the key, else of the nearest key or section above it, else None.
+        """Return the line of the key at `path`, else of the nearest key or section above it, else None.
 
         `value`, a text inside a list or table of several lines, is looked for from there on.
         """
@@ -46,7 +46,7 @@ class FileLines:
 
 
 def _statements(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Headers and assignments with the number of their first line; an assignment goes on until it parses."""
+    """Yield headers and assignments, each with the number of its first line. An assignment goes on until it parses."""
     start, pending = 0, ""
     for number, line in enumerate(lines, 1):
         start, pending = (start, f"{pending}\n{line}") if pending else (number, line)
@@ -62,7 +62,7 @@ def _statements(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def _paths(value: object) -> Iterator[Path]:
-    """Every path in a parsed statement, outer ones first."""
+    """Yield every path in a parsed statement, outer ones first."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield (key,)

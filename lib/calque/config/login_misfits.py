@@ -1,4 +1,4 @@
-"""What the keys that say how a metastore is called say against each other, and against its addresses."""
+"""The contradictions between the keys that say how a metastore is called, and between these keys and its addresses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from calque.model.secrets import Secret
 
 
 class CalledMetastore(Protocol):
-    """A section that says how a metastore is called: `config.keys.MetastoreSection`."""
+    """A section that says how a metastore is called, as `config.keys.MetastoreSection` has it."""
 
     metastore: tuple[str, ...]
     user: str
@@ -31,7 +31,7 @@ class CalledMetastore(Protocol):
 
 
 def misfits(section: CalledMetastore) -> Iterator[tuple[str, Refused]]:
-    """Each with the key that is to be changed."""
+    """Yield each contradiction in the section, with the key that is to be changed."""
     scheme, *others = sorted({urlsplit(uri).scheme for uri in section.metastore})
     password, token = section.password(), section.token()
     if others:

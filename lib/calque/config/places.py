@@ -1,4 +1,5 @@
-"""Addresses of metastores, brokers and registries, paths and URIs. Each function raises `Refused` for what is none."""
+"""The forms of addresses, of metastores, brokers and registries, and of paths and URIs. Each function that reads one
+raises `Refused` for a text of another form."""
 
 from __future__ import annotations
 
@@ -14,20 +15,20 @@ THRIFT = "thrift://"
 LOGIN = re.compile(r"[^/?#@\s\",]*:[^/?#\s\",]*@")
 """A user and a password before a host."""
 SCHEMES = {"thrift": "", "http": "/metastore", "https": "/metastore"}
-"""Of metastores, each with the path that an address has which names none."""
+"""The schemes of metastores, each with the path of an address that names none."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0:0:0:0:0:0:0:1"})
 
 
 def metastores(value: object) -> tuple[str, ...]:
-    """The addresses in a comma-separated list, in order: `thrift://host:port` or `http://host:port/path`, the host in
-    lower case."""
+    """Return the addresses in a comma-separated list, in order and each once: `thrift://host:port` or
+    `http://host:port/path`, the host in lower case."""
     if not isinstance(value, str):
         raise Refused(f"{value!r} is not an address", "An address is text", 'Write "thrift://host:9083"')
     return tuple(dict.fromkeys(_metastore(part.strip()) for part in value.split(",")))
 
 
 def brokers(value: str) -> str:
-    """A comma-separated list of `host:port`, without blanks."""
+    """Return the comma-separated list of `host:port` without blanks."""
     parts = [part.strip() for part in value.split(",")]
     for part in parts:
         if not BROKER.fullmatch(part):
@@ -36,8 +37,8 @@ def brokers(value: str) -> str:
 
 
 def registries(value: str) -> str:
-    """The comma-separated roots of a schema registry's API, without blanks: `http://host:port/path`, without a closing
-    slash."""
+    """Return the comma-separated roots of a schema registry's API without blanks: `http://host:port/path`, without a
+    closing slash."""
     return ",".join(_registry(part.strip()) for part in value.split(","))
 
 
@@ -57,18 +58,20 @@ def _registry(value: str) -> str:
 
 
 def one_metastore(addresses: tuple[str, ...], other_addresses: tuple[str, ...]) -> bool:
-    """Whether two lists share an address, all names of the local host being one. False does not prove two servers."""
+    """Tell whether two lists share an address; all names of the local host count as one. False does not prove that
+    there are two servers."""
     return bool({_endpoint(address) for address in addresses} & {_endpoint(address) for address in other_addresses})
 
 
 def folder(value: str, base: Path) -> str:
-    """A place of our own: an absolute path (also for `file:` URIs), or the URI of another file system."""
+    """Return a place of calque's own: an absolute path, also for `file:` URIs, or the URI of another file system."""
     uri = location(value, base)
     return uri.removeprefix("file://") if uri.startswith("file:///") else uri
 
 
 def location(value: str, base: Path) -> str:
-    """A place of data as a URI without a closing slash; a plain path is relative to `base` and becomes `file:///…`."""
+    """Return a place of data as a URI without a closing slash. A plain path is relative to `base`, and becomes
+    `file:///…`."""
     if not value or value != value.strip():
         raise Refused(f'"{value}" is no path', "It is empty, or has blanks around it", "Write a path or a URI")
     if has_login(value):
@@ -88,17 +91,17 @@ def location(value: str, base: Path) -> str:
 
 
 def has_login(text: str) -> bool:
-    """Whether a password stands before the host of an address."""
+    """Tell whether an address in the text has a password before its host."""
     return re.search(f"//{LOGIN.pattern}", text) is not None
 
 
 def without_login(text: str) -> str:
-    """The text, whose addresses show neither users nor passwords."""
+    """Return the text with `…` in place of users and passwords in its addresses."""
     return LOGIN.sub("…@", text)
 
 
 def absolute(path: Path) -> str:
-    """Without `.`, `..` and double slashes; links are left as they are."""
+    """Return the path without `.`, `..` and double slashes. Symbolic links are not followed."""
     parts: list[str] = []
     for part in path.parts[1:]:
         if part == "..":

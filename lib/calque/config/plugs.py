@@ -1,4 +1,5 @@
-"""What a configuration plugs into calque: a closed union of values, each made from the sections of the file."""
+"""The values that a configuration plugs into calque: a closed union of sources and targets, each made from sections of
+the file."""
 
 from __future__ import annotations
 
@@ -25,20 +26,20 @@ from calque.ports.services import MetastoreInfo
 from calque.ports.source import ClosableLog
 
 AT_SOURCE = "source"
-"""What stands for the source itself where a target could be named."""
+"""The word that stands for the source where a target could be named."""
 
 
 class UnloggedCatalog(Protocol):
-    """A catalog without a log, which something looks at: what it finds is a log of our own, in a file of the state
-    folder. It can be sent to other processes."""
+    """A catalog without a log, which a plugin looks at from time to time. Its changes become a log of calque's own, in
+    a file of the state folder. The value can be pickled to other processes."""
 
     def reader(self) -> CatalogReader:
-        """Nothing is asked before it is used."""
+        """Return a reader of the catalog, which asks nothing before it is used."""
 
     def log(self, path: Path) -> ClosableLog: ...
 
     def log_opener(self, path: Path) -> Callable[[], EventLog]:
-        """Opens it also in processes that Spark starts."""
+        """Return a function that opens the log in the file at `path`, also in processes that Spark starts."""
 
 
 def anytime() -> None:
@@ -47,8 +48,8 @@ def anytime() -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallTerms:
-    """How a target's system is called. Times are seconds; `permit` is asked ahead of each call that changes something,
-    and may raise."""
+    """The terms on which a target's system is called. Times are seconds. `permit` is called ahead of each call that
+    changes an object, and may raise."""
 
     permit: Callable[[], None] = anytime
     connect_timeout: float = 10.0
@@ -57,20 +58,28 @@ class CallTerms:
 
 
 class TargetCatalog(Protocol):
-    """The catalog of a system that is no Hive metastore. A plugin's `amendments` add targets that have one, with the
-    keys of the plugin's own section. It can be sent to other processes, and connects to nothing before it is used."""
+    """The catalog of a system that is no Hive metastore, as a value that can be sent to other processes.
 
-    def opened(self, terms: CallTerms) -> Catalog: ...
+    A plugin's `amendments` add targets that have one, with the keys of the plugin's own section. Nothing is connected
+    to before what is opened is used.
+    """
 
-    def server(self, terms: CallTerms) -> MetastoreInfo: ...
+    def opened(self, terms: CallTerms) -> Catalog:
+        """Return a new catalog, which is called on those terms."""
+
+    def server(self, terms: CallTerms) -> MetastoreInfo:
+        """Return the server behind the catalog, for `calque check` and for the look whether it answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class HiveSource:
-    """A Hive metastore whose log is captured into a journal. `places` says where its state lies. `is_linked`:
-    links made it a source; with `far_only` nothing near is connected to, whatever its names lead to. With a `route` it
-    is reached by that way. Where it is a `catalog` without a log, the log is our own. `private` are places of calque's
-    own, `readable` those of its own where dumps lie."""
+    """A Hive metastore whose log is captured into a journal.
+
+    `places` says where its state lies. `is_linked` is set where links made it a source. With `far_only` it is never
+    connected to an address on this host or near it, whichever way its names resolve. With a `route` it is reached by
+    that way. With a `catalog` it has no log, and calque keeps one of its own. `private` are places of calque's own,
+    which no definition may have it read; `readable` are those of its own places that may be read, where dumps lie.
+    """
 
     name: str
     keys: sections.Source
@@ -84,24 +93,28 @@ class HiveSource:
     readable: tuple[str, ...] = ()
 
     def roots(self, *own: str) -> Roots:
-        """What is read of what the source's definitions name; `own` are places where calque writes data."""
+        """Return the rule for which places calque reads that the source's definitions name. `own` are places where
+        calque writes data, which may be read, too."""
         return roots_of(self.keys.roots, self.private, (*self.readable, *own))
 
     def access(self) -> MetastoreAccess:
-        """As whom, and how, the metastore is called."""
+        """Return the user and the login with which the metastore is called, with its TLS and its route."""
         return replace(self.keys.access(), far_only=self.far_only, route=self.route)
 
     def topic(self) -> str:
-        """The journal's topic: `<source name>.events` unless the file names one."""
+        """Return the journal's topic: `<source name>.events` unless the file names another one."""
         return self.journal.topic or f"{self.name}.events"
 
 
 @dataclass(frozen=True, slots=True)
 class HiveTarget:
-    """A Hive metastore that follows the source of that name. `written` are the keys as the file has them, where
-    statements have changed some (`plugins.clusters.config.secondary_tables`). A projection has `links`: local names,
-    each with the parameters that make the object a link. Where `catalog` is said, the target is that in place of a
-    metastore, and the keys that say how one is reached mean nothing."""
+    """A Hive metastore that follows the source called `source`.
+
+    `written` are the keys as the file has them, where statements have changed some
+    (`plugins.clusters.config.secondary_tables`). A projection has `links`: local names, each with the parameters that
+    make the object a link. With a `catalog` the target is that in place of a metastore, and keys that say how a
+    metastore is reached mean nothing.
+    """
 
     name: str
     source: str
@@ -111,7 +124,7 @@ class HiveTarget:
     catalog: TargetCatalog | None = None
 
     def policy(self) -> Policy:
-        """What the target takes."""
+        """Return the policy of the target: the objects that it takes, their names there, and how they are kept."""
         return Policy(
             target=self.name,
             source=self.source,
@@ -142,24 +155,24 @@ class HiveTarget:
         )
 
     def admission(self) -> Admission:
-        """The policy's names, ready to be asked."""
+        """Return the policy's rules for names, ready to be asked."""
         return Admission(self.policy())
 
 
 Source = HiveSource
-"""What is captured."""
+"""The union of all kinds of sources."""
 Target = HiveTarget
-"""What follows a source."""
+"""The union of all kinds of targets."""
 S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A configuration, valid as a whole. Every target follows one of the sources; both are known by their names. There
-    is a source where there are no clusters."""
+    """A configuration, valid as a whole, with its sources and targets by their names. Every target follows one of the
+    sources. There may be no source where a plugin's section brings sources, or stands alone in the file."""
 
     path: Path = field(compare=False)
-    """Of the file that it was read from, absolute."""
+    """The absolute path of the file that it was read from."""
     sources: Mapping[str, Source]
     targets: Mapping[str, Target]
     state: sections.State
@@ -167,38 +180,39 @@ class Config:
     serve: Serve
     log: sections.Log
     parts: Mapping[str, object] = field(default_factory=dict)
-    """Sections of plugins by their names; `section` knows what one is that the file can't have."""
+    """The sections of plugins by their names. A section that the file can't have is not in it; `section` gives its
+    default."""
     kinds: FileKinds = field(default=FileKinds(), compare=False)
-    """By which the file was read."""
+    """The kinds of sections that the file was read with."""
     alone: str = ""
-    """The only section of a file that replicates nothing."""
+    """The name of the only section of a file that replicates nothing; empty for any other file."""
     others: tuple[Config, ...] = ()
-    """What is in further configurations that the file names."""
+    """The further configurations that the file names."""
 
     def section(self, kind: SectionKind[S]) -> S:
-        """What the file says there, or the default."""
+        """Return the value of a plugin's section; its default where the file does not have it."""
         return cast("S", self.parts[kind.name] if kind.name in self.parts else kind.default())
 
     def own_sources(self) -> tuple[str, ...]:
-        """Those that the file names, without those that links made sources."""
+        """Return the names of sources that the file names, without those that links made."""
         return tuple(name for name, source in self.sources.items() if not source.is_linked)
 
     def own_targets(self) -> tuple[str, ...]:
-        """Those that the file names, without projections of links."""
+        """Return the names of targets that the file names, without projections of links."""
         return tuple(name for name, target in self.targets.items() if target.links is None)
 
     def target(self, name: str) -> Target:
-        """Raises `Refused` with the nearest name."""
+        """Return the target called `name`. Raises `Refused` with the nearest name."""
         self.select((name,))
         return self.targets[name]
 
     def source_of(self, target: str) -> Source:
-        """The source that the target follows. Raises `Refused` for an unknown target."""
+        """Return the source that the target follows. Raises `Refused` for an unknown target."""
         return self.sources[self.target(target).source]
 
     def only_source(self) -> Source:
-        """The one that a file holds, for what speaks of one source: an event id, `calque journal`. Raises `Refused`
-        where there are several, or none."""
+        """Return the one source of the file, for commands about one source, such as `calque journal`. Raises `Refused`
+        where the file has several, or none."""
         self.require_source()
         names = self.own_sources()
         if len(names) > 1:
@@ -211,13 +225,13 @@ class Config:
         return self.sources[names[0]]
 
     def require_source(self) -> None:
-        """Raises `Refused` for a file that replicates nothing."""
+        """Raise `Refused` for a file that replicates nothing."""
         if not self.sources and self.alone:
             todo = "Name a configuration with a source and targets"
             raise Refused(f"{self.path} has no [source]", f"It has [{self.alone}] alone, which replicate nothing", todo)
 
     def sections(self) -> Iterator[BaseModel]:
-        """All of the file."""
+        """Yield all sections of the file, those of plugins included."""
         yield from (self.state, self.window, self.serve, self.log)
         for source in self.sources.values():
             yield from (source.keys, source.journal)
@@ -226,16 +240,16 @@ class Config:
             yield from kind.models_in(self.section(kind))
 
     def files(self) -> Iterator[tuple[KeyPath, str]]:
-        """Further configurations that the file names, each with its key."""
+        """Yield the further configurations that the file names, each with the path of its key."""
         for kind in self.kinds.sections:
             yield from kind.files(self.section(kind))
 
     def targets_of(self, source: str) -> tuple[str, ...]:
-        """The targets that follow the source."""
+        """Return the names of the targets that follow the source."""
         return tuple(name for name, target in self.targets.items() if target.source == source)
 
     def select(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The named targets, each once, or all when none is named. Raises `Refused` for an unknown one."""
+        """Return the named targets, each once, or all when none is named. Raises `Refused` for an unknown one."""
         chosen_names = tuple(dict.fromkeys(names))
         for name in chosen_names:
             if name not in self.targets:
@@ -245,7 +259,7 @@ class Config:
 
 
 KEY_FILES = ("key.location", "keystore.location", "keytab")
-"""Ends of the names of options that name files of keys."""
+"""The ends of names of options that name files of keys."""
 
 
 def is_path(value: object) -> bool:
@@ -253,8 +267,8 @@ def is_path(value: object) -> bool:
 
 
 def config_of(path: Path, file: Any, kinds: FileKinds, alone: str = "") -> Config:
-    """The sections of a file of one of the models of `config.file` as plugs; `alone` names its only section where it
-    replicates nothing."""
+    """Return a validated file as a configuration. `file` is of one of the models of `config.file`; `alone` names its
+    only section where it replicates nothing."""
     source: sections.Source | None = getattr(file, "source", None)
     config = Config(
         path,
@@ -272,14 +286,15 @@ def config_of(path: Path, file: Any, kinds: FileKinds, alone: str = "") -> Confi
 
 
 def guarded(source: Source, config: Config) -> Source:
-    """The source, which does not lend out what is the configuration's own."""
+    """Return the source with the places of calque's own that its definitions may not have calque read."""
     own = (path for kind in config.kinds.sections for path in kind.readable(config.section(kind)))
     readable = tuple(filter(None, (*own, source.keys.pins)))
     return replace(source, private=tuple(private_places(config)), readable=readable)
 
 
 def private_places(config: Config) -> Iterator[str]:
-    """What no definition has calque read: the configuration, its secrets, state and checkpoints."""
+    """Yield the places that no definition may have calque read: the configuration, its secrets, the state and the
+    checkpoints, and those of further configurations."""
     state = config.state
     yield from dict.fromkeys((str(config.path), state.path, state.checkpoints, state.table_folder()))
     yield from (file.path for file in secret_files(config.sections()))

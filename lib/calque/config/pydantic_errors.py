@@ -1,4 +1,4 @@
-"""What goes between checks and pydantic: `Refused` on its way out, and the folder of the file on its way in."""
+"""The passage between checks and pydantic: a `Refused` on its way out, and the folder of the file on its way in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 class WrongError(ValueError):
-    """A `Refused` on its way through pydantic, which collects ValueErrors; `at` is the key inside a table."""
+    """A `Refused` on its way through pydantic, which collects ValueErrors. `key` is the key inside a table that is
+    wrong."""
 
     def __init__(self, refused: Refused, key: str = "") -> None:
         super().__init__(str(refused))
@@ -22,7 +23,7 @@ class WrongError(ValueError):
 
 
 def with_pydantic_errors(function: Callable[[Any], T]) -> Callable[[Any], T]:
-    """`function` with its `Refused` in the form that pydantic collects."""
+    """Return `function`, with its `Refused` as the error that pydantic collects."""
 
     def call(value: Any) -> T:
         try:
@@ -34,5 +35,5 @@ def with_pydantic_errors(function: Callable[[Any], T]) -> Callable[[Any], T]:
 
 
 def base_folder(info: ValidationInfo) -> Path:
-    """What relative paths are relative to."""
+    """Return the folder to which relative paths of the configuration are relative."""
     return Path(info.context["base"]) if info.context else Path.cwd()

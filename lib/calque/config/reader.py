@@ -1,4 +1,4 @@
-"""Read a configuration, and word all that is wrong with it in one line."""
+"""The reader of a configuration, which words all that is wrong with it in one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from calque.config.plugs import Config, config_of
 from calque.config.pydantic_errors import WrongError
 from calque.config.sections import KERNEL_ALONE, FileKinds
 from calque.config.serve_keys import Serve, ServeTls
-from calque.errors import Refused, nearest, sentence
+from calque.errors import Refused, Where, nearest, sentence
 
 SECTIONS: Mapping[str, type[BaseModel]] = {
     "source": Source,
@@ -50,16 +50,22 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Problem:
+    """One problem of a file. `key` is the path of the key that it is about, empty for the file as a whole."""
+
     line: int | None
     what: str
     why: str = ""
     todo: str = ""
+    key: KeyPath = ()
 
 
 def load(path: str | Path, kinds: FileKinds = KERNEL_ALONE, environment: Mapping[str, str] | None = None) -> Config:
-    """The configuration in the file, with keys that the environment (the process's own, where None is given) says in
-    place of it, and those of further configurations that it names, checked whole; nothing is connected to. `kinds` are
-    sections besides the kernel's. Raises `Refused` with the line of each problem."""
+    """Return the configuration in the file at `path`, checked whole, with the further configurations that it names.
+    Nothing is connected to.
+
+    Keys that `environment` sets take the place of the file's; None stands for the process's own environment. `kinds`
+    are the sections besides the kernel's. Raises `Refused` with the line of each problem.
+    """
     path = Path(path)
     config, lines = _loaded(path, kinds, os.environ if environment is None else environment)
     others = tuple(
@@ -69,14 +75,14 @@ def load(path: str | Path, kinds: FileKinds = KERNEL_ALONE, environment: Mapping
 
 
 def _other(path: Path, lines: FileLines, key: KeyPath, other: Path, kinds: FileKinds) -> Config:
-    """What that file says of its source and targets."""
+    """Return the configuration at `other`, which the key of the file at `path` names. Raises `Refused` at that key."""
     try:
         config, _ = _loaded(other, kinds, {})
         config.require_source()
     except Refused as refused:
         where = f"{path}:{lines.find(key, other.name) or 1}"
         named = _key(tuple(part for part in key if isinstance(part, str)))
-        raise Refused(f"{where}: {named}: {refused.what}", refused.why, refused.todo) from None
+        raise Refused(f"{where}: {named}: {refused.what}", refused.why, refused.todo, refused.where) from None
     return config
 
 
@@ -99,7 +105,7 @@ def _loaded(path: Path, kinds: FileKinds, environment: Mapping[str, str]) -> tup
         raise _refused(path, [Problem(lines.find(()), missing.what, missing.why, missing.todo)])
     config = config_of(path.absolute(), file, kinds, alone.name if alone is not None else "")
     problems = [
-        _said_by(variables, key, Problem(lines.find(key), refused.what, refused.why, refused.todo))
+        _said_by(variables, key, Problem(lines.find(key), refused.what, refused.why, refused.todo, key))
         for key, refused in conflicts(config)
     ]
     if problems:
@@ -111,11 +117,14 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise Refused(f"There is no file {path}", "The configuration stands there", _init(path)) from None
+        what = f"There is no file {path}"
+        raise Refused(what, "The configuration stands there", _init(path), Where(str(path))) from None
     except UnicodeDecodeError as error:
-        raise Refused(f"{path} is not UTF-8", f"Byte {error.start} is not", "Save it as UTF-8") from None
+        why = f"Byte {error.start} is not"
+        raise Refused(f"{path} is not UTF-8", why, "Save it as UTF-8", Where(str(path))) from None
     except OSError as error:
-        raise Refused(f"{path} can't be read", str(error.strerror or error), "Name a readable file with -c") from None
+        why = str(error.strerror or error)
+        raise Refused(f"{path} can't be read", why, "Name a readable file with -c", Where(str(path))) from None
 
 
 def _init(path: Path) -> str:
@@ -131,12 +140,13 @@ def _syntax(error: tomllib.TOMLDecodeError) -> Problem:
 
 def _refused(path: Path, problems: list[Problem]) -> Refused:
     problems.sort(key=lambda problem: problem.line or 0)
+    first = problems[0]
+    where = Where(str(path), first.line, _key(first.key) if first.key else None)
     if len(problems) == 1:
-        (only,) = problems
-        return Refused(f"{path}{_at(only)}: {without_login(only.what)}", without_login(only.why), only.todo)
+        return Refused(f"{path}{_at(first)}: {without_login(first.what)}", without_login(first.why), first.todo, where)
     shown = [f"{path}{_at(one)}: {' '.join(map(sentence, _parts(one)))}" for one in problems[:SHOWN]]
     more = [f"And {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
-    return Refused(without_login(" ".join([*shown, *more])))
+    return Refused(without_login(" ".join([*shown, *more])), where=where)
 
 
 def _parts(problem: Problem) -> list[str]:
@@ -148,14 +158,15 @@ def _at(problem: Problem) -> str:
 
 
 def _said_by(variables: Mapping[KeyPath, str], path: KeyPath, problem: Problem) -> Problem:
-    """Of a key that the environment says the variable is told, not a line."""
+    """Return the problem with the variable that sets its key in place of the line, where the environment sets it."""
     variable = variable_of(path, variables)
     return replace(problem, line=None, what=f"{problem.what} ({variable} says so)") if variable else problem
 
 
 def _problem(details: ErrorDetails, lines: FileLines, variables: Mapping[KeyPath, str], kinds: FileKinds) -> Problem:
     path: KeyPath = tuple(part for part in details["loc"] if part != "[key]")
-    return _said_by(variables, path, _problem_of(details, path, lines, kinds))
+    problem = _problem_of(details, path, lines, kinds)
+    return _said_by(variables, path, problem if problem.key else replace(problem, key=path))
 
 
 def _problem_of(details: ErrorDetails, path: KeyPath, lines: FileLines, kinds: FileKinds) -> Problem:
@@ -165,7 +176,7 @@ def _problem_of(details: ErrorDetails, path: KeyPath, lines: FileLines, kinds: F
         inner = (*path, wrong.key) if wrong.key else path
         refused = wrong.refused
         what = f"{_key(path)}: {refused.what}" if path else refused.what
-        return Problem(lines.find(inner, value), what, refused.why, refused.todo)
+        return Problem(lines.find(inner, value), what, refused.why, refused.todo, inner)
     line = lines.find(path, value)
     match details["type"]:
         case "extra_forbidden":
@@ -189,7 +200,8 @@ def _nearest_text(value: Any, choices: list[str]) -> str:
 
 
 def _unknown(path: KeyPath, kinds: FileKinds) -> tuple[str, str]:
-    """Why and what to do: a key of that name in another section wins over a similar one here."""
+    """Return why the key is unknown, and what to do. A key of that name in another section wins over a similar one in
+    this section."""
     name = str(path[-1])
     elsewhere = [section for section, model in _models(kinds).items() if name in model.model_fields]
     if elsewhere:
@@ -228,7 +240,7 @@ def _add(path: KeyPath, kinds: FileKinds) -> str:
 
 
 def _key(path: KeyPath) -> str:
-    """The key as TOML writes it; a place in a list in brackets."""
+    """Return the key as TOML writes it, a place in a list in brackets."""
     text = ""
     for part in path:
         if isinstance(part, int):

@@ -1,4 +1,4 @@
-"""References to secret values, as `*_env` and `*_file` keys give them. Values themselves stand in no configuration.
+"""The references to secret values that `*_env` and `*_file` keys give. Values themselves stand in no configuration.
 
 In a table of options any key may end so; one whose name says that it is a secret must.
 
@@ -30,11 +30,12 @@ SECRET = re.compile(
     r"|(secret|account|private|shared|encryption|master)\.(access\.)?key(\.|$)|key\.pem$|connection\.string$)",
     re.IGNORECASE,
 )
-"""Names of options whose values are secrets, in the libraries of storages, in Hadoop and in librdkafka."""
+"""The names of options whose values are secrets, in the libraries of storages, in Hadoop and in librdkafka."""
 
 
 def variable_secret(name: object) -> VariableSecret | None:
-    """None for an empty text. Raises `Refused` where the variable is not set."""
+    """Return the reference to the secret in the environment variable; None for an empty name. Raises `Refused` where
+    the variable is not set."""
     if not isinstance(name, str):
         raise Refused("it has the wrong type", "It is the name of an environment variable", 'Write e.g. "PASSWORD"')
     if not name:
@@ -43,7 +44,8 @@ def variable_secret(name: object) -> VariableSecret | None:
 
 
 def file_secret(path: object, base: Path) -> FileSecret | None:
-    """None for an empty text; a relative path is relative to `base`. Raises `Refused` where nothing can be read."""
+    """Return the reference to the secret in the file; None for an empty path. A relative path is relative to `base`.
+    Raises `Refused` where the file can't be read."""
     if not isinstance(path, str):
         raise Refused("it has the wrong type", "It is the path of a file", 'Write e.g. "/etc/calque/password"')
     if not path:
@@ -52,7 +54,8 @@ def file_secret(path: object, base: Path) -> FileSecret | None:
 
 
 def secret_options(options: object, base: Path) -> Options:
-    """The options without `_env` and `_file` at the ends of their names. Raises `WrongError`, which quotes no value."""
+    """Return the options by their names without `_env` and `_file` at the end, with references in place of secrets.
+    Raises `WrongError`, which quotes no value."""
     if not isinstance(options, Mapping):
         raise WrongError(Refused("it must be a table", todo='Write { "key" = "value" }'))
     values: dict[str, str | Secret] = {}
@@ -84,7 +87,7 @@ def _option(key: str, name: str, value: str, base: Path) -> str | Secret:
 
 
 def one_secret(name: str, variable: VariableSecret | None, file: FileSecret | None) -> Secret | None:
-    """The one that is given, if any. Raises `WrongError` where both are."""
+    """Return the one reference that is given, if any. Raises `WrongError` where both are."""
     if variable is not None and file is not None:
         problem = f"{name} is given twice"
         raise WrongError(Refused(problem, f"{name}_env and {name}_file both give it", "Remove one"), f"{name}_file")
@@ -92,7 +95,8 @@ def one_secret(name: str, variable: VariableSecret | None, file: FileSecret | No
 
 
 def secret_files(sections: Iterable[BaseModel]) -> Iterator[FileSecret]:
-    """The files of secrets that sections name, keytabs among them, in keys and in tables of options, each once."""
+    """Yield the files of secrets that the sections name in keys and in tables of options, keytabs among them, each
+    once."""
     keys = [(key, value) for section in sections for key, value in section]
     values = [FileSecret(value) if key == "keytab" and value else value for key, value in keys]
     options = [option for value in values if isinstance(value, Mapping) for option in value.values()]

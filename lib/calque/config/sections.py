@@ -1,4 +1,4 @@
-"""What a plugin adds to the configuration: sections of the file, and what is asked of them."""
+"""The kinds of sections that a plugin adds to the configuration's file, and what is asked of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ReadFile(Protocol):
 
     @property
     def targets(self) -> Mapping[str, Any]:
-        """By their names."""
+        """The targets of the file by their names."""
 
     def section(self, kind: SectionKind[S]) -> S: ...
 
@@ -53,12 +53,15 @@ def nothing_fixed(_section: object) -> Mapping[str, object]:
 class SectionKind(Generic[S]):
     """One section of the file, or one table of named sections, whose value is an `S`: `Config.section` gives it.
 
-    `annotation` and `default` are those of the field as pydantic has it; `default` makes the value of a file without
-    the section. `models` names the models below it as errors do (`notices.NAME`), and `model_at` says whose keys a path
-    below the section has. `models_in` gives all sections in a value: secrets are looked for in these, and no definition
-    is read from a place that they name. `misfits` are what keys say against each other, each with the key that is to be
-    changed; `files` further configurations that it names, with the key of each; `readable` places of calque's own that
-    are read all the same; `fixed` what can't change while calque runs, by the name that errors give it."""
+    `annotation` is the pydantic annotation of the field, and `default` makes the value of a file without the section.
+    `models` are the pydantic models below it, by the names that errors give them (`notices.NAME`). `model_at` returns
+    the model that has the keys at a path below the section. `models_in` yields all sections in a value: secrets are
+    looked for in these, and no definition may have calque read a place that they name.
+
+    `misfits` yields contradictions between keys, each with the key that is to be changed. `files` returns further
+    configurations that the section names, with the key of each. `readable` returns places of calque's own that may be
+    read all the same. `fixed` returns what can't change while calque runs, by the names that errors give it.
+    """
 
     name: str
     annotation: Any
@@ -66,15 +69,15 @@ class SectionKind(Generic[S]):
     models: Mapping[str, type[BaseModel]]
     model_at: Callable[[KeyPath], type[BaseModel]]
     template: str
-    """What `calque init` writes of it, a line for each key."""
+    """The text that `calque init` writes of the section, a line for each key."""
     stands_first: bool = False
-    """Whether that stands before targets, without a comment sign."""
+    """Whether the template stands before targets, without comment signs."""
     needs_source: bool = False
-    """Whether `[source]` must be there where the section has something."""
+    """Whether `[source]` has to be there where the section has any content."""
     brings_sources: bool = False
-    """Whether a file with it may have `[source]` and targets, and needs none."""
+    """Whether a file with the section may have `[source]` and targets, and needs none."""
     stands_alone: bool = False
-    """Whether nothing but `[state]` and `[log]` stands beside it in a file that has no source."""
+    """Whether only `[state]` and `[log]` stand beside the section in a file that has no source."""
     models_in: Callable[[S], Iterator[BaseModel]] = no_sections
     misfits: Callable[[ReadFile], Iterator[tuple[KeyPath, Refused]]] = no_misfits
     files: Callable[[S], Iterable[tuple[KeyPath, str]]] = no_files
@@ -88,8 +91,8 @@ def takes_any(_options: Options) -> tuple[str, Refused] | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FileKinds:
-    """What a file may have besides the kernel's sections. `broker_options` says which option of a broker's client can't
-    be given, and why."""
+    """The sections that a file may have besides the kernel's. `broker_options` returns the first option that can't be
+    given to a broker's client, and why; None where all can."""
 
     sections: tuple[SectionKind[Any], ...] = ()
     formats: tuple[str, ...] = ()

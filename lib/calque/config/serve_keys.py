@@ -1,4 +1,4 @@
-"""Keys of `[serve]`: where a running process answers, over what, and to whom."""
+"""The keys of `[serve]`: where a running process answers, over what, and to whom."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from calque.model.tls import ServerTls
 
 
 class ServeTls(Section):
-    """Any key of it asks for TLS."""
+    """The keys for TLS of the pages. Any key in the section asks for TLS."""
 
     ca: OptionalFile = ""
     certificate: OptionalFile = ""
@@ -39,7 +39,8 @@ class ServeTls(Section):
 
 
 class Serve(Section):
-    """`address` is None for no endpoint. A configuration that does not say has it wherever there is room."""
+    """The keys of the pages. `address` is None for no pages. A file that does not have `address` gets the default one,
+    or any free port where that is taken."""
 
     address: OptionalEndpoint = None
     token_env: SecretVariable = None
@@ -60,15 +61,16 @@ class Serve(Section):
         return "address" not in self.model_fields_set
 
     def token(self) -> Secret | None:
-        """Of whoever may read all pages."""
+        """Return the token that opens all pages; None where none is given."""
         return one_secret("token", self.token_env, self.token_file)
 
     def metrics_token(self) -> Secret | None:
-        """Of whoever may read the metrics alone."""
+        """Return the token that opens the metrics alone; None where none is given."""
         return one_secret("metrics_token", self.metrics_token_env, self.metrics_token_file)
 
     def at(self, address: Endpoint) -> Serve:
-        """The same at another address. Raises `Refused` where the section does not permit that."""
+        """Return the section with another address. Raises `Refused` for an address beyond this host where no token is
+        given."""
         self._require_token(address)
         update: dict[str, Any] = {"address": address}
         return self.model_copy(update=update)
@@ -83,7 +85,8 @@ class Serve(Section):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this host reaches it, as far as its name says; a name other than localhost may be anybody's."""
+    """Tell whether only this host reaches `host`. That is certain for an address and for `localhost`; any other name
+    counts as one that others reach."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

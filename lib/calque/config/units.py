@@ -1,4 +1,5 @@
-"""Durations, sizes and percentages as people write them. Each function raises `Refused` for what is none."""
+"""The durations, sizes and percentages as people write them. Each function raises `Refused` for a value that is
+none."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ POWERS = "kmgtp"
 
 
 def seconds(value: object) -> float:
-    """Seconds of "500ms", "10s", "1h30m", "7d"; a number without a unit is seconds."""
+    """Return the seconds of "500ms", "10s", "1h30m" or "7d"; a number without a unit is seconds."""
     text = _text(value)
     try:
         if NUMBER.fullmatch(text):
@@ -32,7 +33,7 @@ def seconds(value: object) -> float:
 
 
 def size(value: object) -> int:
-    """Bytes of "64MB" (10^6 each), "64MiB" (2^20 each); a number without a unit is bytes."""
+    """Return the bytes of "64MB" (10^6 each) or "64MiB" (2^20 each); a number without a unit is bytes."""
     match = SIZE.fullmatch(_text(value))
     if not match:
         raise Refused(f"{_shown(value)} is not a size", "Units are B, KB, MB, GB, TB and KiB to TiB", 'Write "64MB"')
@@ -43,7 +44,7 @@ def size(value: object) -> int:
 
 
 def share(value: object) -> float:
-    """0.1 of "10%"; from 0 to 1."""
+    """Return the share of a percentage, from 0 to 1: 0.1 for "10%"."""
     match = SHARE.fullmatch(value) if isinstance(value, str) else None
     if not match or float(match[1]) > 100:
         raise Refused(f"{_shown(value)} is not a percentage", "It goes from 0% to 100%", 'Write "10%"')

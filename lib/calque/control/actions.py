@@ -1,4 +1,5 @@
-"""What operators do to a target beside reading: by commands, and on the page. Both leave the same records."""
+"""Actions of operators on a target besides reading. Commands and the page go through this module, so that both leave
+the same records."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from calque.wiring.comparison_kinds import ComparisonKind
 from calque.wiring.wiring import Wiring
 
 
-class Deed(StrEnum):
-    """Named like the commands."""
+class OperatorAction(StrEnum):
+    """An action on a target, under the name of its command."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -30,40 +31,45 @@ class Deed(StrEnum):
     REPAIR = "repair"
 
     def takes_long(self) -> bool:
-        return self in (Deed.VERIFY, Deed.REPAIR)
+        return self in (OperatorAction.VERIFY, OperatorAction.REPAIR)
 
 
-def deed_of(name: str) -> Deed:
-    """Raises `Refused` for one that there is not."""
-    if name not in list(Deed):
-        raise Refused(f'There is no action "{name}"', "", nearest(name, [deed.value for deed in Deed]))
-    return Deed(name)
+def action_of(name: str) -> OperatorAction:
+    """Return the action called `name`. Raises `Refused` for a name that no action has."""
+    if name not in list(OperatorAction):
+        raise Refused(f'There is no action "{name}"', "", nearest(name, [action.value for action in OperatorAction]))
+    return OperatorAction(name)
 
 
 def require_possible(wiring: Wiring, target: str, tables: Sequence[str]) -> None:
-    """Raises `Refused` for a target that is not configured, and for what is no pattern."""
+    """Raise `Refused` where the target is not configured, or where one of `tables` is no pattern."""
     wiring.config.target(target)
     for pattern in tables:
         parse_pattern(pattern)
 
 
 def do(
-    wiring: Wiring, deed: Deed, target: str, tables: Sequence[str], kinds: Sequence[ComparisonKind]
+    wiring: Wiring, action: OperatorAction, target: str, tables: Sequence[str], kinds: Sequence[ComparisonKind]
 ) -> Mapping[str, Any]:
-    """`tables` are patterns; none means the target itself, or all that the deed concerns. What a comparison says of it;
-    nothing of the others, which the target's process takes up by itself."""
-    match deed:
-        case Deed.PAUSE:
+    """Do the action at a target, and return what its comparison found as a JSON document; an empty one for actions that
+    compare nothing.
+
+    `tables` are patterns; none stands for the whole target, or for all tables that the action concerns. A action that
+    compares nothing leaves a record, which the target's process takes up by itself. `kinds` are the comparisons of
+    plugins.
+    """
+    match action:
+        case OperatorAction.PAUSE:
             pause(wiring, target, tables)
-        case Deed.RESUME:
+        case OperatorAction.RESUME:
             resume(wiring, target, tables)
-        case Deed.RELEASE:
+        case OperatorAction.RELEASE:
             leave_request(wiring, target, Action.RELEASE, tables)
-        case Deed.RELEASE_DROPS:
+        case OperatorAction.RELEASE_DROPS:
             leave_request(wiring, target, Action.RELEASE_DROPS, tables)
-        case Deed.VERIFY:
+        case OperatorAction.VERIFY:
             return document(wiring, compared(wiring, target, tables, kinds))
-        case Deed.REPAIR:
+        case OperatorAction.REPAIR:
             return ask_repair(wiring, compared(wiring, target, tables, kinds))[0]
         case other:
             assert_never(other)
@@ -82,7 +88,8 @@ def pause(wiring: Wiring, target: str, tables: Sequence[str]) -> None:
 
 
 def resume(wiring: Wiring, target: str, tables: Sequence[str]) -> None:
-    """Without `tables` those that are held back stay so."""
+    """Let the tables that match `tables` go on; without any, the target itself. Tables that are paused by a pattern
+    stay paused when the target goes on."""
     if tables:
         change(wiring, target, PauseAction.RESUME, tables)
     else:

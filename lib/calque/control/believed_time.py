@@ -1,4 +1,4 @@
-"""By which clock events, pins and marks of a source are let go of for their age."""
+"""The clock by which events, pins and marks of a source are let go of for their age."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from calque.engine.sides.sides import SourceSide
 from calque.wiring.wiring import Wiring
 
 ASKED = 2
-"""Targets whose metastores are asked for the time."""
+"""The number of targets whose metastores are asked for the time, at most."""
 
 
 def with_believed_clock(wiring: Wiring, source: str, side: SourceSide) -> SourceSide:
-    """The source's side, for what lets go of things by their age. The storage of the state, and metastores of targets
-    that follow the source, are asked for the time: nothing is written at a source."""
+    """Return the source's side with a clock for removals by age: the median of this machine's clock, the clock of the
+    state's storage and those of the metastores of a few targets that follow the source. No clock is read at the source,
+    because reading one writes there."""
     readings: list[Reading] = [storage_clock(wiring.folder.storage(), wiring.folder.section.table_folder())]
     for name in wiring.config.targets_of(source)[:ASKED]:
         readings.append(metastore_clock(wiring.target(name).catalog_for_statements()))

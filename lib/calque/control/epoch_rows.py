@@ -1,4 +1,4 @@
-"""An epoch as a list of epochs gives it: to `calque epochs`, and to `SHOW EPOCHS`."""
+"""The row of an epoch in lists of epochs: those of `calque epochs` and of `SHOW EPOCHS`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ EPOCH_FIELDS = (
     "rereads",
     "quarantined",
 )
-"""The fields of an epoch in a list."""
+"""The names of a row's fields, in order."""
 
 
 def epoch_row(epoch: Epoch) -> dict[str, Any]:
-    """Values of JSON by field."""
+    """Return an epoch's row: JSON values by field name."""
     spans = {
         name: [{"table": each.table, "from": each.from_event, "to": each.to_event} for each in exceptions]
         for name, exceptions in (("bridges", epoch.bridges), ("parts", epoch.parts))

@@ -1,7 +1,8 @@
-"""Which metastores and directories a deployment is of: asked before anything is written or removed, and accepted anew.
+"""The identity of a deployment: the metastores and directories that it is of. It is asked before any object is written
+or removed, and an operator may accept another one.
 
-The ledger of each target remembers it, and so do the directories that it writes below and its metastore. The state
-folder remembers which metastore each source is.
+The ledger of each target remembers it, and so do the directories that the target writes below and its metastore. The
+state folder remembers which metastore each source is.
 """
 
 from __future__ import annotations
@@ -39,15 +40,16 @@ from calque.wiring.target import TargetWiring
 from calque.wiring.wiring import Wiring
 
 SOURCE_SECONDS = 5.0
-"""For which a source is waited for that need not answer."""
+"""Seconds for which a source is waited for where the work can go on without its answer."""
 
 
 # The source
 
 
 def require_source(wiring: Wiring, source: SourceWiring, answer: SourceAnswer | None = None) -> SourceAnswer:
-    """Raises `Refused` where the source is another metastore than the one that the state folder's journal is of. One
-    that does not answer, or has no id, is not told from others."""
+    """Return the source's answer, asking for it where no `answer` is given. Raises `Refused` where it is another
+    metastore than the state folder, or the ledger of a target that follows it, remembers. A source that does not
+    answer, or has no id, is let pass."""
     answer = answer or source.answer(SOURCE_SECONDS)
     for where, known_id in remembered_source_ids(wiring, source):
         if answer.id and known_id and known_id != answer.id:
@@ -62,7 +64,8 @@ def require_source(wiring: Wiring, source: SourceWiring, answer: SourceAnswer | 
 
 
 def settle_source(wiring: Wiring, source: SourceWiring) -> None:
-    """The same, for whoever captures; what answers is written down. Raises `Unavailable` where nothing does."""
+    """Check the source as `require_source` does, for a process that captures it, and record its id. Raises
+    `Unavailable` where it does not answer, and `Refused` where it is another metastore."""
     answer = require_source(wiring, source)
     if answer.id is None:
         name = source.plug.name
@@ -74,6 +77,7 @@ def settle_source(wiring: Wiring, source: SourceWiring) -> None:
 
 
 def remembered_source_ids(wiring: Wiring, source: SourceWiring) -> Iterator[tuple[str, str]]:
+    """Yield each place that remembers the source's id, and the id; an empty id where the place has none."""
     yield "The state folder", recorded_source_id(wiring, source)
     for name in wiring.config.targets_of(source.plug.name):
         identity = identity_of(wiring.ledger(name))
@@ -95,23 +99,26 @@ def identity_of(ledger: Ledger) -> LedgerIdentity | None:
 
 @dataclass(frozen=True, slots=True)
 class TargetIdentity:
-    """One target, as it is asked who it is: `side` is its own, or another over the same metastore and directories."""
+    """A target as it is asked which metastore and directories it is of. `side` is the target's own side, or another one
+    over the same metastore and directories."""
 
     target: TargetWiring
     side: TargetSide
 
     @staticmethod
     def of(target: TargetWiring, fence: Fence | None = None) -> TargetIdentity:
-        """To look at; with a fence also to accept."""
+        """Make the identity of a target. Without `fence` it serves for looks; with one also for an operator's
+        acceptance."""
         return TargetIdentity(target, target.side_behind(fence or NoFence()))
 
     def ask(self, source: SourceAnswer | None = None) -> Answers:
-        """What answers now; the source's answer is `source` where it was asked. Raises `Unavailable`, `Refused`."""
+        """Ask the target's metastore, its directories and its lease what they are now. `source` is the source's answer,
+        where it was asked already. Raises `Unavailable` and `Refused`."""
         return ask(self.side, self.target.leases(), source or self.target.source.answer(SOURCE_SECONDS))
 
     def begin(self, source: SourceAnswer | None = None) -> Answers:
-        """Before the lease is taken: raises `Refused` where it is not the target that the ledger remembers. Its
-        directories have their marks then."""
+        """Check, before the lease is taken, that the ledger's own target answers, and mark its directories where they
+        have no mark yet. Return the answers. Raises `Refused` where another target answers, and `Unavailable`."""
         answers = self.ask(source)
         require(self.side, answers)
         mark_directories(self.side)
@@ -120,13 +127,14 @@ class TargetIdentity:
     def settle(
         self, mine: Generation, previous: Generation | None, source: SourceAnswer | None = None
     ) -> LedgerIdentity:
-        """Once the lease is taken: write down what answers (`engine.identity.identity.settle`). Raises `Refused`."""
+        """Write down what answers, once the lease is taken (`engine.identity.identity.settle`). `mine` is the lease's
+        generation, `previous` another writer's before it. Raises `Refused`."""
         return settle(self.side, self.ask(source), mine, previous)
 
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """The same for a target's part of `run`."""
+    """The identity of a target for its part of `run`, by the part's own lease."""
 
     target: TargetWiring
 
@@ -134,8 +142,8 @@ class RunIdentity:
         TargetIdentity.of(self.target).begin()
 
     def settle(self, lease: Lease) -> str:
-        """The ledger's id. From now on each renewal of the lease says how far the ledger is: one that is restored is
-        known by that."""
+        """Write down what answers, and return the ledger's id. From now on each renewal of the lease tells the ledger's
+        newest epoch, by which a ledger is recognized that was restored from a backup."""
         assert lease.mine is not None
         ledger = self.target.ledger()
         identity = TargetIdentity(self.target, self.target.side()).settle(lease.mine, lease.previous)
@@ -145,7 +153,8 @@ class RunIdentity:
 
 
 def require_target(wiring: Wiring, name: str) -> Answers:
-    """What answers for the target. Raises `Refused` where it is not what its ledger remembers."""
+    """Return what answers for the target. Raises `Refused` where its ledger remembers another one, and
+    `Unavailable`."""
     identity = TargetIdentity.of(wiring.target(name))
     answers = identity.ask()
     require(identity.side, answers)
@@ -153,9 +162,11 @@ def require_target(wiring: Wiring, name: str) -> Answers:
 
 
 def require_for_removal(wiring: Wiring, name: str, side: TargetSide | None = None) -> LedgerIdentity:
-    """What the target's ledger remembers, with every known spelling of its directories. Raises `Refused` where nothing
-    may be removed: another metastore or directory answers than the ledger remembers, one that lost its newest state,
-    or one whose directories another metastore uses, too."""
+    """Return what the target's ledger remembers, with every known spelling of its directories.
+
+    Raises `Refused` where nothing may be removed: another metastore or directory answers than the ledger remembers, the
+    ledger has lost its newest state, or another metastore uses the target's directories, too.
+    """
     target = wiring.target(name)
     identity = TargetIdentity(target, side or target.side_behind(NoFence()))
     return require_removal(identity.side, identity.ask())
@@ -166,15 +177,15 @@ def require_for_removal(wiring: Wiring, name: str, side: TargetSide | None = Non
 
 @dataclass(frozen=True, slots=True)
 class NamedLedger:
-    """A ledger, and whose it is: a target's, or that of a database's dumps at it (`TARGET/DATABASE`)."""
+    """A ledger and its owner's name: a target's, or `TARGET/DATABASE` for dumps that are loaded into a database."""
 
     name: str
     ledger: Ledger
 
 
 def ledgers_of_deployment(wiring: Wiring, name: str) -> list[NamedLedger]:
-    """Every other ledger of the configuration whose replicas may lie where the target's do: those of targets that share
-    its metastore or a directory, and those of dumps, the target's own among them."""
+    """Return every other ledger of the configuration whose replicas may lie where those of the target `name` do:
+    ledgers of targets that share its metastore or a directory, and ledgers of dumps, the target's own among them."""
     shared = [other for other in wiring.config.targets if other == name or share(wiring, name, other)]
     ledgers = [NamedLedger(other, wiring.ledger(other)) for other in shared if other != name]
     for other in shared:
@@ -184,8 +195,8 @@ def ledgers_of_deployment(wiring: Wiring, name: str) -> list[NamedLedger]:
 
 
 def share(wiring: Wiring, one: str, other: str) -> bool:
-    """Whether two targets have one metastore, or a directory in common, as far as the configuration and their ledgers
-    say."""
+    """Tell whether two targets have one metastore or a directory in common, as far as the configuration and their
+    ledgers say."""
     first, second = wiring.target(one), wiring.target(other)
     if not {*first.plug.keys.metastore}.isdisjoint(second.plug.keys.metastore):
         return True
@@ -200,7 +211,7 @@ def share(wiring: Wiring, one: str, other: str) -> bool:
 
 
 def directories_of(target: TargetWiring) -> tuple[str, ...]:
-    """Below which it writes; none where all data stay at the source."""
+    """Return the directories below which the target writes; none where all its data stay at the source."""
     return directories.roots(target.plug.policy()) if target.admission().copies_some else ()
 
 
@@ -208,9 +219,12 @@ def directories_of(target: TargetWiring) -> tuple[str, ...]:
 
 
 def accept_target(wiring: Wiring, name: str, target_id: str) -> bool:
-    """The target is to be as it answers: what its ledger, its directories and its metastore remember of another one is
-    forgotten. False where nothing had to change. Its tables are looked at again where it is another one, or lost its
-    newest state. Raises `Refused` where another id answers."""
+    """Accept the target as it answers, and forget what its ledger, its directories and its metastore remember of
+    another one. Return whether that changed anything.
+
+    All its tables are looked at again where it is another metastore, or one that lost its newest state. `target_id` is
+    the id that the operator names; raises `Refused` where another id answers.
+    """
     target = wiring.target(name)
     identity = TargetIdentity.of(target, target.deputy())
     side, answers = identity.side, identity.ask()
@@ -250,15 +264,18 @@ def accepted_target(known: LedgerIdentity, answers: Answers) -> LedgerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedSource:
-    """A source by its name, and whether anything remembered another one, or waited for this."""
+    """The sources that were accepted, by their names, and whether that changed what is remembered or let drops go."""
 
     name: str
     has_changed: bool
 
 
 def accept_source(wiring: Wiring, source_id: str) -> AcceptedSource:
-    """The source that answers with that id is to be the one that it was: what anybody remembers of another one is
-    forgotten, and drops go that waited for this. Raises `Refused` where no source answers with it."""
+    """Accept the source that answers with `source_id`, forget what the deployment remembers of another one, and let
+    drops go that waited because the log went back.
+
+    Raises `Refused` where no source answers with this id, and `Unavailable` where the only source does not answer.
+    """
     answering = {name: source.answer(SOURCE_SECONDS) for name, source in wiring.sources.items()}
     names = [name for name, answer in answering.items() if answer.id and answer.id == source_id]
     if not names:
@@ -306,7 +323,7 @@ def accept_source_at(wiring: Wiring, name: str, answer: SourceAnswer) -> bool:
 
 
 def waits_for_acceptance(side: TargetSide) -> bool:
-    """Whether drops wait because the source's log went back."""
+    """Tell whether drops at the target wait because the source's log went back."""
     recovery = one_of(side.ledger.records(), GapRecovery)
     return recovery is not None and recovery.went_back and recovery.drops is DropReview.HELD
 
@@ -320,7 +337,7 @@ def not_answering(what: str, wanted: str, answering: str) -> Refused:
 
 
 def recorded(wiring: Wiring) -> Mapping[str, Any]:
-    """What the deployment remembers, without asking anybody."""
+    """Return what the deployment remembers of its sources and targets, without a call to any of them."""
     sources = {name: recorded_source_id(wiring, source) or None for name, source in wiring.sources.items()}
     return {
         "sources": {name: {"id": known_id} for name, known_id in sources.items()},
@@ -329,7 +346,7 @@ def recorded(wiring: Wiring) -> Mapping[str, Any]:
 
 
 def recorded_of_target(wiring: Wiring, name: str) -> Mapping[str, Any]:
-    """Nothing where its ledger can't be read."""
+    """Return what the target's ledger remembers; null for each key where the ledger can't be read."""
     try:
         identity = identity_of(wiring.ledger(name))
     except CalqueError:
@@ -349,7 +366,7 @@ def recorded_of_target(wiring: Wiring, name: str) -> Mapping[str, Any]:
 
 
 def compared(wiring: Wiring) -> Mapping[str, Any]:
-    """What the deployment remembers, and what answers now."""
+    """Return what the deployment remembers, and what its sources and targets answer now, with what is wrong."""
     known = recorded(wiring)
     sources: dict[str, Json] = {}
     for name, source in wiring.sources.items():

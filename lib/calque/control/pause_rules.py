@@ -1,4 +1,5 @@
-"""What operators hold back of a target: the whole, or tables. Kept in the state folder, for each `run` to look at."""
+"""The pauses of operators: of a whole target, or of tables by patterns. The records lie in the state folder, where each
+`run` looks at them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class PauseAction(StrEnum):
 
 
 Rules = tuple[tuple[PauseAction, str], ...]
-"""Patterns in the order in which they were given; the last one that matches a table decides."""
+"""Patterns in the order in which they were given. The last one that matches a table decides."""
 
 
 def is_paused(control: Records, target: str) -> bool:
@@ -34,12 +35,12 @@ def rules_of(control: Records, target: str) -> Rules:
 
 
 def stamp_of(control: Records, target: str) -> Stamp:
-    """Changes with the rules."""
+    """Return a stamp that changes with the record of the target's rules."""
     return control.stamp(TargetPlaces(target).pause_rules_record)
 
 
 def chosen_by(rules: Rules) -> Callable[[TableName], bool]:
-    """Which tables are held back."""
+    """Return a function that tells whether a table is paused."""
     parsed = [(rule, parse_pattern(text)) for rule, text in reversed(rules)]
 
     def takes(name: TableName) -> bool:
@@ -49,14 +50,18 @@ def chosen_by(rules: Rules) -> Callable[[TableName], bool]:
 
 
 def goes_on_soon(control: Records, target: str, rows: Iterable[StateRow]) -> bool:
-    """Whether a table that the ledger says is held back is not any more, and no window has taken that up."""
+    """Tell whether the ledger says of a table that an operator has paused it, though the rules do not any more: no
+    window has taken the change up yet. `rows` are the ledger's."""
     takes = chosen_by(rules_of(control, target))
     return any(row.reason == PAUSED_BY_OPERATOR and not takes(row.name) for row in rows)
 
 
 def with_rules(rules: Rules, rule: PauseAction, patterns: Sequence[str]) -> Rules:
-    """The same and these behind them. What has no effect any more is left out: the same pattern before, all before a
-    pattern of everything, and what goes on before anything is paused."""
+    """Return `rules` with a `rule` for each of `patterns` at their end.
+
+    Rules without an effect are left out: an earlier one for the same pattern, all before a pattern of every table, and
+    those that let tables go on before any is paused.
+    """
     for pattern in patterns:
         rules = () if pattern == "*.*" else tuple(one for one in rules if one[1] != pattern)
         rules = (*rules, (rule, pattern))
@@ -66,7 +71,7 @@ def with_rules(rules: Rules, rule: PauseAction, patterns: Sequence[str]) -> Rule
 
 
 def change(wiring: Wiring, target: str, rule: PauseAction, patterns: Sequence[str]) -> Rules:
-    """Record the rules, which the target finds within a second; all that hold now."""
+    """Add rules for the target, which its process finds within a second. Return all rules that hold now."""
     control, places = wiring.control, TargetPlaces(target)
     record = places.pause_rules_record
     with wiring.folder.lock(places.pause_lock, record):

@@ -1,4 +1,4 @@
-"""What a process does on a state folder: each of it in one process only.
+"""The roles of processes over a state folder: each role belongs to one process at a time.
 
 A role has a lock file, and a lease in generations beside it (`role_generations`). The lock says at once that its holder
 is dead, as the kernel frees it. The lease says whether the process that has the lock lives: one that is suspended or
@@ -33,18 +33,20 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 LOOKED_AT_SECONDS = 0.2
-"""Who asks for the holder has the lock for a moment."""
+"""Seconds for which a lock without a known holder is tried again: a process that asks who holds a role has its lock for
+a moment."""
 LEASE_SECONDS = 30.0
-"""Of who captures a source that no target follows."""
+"""Seconds of the lease of a process that captures a source which no target follows."""
 RENEWED_SECONDS = 1.0
-"""After which a holder shows that it lives: so long a second process is not refused."""
+"""Seconds between two renewals by a holder. A second process is refused as soon as it sees one."""
 PAUSE_SECONDS = 0.02
+"""Seconds between two tries of a lock whose holder is not known."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def roles(config: Config, sources: Iterable[str], targets: Iterable[str]) -> dict[str, float]:
-    """Those of a process that captures these sources and replicates to these targets, each with the seconds after which
-    a holder that shows no sign of life is replaced."""
+    """Return the roles of a process that captures `sources` and replicates to `targets`, each with the seconds after
+    which a holder that shows no sign of life is replaced."""
     leases = {name: target.keys.lease for name, target in config.targets.items()}
     captures = {
         config.sources[name].places.role: max(
@@ -56,16 +58,22 @@ def roles(config: Config, sources: Iterable[str], targets: Iterable[str]) -> dic
 
 
 class Roles:
-    """Those that this process has in the state folder; the rest is given back at the end of `with`. A `Fence`: whoever
-    lost one of them begins no effect any more."""
+    """The roles that this process has in one state folder; they are given back when the `with` block ends.
+
+    It is a `Fence`: a process that has lost one of its roles begins no effect any more, under any of them.
+    """
 
     def __init__(self, state: Path) -> None:
         self.state = state
         self.held_roles: dict[str, RoleLock] = {}
 
     def take(self, wanted_roles: Mapping[str, float], stopping: threading.Event | None = None) -> bool:
-        """Take all of them, or none; each with the seconds of its lease. Waits for holders that may be suspended; False
-        where `stopping` was set meanwhile. Raises `Unavailable` when another process has one, and lives."""
+        """Take all of `wanted_roles`, or none; each comes with the seconds of its lease. Return True once they are
+        taken, and False where `stopping` was set meanwhile.
+
+        Waits for holders that may be suspended, as long as their leases last. Raises `Unavailable` where another
+        process has one of the roles and lives.
+        """
         stopping = stopping or threading.Event()
         locks = {role: RoleLock(self.state, role, seconds) for role, seconds in wanted_roles.items()}
         missing = list(locks.values())
@@ -81,26 +89,30 @@ class Roles:
         return True
 
     def permit(self) -> None:
-        """Whether an effect may begin now. Raises as `Lease.permit` does."""
+        """Return as soon as an effect may begin. Raises as `Lease.permit` does: `Broken` where a role is another
+        process's."""
         for lock in tuple(self.held_roles.values()):
             lock.lease.permit()
 
     @property
     def lost(self) -> CalqueError | None:
-        """Why one of them is another process's."""
+        """The error that says why one of the roles is another process's now; None while this process has them all."""
         return next((lock.lease.lost for lock in tuple(self.held_roles.values()) if lock.lease.lost is not None), None)
 
     def proof(self, role: str) -> str:
-        """What names a role that is held, under the kernel that runs: all others that ever had one of this name are
-        dead, or begin no effect any more. Empty where the role is not held, or the system does not tell its kernels
-        apart."""
+        """Return a text that only holders of the role have, under the kernel that runs now; empty where this process
+        does not have the role, or the system does not tell its boots apart.
+
+        A writer shows it at the lease on a target. A generation there with the same text was made by an earlier holder
+        of the role, which is dead or begins no effect any more, so the lease is taken over at once.
+        """
         if role not in self.held_roles or not BOOT.exists():
             return ""
         folder = lock_of(self.state, role).parent.stat()
         return f"{BOOT.read_text().strip()}:{folder.st_dev}:{folder.st_ino}:{role}"
 
     def takeovers(self, role: str) -> int:
-        """How often a process that may still live was replaced in the role."""
+        """Return how often a process that may still live was replaced in the role."""
         return takeovers_of(lock_of(self.state, role))
 
     def give_back(self, role: str) -> None:
@@ -117,7 +129,7 @@ class Roles:
 
 
 class RoleLock:
-    """One role that this process wants, or has."""
+    """A role that this process wants, or has."""
 
     def __init__(self, state: Path, role: str, seconds: float) -> None:
         self.state, self.role, self.path = state, role, lock_of(state, role)
@@ -127,13 +139,15 @@ class RoleLock:
         self.lease = Lease(self.generations, f"{role} in {state}", seconds, every=RENEWED_SECONDS, ends_when_out=True)
         self.id = uuid4().hex
         self.lock: TextIO | None = None
-        """Of the file at `path`, or of the draft that is to replace it."""
+        """The locked file: the one at `path`, or the draft that is to replace it; None before the first attempt."""
         self.draft = self.path.with_name(f".{self.path.name}.{self.id}")
+        """The path of a lock file of this process's own, for a role whose lock another process does not free."""
         self.has_draft = False
         self.began = time.monotonic()
 
     def attempt(self) -> bool:
-        """Whether the role is this process's now; else it may be later. Raises `Unavailable`, `StateUnusable`."""
+        """Tell whether this process has the role now; where not, it may have it at a later attempt. Raises
+        `Unavailable` where another process has it and lives, or the folder can't be used now, and `StateUnusable`."""
         with self.reaching():
             return self.attempted()
 
@@ -159,7 +173,7 @@ class RoleLock:
         return watched is None
 
     def lock_file(self) -> None:
-        """Lock the file at `path` where nobody has it, else a draft."""
+        """Lock the file at `path` where no process has it locked, else a draft beside it."""
         if self.lock is not None and not self.has_draft:
             return
         free = free_lock(self.path)
@@ -171,13 +185,17 @@ class RoleLock:
             fcntl.flock(self.lock, fcntl.LOCK_EX)
 
     def is_holder_known(self) -> bool:
-        """Whether the newest generation is of the process that has the lock."""
+        """Tell whether the newest generation of the lease was made by the process that the lock file names."""
         newest = self.generations.newest()
         return newest is not None and not newest.released and newest.writer.pid == process_in(self.path)
 
     def writer(self) -> Writer:
-        """Whoever has the lock that names the newest generation's process knows that this one is dead, and inherits its
-        proof. That holds in a copy of a state folder, too."""
+        """Return this process as a writer of the lease.
+
+        Where this process has locked the file that names the process of the newest generation, that process is dead,
+        because the kernel has freed its lock. The writer inherits its proof then, so that it takes the lease without
+        waiting. The same holds in a copy of a state folder.
+        """
         assert self.lock is not None
         newest, host, proof = self.generations.newest(), socket.gethostname(), self.id
         self.lock.seek(0)
@@ -187,7 +205,8 @@ class RoleLock:
         return Writer(self.id, host, os.getpid(), str(self.state), proof)
 
     def name_lock(self) -> None:
-        """Say whose the lock is, and give it its name. Who had the lock of that name keeps one without a name."""
+        """Write this process's id into the locked file, and move a draft to `path`. A process that had the file at
+        `path` locked keeps a lock on a file without a name."""
         assert self.lock is not None
         if self.has_draft:
             write_whole(takeovers_file(self.path), str(takeovers_of(self.path) + 1).encode())
@@ -199,7 +218,7 @@ class RoleLock:
             self.has_draft = False
 
     def pause(self) -> float:
-        """Seconds between two attempts."""
+        """Return the seconds to wait before the next attempt."""
         return PAUSE_SECONDS if self.lease.first is None else self.lease.pause()
 
     def refusal(self) -> Unavailable:
@@ -223,11 +242,11 @@ class RoleLock:
 
 
 def ignore(_: CalqueError) -> None:
-    """Whoever needs a role asks `Roles`."""
+    """Ignore what ended a lease: a process that needs the role is told by `Roles.permit` and `Roles.lost`."""
 
 
 def holder(state: Path, role: str) -> int | None:
-    """The process of this host that has the role; None where none has it."""
+    """Return the id of the process on this host that has the role; None where no process has it."""
     path = lock_of(state, role)
     try:
         with path.open("r") as lock:
@@ -241,14 +260,17 @@ def lock_of(state: Path, role: str) -> Path:
 
 
 def process_in(path: Path) -> int | None:
-    """The one that the lock file names."""
+    """Return the process id that the lock file names; None where it names none."""
     text = path.read_text(errors="replace").strip()
     return int(text) if text.isascii() and text.isdigit() else None
 
 
 def takeovers_of(path: Path) -> int:
-    """0 where the file was never written; where it can't be read, more than there can have been: each one has a
-    checkpoint of its own."""
+    """Return how often the role was taken from a process that may still live; 0 where the count was never written.
+
+    Where the count can't be read, the seconds at which its file was changed stand for it. They are more than there were
+    takeovers, so that the next checkpoint gets a name that no earlier one has.
+    """
     try:
         text = takeovers_file(path).read_text(errors="replace").strip()
     except FileNotFoundError:
@@ -261,12 +283,13 @@ def takeovers_file(path: Path) -> Path:
 
 
 def opened(path: Path) -> TextIO:
-    """The file, made where it is missing, to be read and added to."""
+    """Open the file for reading and appending, and make it where it is missing."""
     return os.fdopen(open_private(path, os.O_RDWR | os.O_APPEND), "a+", errors="replace")
 
 
 def free_lock(path: Path) -> TextIO | None:
-    """The file of that name, locked; None where another process has it."""
+    """Return the file at `path`, locked by this process; None where another process has it, or has just replaced the
+    file."""
     lock = opened(path)
     if is_locked(lock, fcntl.LOCK_EX) and os.fstat(lock.fileno()).st_ino == path.stat().st_ino:
         return lock
@@ -275,7 +298,7 @@ def free_lock(path: Path) -> TextIO | None:
 
 
 def is_locked(lock: TextIO, mode: int) -> bool:
-    """Whether the lock could be had."""
+    """Lock the file if no other process stands against it, and tell whether that succeeded."""
     try:
         fcntl.flock(lock, mode | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The processes that run on a state folder, and how they are asked to read their configuration again."""
+"""The processes that run on a state folder, and the request that they read their configuration again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from calque.ports.records import MISSING, Json, Records, Stamp
 
 LOG = logging.getLogger(__name__)
 TICK_SECONDS = 1.0
+"""Seconds between two looks for a request."""
 TELL_SECONDS = 3.0
+"""Seconds between two records of a process."""
 FRESH_SECONDS = 10.0
+"""Seconds for which a record of another host's process counts as one of a process that runs."""
 POLL_SECONDS = 0.1
 RELOAD = "reload"
 PROCESSES = "processes/"
@@ -26,7 +29,8 @@ PROCESSES = "processes/"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of the request of that id; `code` is an exit code, and `problem` says what is wrong."""
+    """The answer of a process to the request `id`: an exit code, and what is wrong; an empty `problem` says that the
+    configuration was taken over."""
 
     id: str = ""
     code: int = 0
@@ -35,7 +39,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One that runs. `name` stays the same as long as it does."""
+    """A process that runs on the state folder. `name` stays the same as long as it runs. `serves` is the URL of its
+    pages, empty for none."""
 
     name: str
     pid: int
@@ -46,9 +51,11 @@ class Process:
 
 
 class ProcessPresence:
-    """Tells that this process is there, every few seconds, from `begin` to `end`; records of dead ones go at the
-    beginning.
-    `reload_requested` is set when somebody wants it to read its configuration again."""
+    """The record that says that this process runs, refreshed every few seconds from `begin` to `end`.
+
+    `begin` also removes records of processes that are dead. `reload_requested` is set when the process is asked to read
+    its configuration again.
+    """
 
     def __init__(self, control: Records) -> None:
         self.control = control
@@ -58,7 +65,7 @@ class ProcessPresence:
         self.targets: Sequence[str] = ()
         self.answered = Answer()
         self.serves = ""
-        """The URL of this process's endpoint."""
+        """The URL of this process's pages."""
         self.began = time.time()
         self.last_stamp: Stamp = MISSING
         self.lock = threading.Lock()
@@ -86,7 +93,7 @@ class ProcessPresence:
         self.tell()
 
     def request(self) -> str:
-        """The id of the newest request; empty where there is none since this process began."""
+        """Return the id of the newest request; empty where there was none since this process began."""
         record = self.control.read(RELOAD) or {}
         return str(record["id"]) if float(str(record.get("at", 0))) >= self.began else ""
 
@@ -132,15 +139,15 @@ class ProcessPresence:
 
 
 def ask_reload(control: Records) -> str:
-    """Ask every process to read its configuration again; the request's id."""
+    """Ask every process on the state folder to read its configuration again. Return the request's id."""
     name = uuid.uuid4().hex
     control.put(RELOAD, {"id": name, "at": time.time()})
     return name
 
 
 def answers(control: Records, request: str, seconds: float) -> Sequence[Process]:
-    """The processes that run, when all of them have answered; those that end meanwhile need not. Raises
-    `Unavailable`."""
+    """Wait until all processes have answered the request, and return them. A process that ends meanwhile need not
+    answer. Raises `Unavailable` after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         running_processes = processes(control)
@@ -157,7 +164,7 @@ def answers(control: Records, request: str, seconds: float) -> Sequence[Process]
 
 
 def processes(control: Records) -> list[Process]:
-    """Those that run."""
+    """Return the processes that run on the state folder."""
     running = []
     for name in control.names(PROCESSES):
         record = control.read(name)
@@ -178,7 +185,11 @@ def process_of(name: str, record: Mapping[str, Any]) -> Process:
 
 
 def is_there(record: Mapping[str, Any]) -> bool:
-    """Whether the process told of itself a moment ago, or is known to live on this host."""
+    """Tell whether the process of a record runs.
+
+    On this host its process id has to live, and its record to be of the last minute, because the id may be another
+    process's by now. On another host its record has to be of the last `FRESH_SECONDS`.
+    """
     if record["host"] != socket.gethostname():
         return time.time() - float(record["at"]) < FRESH_SECONDS
     try:

@@ -1,4 +1,5 @@
-"""What an operator asks of a target: kept in the state folder until a `run` takes it up, now or at its next start."""
+"""The requests that operators leave for a target in the state folder. A `run` takes them up now, or at its next
+start."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ from calque.wiring.wiring import Wiring
 
 
 def leave_request(wiring: Wiring, target: str, action: Action, tables: Sequence[str], after: EventId = 0) -> None:
-    """Leave a request, which the target finds within a second."""
+    """Leave a request for the target, which its process finds within a second. `tables` are patterns; `after` is an
+    event id, for a replay."""
     places = TargetPlaces(target)
     name = f"{places.requests}{time.time_ns()}-{uuid.uuid4().hex[:8]}"
     wiring.control.put(name, {"action": action.value, "tables": list(tables), "after": after})
 
 
 def open_requests(wiring: Wiring, target: str) -> list[Request]:
-    """Requests that nobody has done yet, oldest first."""
+    """Return the target's requests that no window has taken up yet, oldest first."""
     requests = []
     for name in wiring.control.names(TargetPlaces(target).requests):
         record = wiring.control.read(name)

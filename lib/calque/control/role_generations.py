@@ -1,5 +1,5 @@
-"""Generations of a role as files of the state folder: the port `Leases`, by which processes over one folder follow each
-other as writers of one target do."""
+"""The generations of a role as files of the state folder: the port `Leases`. By these files processes over one folder
+follow each other as writers of one target do."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from calque.ports import Conflict
 from calque.state_files import NO_LINKS, gone, open_private, reaching, require_there, write_all, write_new
 
 UNKNOWN = Writer("", "", 0, "")
-"""Of a generation that can't be read."""
+"""The writer of a generation that can't be read."""
 
 
 class FileGenerations:
-    """Those of one role: `<stem>.<number>.lease` in `folder`. Every method may raise `Unavailable`, `StateUnusable` and
-    `StateFolderGone`."""
+    """The generations of one role: files `<stem>.<number>.lease` in `folder`. Every method may raise `Unavailable`,
+    `StateUnusable` and `StateFolderGone`."""
 
     def __init__(self, folder: Path, stem: str) -> None:
         self._folder, self._stem = folder, stem
@@ -48,7 +48,8 @@ class FileGenerations:
                 write_in_place(spare_of(path), text_of(generation).encode())
 
     def renew(self, generation: Generation) -> None:
-        """Needs no room on the disk once it was done: the file that it writes has its blocks already."""
+        """Write the renewed generation, and need no room on the disk for it, because the spare file that is written has
+        its blocks already. Raises `Conflict` where a later generation has replaced this one."""
         path = self._path(generation.number)
         with self._reaching():
             if not path.exists():
@@ -81,7 +82,7 @@ class FileGenerations:
 
 
 def spare_of(path: Path) -> Path:
-    """What the next renewal of the generation is written to."""
+    """Return the path of the file that the next renewal of the generation is written to."""
     return path.with_suffix(".spare")
 
 
@@ -95,7 +96,8 @@ def write_in_place(file: Path, data: bytes) -> None:
 
 
 def swap(spare: Path, path: Path) -> None:
-    """Exchange them, by names alone: a reader finds one or the other."""
+    """Exchange the two files by their names alone: a reader of `path` finds either the old or the new content, whole. A
+    file system without hard links loses the spare."""
     before = path.with_suffix(".before")
     before.unlink(missing_ok=True)
     try:
@@ -114,7 +116,8 @@ def text_of(generation: Generation) -> str:
 
 
 def generation_of(number: int, text: str) -> Generation:
-    """Of nobody, who is not waited for, where the text is not what `text_of` gives."""
+    """Return the generation that `text` describes. Where it is not what `text_of` gives, the generation has an unknown
+    writer and no seconds, so that it is not waited for."""
     try:
         values = json.loads(text)
         return Generation(**{**values, "writer": Writer(**values["writer"])})

@@ -1,4 +1,4 @@
-"""Where everything is: the document of `calque status --json`, whether `run` runs or not.
+"""The document of `calque status --json`: where sources, journals and targets are, whether `run` runs or not.
 
 Truth comes from the ledgers, the journal and the source; what only the running process knows (tables being read, the
 last error) from the record that it refreshes in the state folder.
@@ -19,7 +19,7 @@ from calque.control.processes import processes
 from calque.control.status_records import HELD_BACK, capture_record, position_of, target_record
 from calque.control.sweep_record import SweepRecord
 from calque.core.records.gap_states import GapState, TargetGaps, states_of
-from calque.core.records.standing import is_paused
+from calque.core.records.reached_state import is_paused
 from calque.errors import CalqueError, StateUnusable, Unavailable
 from calque.model.gaps import Gap
 from calque.model.ledger import StateRow, TableRow, TableState, count_bridges, count_parts, count_rereads
@@ -29,15 +29,16 @@ from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
 
 OUT = (TableState.UNKNOWN, TableState.READING, TableState.STAGING, TableState.WAITING)
+"""The states of tables that the status lists as set aside."""
 PATIENCE_SECONDS = 3.0
 Document = dict[str, Any]
 StatusParts = Mapping[str, Callable[[Wiring], Mapping[str, Any]]]
-"""Keys of the document, and what makes the value of each."""
+"""Functions that make further values of the document, by its keys."""
 
 
 def snapshot(wiring: Wiring, parts: StatusParts | None = None) -> Document:
-    """The whole document, with the keys that plugins add. An unreachable source is a fact in it, no error; a silent one
-    is waited for no longer than `PATIENCE_SECONDS`."""
+    """Return the whole document, with the keys of plugins. A source that does not answer is waited for at most
+    `PATIENCE_SECONDS`, and is a fact in the document, no error."""
     with ExitStack() as stack:
         logs = {
             name: stack.enter_context(closing(source.impatient_log(PATIENCE_SECONDS)))
@@ -47,8 +48,8 @@ def snapshot(wiring: Wiring, parts: StatusParts | None = None) -> Document:
 
 
 def document(wiring: Wiring, logs: Mapping[str, EventLog], parts: StatusParts) -> Document:
-    """`source`, `capture` and `journal` are of the first source: the only one, as a rule. None where there is none, as
-    before the first link."""
+    """Return the whole document; `logs` are the sources' logs by their names. `source`, `capture` and `journal`
+    describe the first source, as a rule the only one; null where there is no source, as before the first link."""
     sources = [of_source(wiring, source, logs[name]) for name, source in wiring.sources.items()]
     heads = {name: source["source"]["head"] for name, source in zip(wiring.sources, sources, strict=True)}
     targets: Document = {}
@@ -70,7 +71,7 @@ def document(wiring: Wiring, logs: Mapping[str, EventLog], parts: StatusParts) -
 
 
 def of_source(wiring: Wiring, source: SourceWiring, log: EventLog) -> Document:
-    """The source, its capture and its journal."""
+    """Return what is known of one source, its capture and its journal."""
     try:
         head: EventId | None = log.current()
     except CalqueError:
@@ -90,7 +91,8 @@ def of_source(wiring: Wiring, source: SourceWiring, log: EventLog) -> Document:
 
 
 def of_journal(wiring: Wiring, source: SourceWiring) -> Document:
-    """One that can't be read is a fact too."""
+    """Return the ends of the journal and its gaps; null for the ends, and the reason, where the journal can't be
+    read."""
     journal = source.side().journal
     try:
         facts = {"last": journal.last(), "oldest": journal.oldest(), "gaps": gaps_of(wiring, source)}
@@ -100,8 +102,9 @@ def of_journal(wiring: Wiring, source: SourceWiring) -> Document:
 
 
 def gaps_of(wiring: Wiring, source: SourceWiring) -> list[Document]:
-    """Where the journal did not continue the log, and what became of it at the targets; then, with the target, where
-    the journal did not wait for one. A target that has no ledger yet begins behind them all."""
+    """Return the gaps in the source's log, each with its state over all targets; then, with their targets, gaps of one
+    target whose events the journal let go of before the target had them. A target without a ledger begins behind all
+    gaps."""
     gaps = source.gaps().recorded()
     ledgers = {name: wiring.ledger(name) for name in wiring.config.targets_of(source.plug.name)}
     targets = {
@@ -119,19 +122,20 @@ def gaps_of(wiring: Wiring, source: SourceWiring) -> list[Document]:
 
 
 def target_gaps(ledger: Ledger) -> TargetGaps | None:
-    """None of a target that has no ledger yet."""
+    """Return the gaps as the target's ledger knows them; None for a target that has no ledger yet."""
     records, rows = ledger.records(), ledger.tables()
     return TargetGaps.of(records, rows.values()) if records or rows else None
 
 
 def gap_of(gap: Gap, state: GapState) -> Document:
-    """The lower event first, also where the log went back."""
+    """Return a gap as a JSON object. `from` is the lower event id, also where the log went back."""
     first, last = sorted(gap.span)
     return {"from": first, "to": last, "state": state.value, "cause": gap.cause.value, "found_at": gap.found_at}
 
 
 def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) -> Document:
-    """What only the ledger, or the journal, knows is null where that can't be read."""
+    """Return what is known of a target. Values that only the ledger or the journal knows are null where these can't be
+    read."""
     try:
         return as_recorded(wiring, name, head, log)
     except (Unavailable, StateUnusable) as error:
@@ -153,7 +157,7 @@ def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) ->
 
 
 def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) -> Document:
-    """What the ledger says, and the process."""
+    """Return what the ledger and the process's record say of a target. Raises `Unavailable` and `StateUnusable`."""
     target = wiring.target(name)
     ledger, source = target.ledger(), target.source
     epoch, epochs = ledger.last_epoch(), ledger.epochs()
@@ -189,15 +193,15 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
 
 
 def swept(wiring: Wiring, name: str) -> Document:
-    """What the last sweep found below the target's warehouse."""
+    """Return what the last sweep found below the target's warehouse."""
     record = SweepRecord.of_json(wiring.control.read(wiring.target(name).places.sweep_record))
     unknown = {"directories": record.unknown, "bytes": record.unknown_bytes}
     return {"unknown": unknown, "records": record.records}
 
 
 def tables_at(wiring: Wiring, name: str, takes: Callable[[TableName], bool]) -> list[Document]:
-    """The tables in the target's ledger that `takes` wants, in the order of their names at the source. `at_target` is
-    the name there where it differs, else None."""
+    """Return the tables of the target's ledger that `takes` wants, in the order of their names at the source.
+    `at_target` is the name at the target where it differs, else null."""
     busy = target_record(wiring, name).get("states", {})
     admission = wiring.config.target(name).admission()
     rows = [row for row in wiring.ledger(name).tables().values() if isinstance(row, TableRow) and takes(row.name)]
@@ -212,13 +216,15 @@ def tables_at(wiring: Wiring, name: str, takes: Callable[[TableName], bool]) -> 
 
 
 def state_of(wiring: Wiring, name: str, report: Mapping[str, Any]) -> str:
-    """What the process tells; where one runs that an operator holds back, that."""
+    """Return the state that the process tells of the target; "paused" where one runs and an operator has paused the
+    target."""
     state = str(report["state"])
     return "paused" if state in HELD_BACK and is_target_paused(wiring.control, name) else state
 
 
 def lag_seconds(source: SourceWiring, position: EventId | None, head: EventId | None, log: EventLog) -> float:
-    """Seconds since the oldest event that the target does not show; what is not captured yet counts from its first."""
+    """Return how many seconds ago the oldest event came that the target does not show; 0 where it shows all. Events
+    that are not captured yet count from the first of them."""
     journal = source.side().journal
     last = journal.last()
     if position is None:
@@ -236,7 +242,7 @@ def lag_seconds(source: SourceWiring, position: EventId | None, head: EventId | 
 
 
 def since_logged(log: EventLog, position: EventId) -> float:
-    """Seconds since the source logged the first event after that."""
+    """Return how many seconds ago the source logged the first event after `position`; 0 where it does not answer."""
     try:
         events = log.read(position, 1)
     except CalqueError:
@@ -249,7 +255,8 @@ def seconds_of(gap: Gap) -> float:
 
 
 def state_of_table(row: TableRow, busy: Mapping[str, str]) -> str:
-    """As the ledger has it, or as the process tells that is at it; what an operator holds back waits."""
+    """Return the table's state: "waiting" where an operator has paused it, else what the process tells that works on
+    it, else what the ledger says."""
     if is_paused(row):
         return TableState.WAITING.value
     return busy.get(str(row.name), row.state.value)

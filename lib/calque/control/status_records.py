@@ -1,4 +1,4 @@
-"""What a process tells of its parts in the state folder, for `calque status`: one record for each, kept fresh.
+"""The records in which a process tells `calque status` of its parts: one for each part, kept fresh in the state folder.
 
 A record is good while its process lives. The last one of a part that failed stays, so that its reason can be read.
 """
@@ -25,17 +25,19 @@ if TYPE_CHECKING:
     from calque.model.names import EventId
 
 FRESH_SECONDS = 5.0
+"""Seconds after which a record that was not refreshed says that its process is silent, or gone."""
 FAILED = "failed"
 HELD_BACK = ("starting", "bootstrapping", "running")
-"""States in which a target that an operator holds back is paused."""
+"""States of a running target that read "paused" where an operator has paused it."""
 
 
 UNREAD = "unread"
-"""Tables of a catalog without a log that can't be looked at, each with the reason."""
+"""The key for tables of a catalog without a log that can't be looked at, each with the reason."""
 
 
 def tell(control: Records, name: str, state: str, last_error: str | None, **details: Json) -> None:
-    """Write the record of that name. `state` is one of the contract's."""
+    """Write the record called `name`, with this process's id and the time. `state` is one of the states that the status
+    contract has."""
     record: dict[str, Json] = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -52,8 +54,11 @@ def target_record(wiring: Wiring, target: str) -> Mapping[str, Any]:
 
 
 def position_of(wiring: Wiring, target: str, epoch: Epoch | None) -> EventId | None:
-    """The target's position: the ledger's, or what a process told, even one that is gone, of events of calque's own
-    that came after that epoch."""
+    """Return the target's position; None before its first epoch.
+
+    It is the event of the last epoch, `epoch`, or a later event that a process has told for that same epoch: events of
+    calque's own objects move the position without an epoch. The process may be gone.
+    """
     if epoch is None:
         return None
     record: Mapping[str, Any] = wiring.control.read(TargetPlaces(target).status_record) or {}
@@ -62,7 +67,7 @@ def position_of(wiring: Wiring, target: str, epoch: Epoch | None) -> EventId | N
 
 
 def is_running(wiring: Wiring, target: str) -> bool:
-    """Whether a process replicates to the target now."""
+    """Tell whether a process replicates to the target now."""
     return target_record(wiring, target)["state"] not in ("stopped", FAILED)
 
 
@@ -71,8 +76,11 @@ def capture_record(wiring: Wiring, source: SourcePlaces) -> Mapping[str, Any]:
 
 
 def current_record(wiring: Wiring, name: str, role: str) -> Mapping[str, Any]:
-    """The record, at least `state` and `last_error`, as it is true now: a process that is gone has stopped, whatever it
-    told last, and one that has told nothing yet is starting."""
+    """Return a part's record, with at least `state` and `last_error`, as it is true now.
+
+    A part whose process is gone has stopped, unless it failed. A process that has the role and has told nothing yet is
+    starting. A silent one gets the silence as its error.
+    """
     record: Mapping[str, Any] = wiring.control.read(name) or {}
     age = time.time() - float(record.get("at", 0))
     pid = holder(wiring.state, role)
@@ -89,7 +97,8 @@ def current_record(wiring: Wiring, name: str, role: str) -> Mapping[str, Any]:
 
 
 def why_silent(state: Path) -> str:
-    """Where a file can't be written there, because of that."""
+    """Return why a process on this host may have told nothing: the state folder can't be written, or the process
+    hangs."""
     try:
         require_room(state)
     except OSError as error:
@@ -104,8 +113,8 @@ def ended(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def reading_of(headway: ReadTotals | None, copying: Progress | None) -> Json:
-    """What the status tells of exact reads. Bytes count when their table is shown; known are those, and what is being
-    copied."""
+    """Return what the status says of exact reads; None where none is under way. Bytes count as done once their table is
+    shown. The known total is these bytes and those of copies under way."""
     if headway is None:
         return None
     bytes_to_copy = copying.bytes - copying.bytes_done if copying is not None else 0
@@ -121,7 +130,8 @@ def reading_of(headway: ReadTotals | None, copying: Progress | None) -> Json:
 
 
 def copying_of(progress: Progress | None) -> Json:
-    """What the status tells of copies; `ends_at` is in seconds since the epoch."""
+    """Return what the status says of copies; None where none is under way. `ends_at` is an estimate in seconds since
+    1970."""
     if progress is None:
         return None
     return {

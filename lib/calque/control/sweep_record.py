@@ -1,4 +1,4 @@
-"""What the last sweep of a target found, as a record of the state folder."""
+"""The record of a target's last sweep in the state folder."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from calque.ports.records import Json
 
 @dataclass(frozen=True, slots=True)
 class SweepRecord:
-    """`noted` is what nobody seemed to need, with the time since when (nanoseconds). Of directories with
-    neither a record nor an owner there were so many, with so many bytes; `records` waited for their grace. `swept_ns`
-    is when it was; 0 for never."""
+    """The findings of a target's last sweep.
+
+    `noted` are places that seemed to be needed by no one, each with the time since when (nanoseconds since 1970).
+    `unknown` directories had neither a record nor an owner, and held `unknown_bytes`. `records` waited for their grace.
+    `swept_ns` is when the sweep was; 0 for never.
+    """
 
     noted: Mapping[str, int] = field(default_factory=dict)
     unknown: int = 0
@@ -29,7 +32,8 @@ class SweepRecord:
 
     @staticmethod
     def of_json(record: Mapping[str, Json] | None) -> SweepRecord:
-        """What is no such record is none: what is noted is no loss."""
+        """Return the record that the JSON object holds. Parts that are missing or malformed are empty, because a lost
+        note only makes its place wait for its time again."""
         values: Mapping[str, Any] = record or {}
         noted = values.get("noted")
         notes = noted if isinstance(noted, Mapping) else {}

@@ -1,4 +1,5 @@
-"""The recent history of one table at one target, out of the journal and the ledger: for the page and for commands."""
+"""The recent history of one table at one target, read from the journal and the ledger: for the page and for
+commands."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from calque.model.names import EventId, Span, TableName
 from calque.ports import Journal, Ledger
 
 PAGE, MOST_LOOKED_AT, MOST_LINKS = 5_000, 50_000, 200
-"""Entries of the journal that are read at once and in all, and links that are told of."""
+"""Entries of the journal that are read at once, entries that are read in all, and links of the chain that are told."""
 FIELDS = (
     "event_id",
     "kind",
@@ -33,7 +34,9 @@ FIELDS = (
 
 
 def table_history(journal: Journal, ledger: Ledger, name: TableName) -> Mapping[str, Any]:
-    """Newest links last. `looked_back_to` is the event behind which the journal was not looked at."""
+    """Return what the target showed of the table, as a JSON object. Its `links` are the table's events, newest last.
+    `looked_back_to` is the event up to which the journal was not looked at; `cut` counts older links that are left
+    out."""
     row = ledger.tables().get(state_key(TableRow(*name, TableState.LIVE)))
     last = ledger.last_epoch()
     position = last.event_id if last is not None else None
@@ -60,7 +63,8 @@ def table_history(journal: Journal, ledger: Ledger, name: TableName) -> Mapping[
 
 
 def newest_entries(journal: Journal, name: TableName) -> tuple[EventId, Sequence[Entry]]:
-    """The journal's newest entries, back to where enough of them may concern the table, and the event before them."""
+    """Return the journal's newest entries, and the event before them. They reach back to where `MOST_LINKS` of them may
+    concern the table, at most `MOST_LOOKED_AT` events."""
     last, oldest = journal.last(), journal.oldest()
     if last is None or oldest is None:
         return last or 0, ()

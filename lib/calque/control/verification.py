@@ -1,4 +1,4 @@
-"""What a comparison of a target with its source found, as documents; and what a repair asks for."""
+"""The result of a comparison of a target with its source, as JSON documents, and the request that a repair leaves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from calque.wiring.comparison_kinds import ComparisonKind
 from calque.wiring.wiring import Wiring
 
 STOPPED_PATIENCE = 2.0
-"""Seconds that a target is waited for when no `run` is seen here: it may run on another host."""
+"""Seconds for which a target is waited for when no `run` is seen on this host, because one may run on another host."""
 
 
 def verification(
@@ -27,7 +27,9 @@ def verification(
     progress: Callable[[int, int], None],
     kinds: Sequence[ComparisonKind],
 ) -> Verification:
-    """Compare one target, also in what `kinds` make. `progress` takes (done, all)."""
+    """Compare one target with its source, and return what was found. `tables` are patterns, none for all. `data` says
+    what of files is compared: "none", "size" or "checksum". `kinds` add the comparisons of plugins. `progress` gets the
+    objects compared and all objects."""
     target_wiring = wiring.target(target)
     patience = PATIENCE if is_running(wiring, target) else STOPPED_PATIENCE
     others = [other for kind in kinds if (other := kind(target_wiring)) is not None]
@@ -36,7 +38,7 @@ def verification(
 
 
 def document(wiring: Wiring, found: Verification) -> dict[str, Any]:
-    """The contract's object."""
+    """Return the JSON object of a comparison, as the contract has it."""
     return {
         "target": found.target,
         "event_id": found.event_id,
@@ -64,7 +66,7 @@ def difference_row(wiring: Wiring, target: str, difference: Difference) -> dict[
 
 
 def aside_row(wiring: Wiring, target: str, skipped: SkippedObject) -> dict[str, Any]:
-    """As in `status`."""
+    """Return the JSON object of an object that was not compared, with the fields that `status` has for it."""
     return {
         "table": str(skipped.table),
         **at_target(wiring, target, skipped.table),
@@ -75,14 +77,15 @@ def aside_row(wiring: Wiring, target: str, skipped: SkippedObject) -> dict[str, 
 
 
 def at_target(wiring: Wiring, target: str, name: TableName) -> dict[str, str]:
-    """The target's name of an object, where it is another one."""
+    """Return the object's name at the target below `at_target`; nothing where it has the same name there."""
     name_at_target = wiring.config.target(target).admission().name_at_target(name)
     label_at_target = str(name_at_target if name.table else name_at_target.database)
     return {"at_target": label_at_target} if label_at_target != str(name) else {}
 
 
 def ask_repair(wiring: Wiring, found: Verification) -> tuple[Mapping[str, Any], Sequence[Difference]]:
-    """Have what differs read again. The contract's object, and the differences that this does not mend."""
+    """Leave a request that has the differing tables read again exactly. Return the JSON object, as the contract has it,
+    and the differences that this does not mend."""
     tables_to_read = to_read(found)
     if tables_to_read:
         leave_request(wiring, found.target, Action.REPAIR, tables_to_read)
@@ -97,10 +100,11 @@ def ask_repair(wiring: Wiring, found: Verification) -> tuple[Mapping[str, Any], 
 
 
 def to_read(found: Verification) -> list[str]:
-    """Tables whose differences an exact read mends."""
+    """Return the names of tables whose differences an exact read mends, in order."""
     return sorted({str(difference.table) for difference in found.differences if is_mended(difference)})
 
 
 def is_mended(difference: Difference) -> bool:
-    """What is not ours needs `adopt`; databases and functions follow their own next event."""
+    """Tell whether an exact read of its table mends the difference. It does not where the object is no replica of
+    calque's, which needs `adopt`, and for databases and functions, which follow with their own next event."""
     return difference.of == TABLE and difference.kind is not DifferenceKind.FOREIGN

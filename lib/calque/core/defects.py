@@ -1,13 +1,14 @@
-"""An exception that nobody expected in the work of one object: what of it may be caught, and where that is decided.
+"""The rule that says which unexpected exceptions of the work on one object may be caught; `work_on` applies it.
 
-One table, function or database whose definition, statistics or files calque does not get along with must not stop the
-others. `work_on` surrounds the work of one object, and turns what nobody expected into `ObjectDefect`. It is the only
-place that says what that may be:
+One table, function or database whose definition, statistics or files calque cannot handle must not stop the others.
+`work_on` surrounds the work on one object and turns an unexpected exception into `ObjectDefect`. The rule stands in
+this module alone:
 
-- an error of calque's own tree (`errors.py`) has a meaning, and passes: `Broken` ends the target, whatever was at hand;
-- so does what the work is known to raise, which whoever began it deals with;
-- so does what is the machine's: no memory, no space, no descriptors. Other objects would meet it, too;
-- all else is a defect of calque, and is the object's own.
+- an error of calque's own tree (`errors.py`) has a meaning, and passes: `Broken` ends the target, whichever object was
+  being worked on;
+- an exception that the caller names as expected passes, because the caller deals with it;
+- an error of the machine passes: no memory, no space, no descriptors. Other objects would meet it, too;
+- every other exception is a defect of calque, and concerns that object alone.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from pathlib import PurePath
 from calque.errors import CalqueError
 
 ATTEMPTS = 3
-"""How often the same work of one object is tried that meets a defect."""
+"""Times that the same work on one object is tried when it meets a defect."""
 OF_THE_MACHINE = frozenset(
     {errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EROFS, errno.EAGAIN}
 )
 DEFECT = "a defect of calque"
 LONGEST = 300
-"""Characters of what the exception itself says."""
+"""Characters of the exception's own text that an `ObjectDefect` repeats."""
 
 
 class ObjectDefect(Exception):
-    """The work on one object met what nobody expected; `__cause__` has the traceback. `what` names the work."""
+    """An unexpected exception in the work on one object. `what` names the work, and `__cause__` has the exception with
+    its traceback."""
 
     def __init__(self, what: str, error: Exception) -> None:
         self.what = what
@@ -40,8 +42,8 @@ class ObjectDefect(Exception):
 
 @contextmanager
 def work_on(what: str, *expected: type[Exception]) -> Iterator[None]:
-    """Work on one object, named for people; `expected` is what it may raise beside calque's own errors. Raises
-    `ObjectDefect` for what nobody expected."""
+    """Run the body as the work on one object, which `what` names for people. Exceptions of the types `expected` pass,
+    and so do calque's own errors and errors of the machine. Raises `ObjectDefect` in place of every other exception."""
     try:
         yield
     except Exception as error:
@@ -51,7 +53,7 @@ def work_on(what: str, *expected: type[Exception]) -> Iterator[None]:
 
 
 def is_defect(error: Exception) -> bool:
-    """Whether one object alone may be set aside for the exception."""
+    """Tell whether the exception is a defect of calque, for which the one object that met it may be set aside."""
     match error:
         case CalqueError() | ObjectDefect() | MemoryError():
             return False
@@ -61,12 +63,14 @@ def is_defect(error: Exception) -> bool:
 
 
 def traceback_of(error: BaseException) -> BaseException | None:
-    """What a line of the log shows the traceback of: only a defect has one that is of use."""
+    """Return the exception whose traceback a line of the log shows: the cause of an `ObjectDefect`, None for every
+    other error, whose traceback is of no use."""
     return (error.__cause__ or error) if isinstance(error, ObjectDefect) else None
 
 
 def described(error: Exception) -> str:
-    """The exception's class, where it was raised, and what it says, on one line."""
+    """Return one line with the exception's class, the file and line that raised it, and up to `LONGEST` characters of
+    its text."""
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     place = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     text = " ".join(str(error).split())[:LONGEST]

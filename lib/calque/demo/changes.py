@@ -1,6 +1,7 @@
-"""The changes that a writer picks from, each with a random object of the source.
+"""The changes that the demo's writer picks from, each made to a random object of the source.
 
-The warehouse stays small: nothing is made where there is enough, and directories that hold many files are overwritten.
+The warehouse stays small: no object is made where there are enough, and directories that hold many files are
+overwritten.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ MOST_PARTITIONS, MOST_FILES = 24, 10
 
 
 class Changes:
-    """Each public method makes one change, and returns the name of what it changed (after a rename the new
-    one), or None when there was nothing to change. Equal seeds at sources that began alike make equal changes."""
+    """The changes of a writer to `source`. Each public method makes one change and returns the name of the object that
+    it changed (after a rename the new one), or None where there was nothing to change. Equal seeds at sources that
+    began alike make equal changes."""
 
     def __init__(self, source: Source, random: Random) -> None:
         self.source, self._choose = source, Choices(source, random)
@@ -113,7 +115,7 @@ class Changes:
         return new
 
     def move_table(self) -> TableName | None:
-        """Rename into another database."""
+        """Rename a table into another database."""
         name = self._choose.one(self.source.tables)
         other_databases = [database for database in self.source.databases if name and database != name.database]
         if name is None or not other_databases:
@@ -239,4 +241,4 @@ CHANGES: Mapping[str, tuple[int, Callable[[Changes], str | TableName | None]]] =
         "drop_database": (1, Changes.drop_database),
     }
 )
-"""How often each is tried, and how it is made."""
+"""For each change how often it is tried, as a weight, and the method that makes it."""

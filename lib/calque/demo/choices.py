@@ -1,4 +1,4 @@
-"""Random objects of the demo's source, and names and values for new ones."""
+"""The random choices of the demo's writer: objects of the source, and names and values for new ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Name = TypeVar("Name", TableName, str)
 
 
 class Choices:
-    """What is chosen from is sorted first, so that equal seeds choose alike. `left` are names that something had."""
+    """A chooser among the objects of `source`. Candidates are sorted first, so that equal seeds choose alike. `left`
+    are names that an object had and left."""
 
     def __init__(self, source: Source, random: Random) -> None:
         self.source, self.random = source, random
@@ -32,7 +33,7 @@ class Choices:
         return self.random.choice(ordered) if ordered else None
 
     def new_name(self, prefix: str, database: str | None = None) -> TableName:
-        """A name that nothing has; now and then one that something had."""
+        """Return a name that no object has; now and then one that an object had before, so that names come back."""
         database = database or self.random.choice(self.source.databases)
         used_names = {*self.source.tables, *self.source.views}
         old_name = self.one({name for name in self.left if name.database == database} - used_names)
@@ -65,7 +66,7 @@ class Choices:
         return f"{name}/{partition}" if partition else str(name)
 
     def filled(self) -> list[TableName]:
-        """The tables that have partitions now."""
+        """Return the tables that have partitions now."""
         return [name for name, table in self.source.tables.items() if table.keys and table.files]
 
     def some_partitions(self, name: TableName) -> list[str]:

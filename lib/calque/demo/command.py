@@ -1,4 +1,4 @@
-"""`calque demo`: the whole thing on this machine, from metastores to a verified replica."""
+"""The command `calque demo`: the whole system on one machine, from metastores to a verified replica."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calque.commands.options import CommandSettings, duration, examples, journal_format, shared
-from calque.commands.output import print_json, print_line, print_table
+from calque.commands.output import print_json, print_line, print_rows
 from calque.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 SECONDS = 30.0
 SHOWN = 20
-HEADINGS = ("target", "result", "position", "tables", "partitions", "files compared", "epochs")
-MORE_HEADINGS = ("events", "hops", "events/hop", "calls", "files copied", "bytes", "bridges", "parts", "read again")
+HEADINGS = ("target", "epochs", "events", "hops", "calls", "files", "bytes", "bridges", "parts", "read again")
 
 
 @click.command(
@@ -48,7 +47,8 @@ def command(settings: CommandSettings, keep: Path | None, targets: int, seconds:
 def run(
     settings: CommandSettings, keep: Path | None, targets: int, seconds: float | None, journal: str = "delta"
 ) -> int:
-    """The writer writes that long after every target shows something; None is 30 seconds."""
+    """Run the demo, print its outcome and return the exit code. The writer writes for `seconds` after every target
+    shows its first state; None is 30 seconds."""
     from calque.demo.run import run_demo
 
     output = sys.stderr if settings.json else sys.stdout
@@ -61,7 +61,7 @@ def run(
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
-    """`calque demo --json`."""
+    """Return the document of `calque demo --json`."""
     return {
         "equal": outcome.code == 0,
         "source": {"head": outcome.head, "changes": outcome.changes, "seconds": round(outcome.seconds, 1)},
@@ -88,8 +88,10 @@ def summarise(outcome: Outcome) -> None:
     print_line("")
     print_line(f"The source made {changes} changes in {outcome.seconds:.0f} s and is at event {outcome.head}.")
     print_line("")
-    print_table((*HEADINGS, *MORE_HEADINGS), [row(name, target) for name, target in outcome.targets.items()])
+    print_rows(HEADINGS, [row(name, target) for name, target in outcome.targets.items()])
+    print_line("")
     for name, target in outcome.targets.items():
+        print_line(f"{name} {result(target)}{counts(target)}")
         for problem in problems(target):
             print_line(f"{name}: {problem}")
         differences = target.verified.document.get("differences", ())
@@ -105,28 +107,43 @@ def summarise(outcome: Outcome) -> None:
 
 
 def row(name: str, target: TargetOutcome) -> tuple[object, ...]:
+    """Return what calque has done at the target."""
+    from rich.filesize import decimal
+
     work = target.work
-    compared = target.verified.document.get("compared", {})
-    counts = tuple(compared.get(kind) for kind in ("tables", "partitions", "files"))
-    work_cells = (work.events, work.hops, work.events_per_hop, work.calls, work.files, work.bytes)
     exceptions = (work.bridges, work.parts, by_cause(work.rereads))
-    return name, result(target), target.position, *counts, work.epochs, *work_cells, *exceptions
+    return name, work.epochs, work.events, work.hops, work.calls, work.files, decimal(work.bytes), *exceptions
+
+
+def counts(target: TargetOutcome) -> str:
+    """Return the event at which the target was compared, and what was, as the end of a sentence; empty where it was
+    not."""
+    compared = target.verified.document.get("compared", {})
+    if not compared:
+        return ""
+    amounts = ", ".join(plural(compared[kind], kind.removesuffix("s")) for kind in ("tables", "partitions", "files"))
+    return f" at event {target.position}: {amounts}"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def by_cause(counts: Mapping[str, int]) -> str:
-    """How many, and why: `3 (2 hole, 1 operator)`."""
+    """Return how many there are, and why, as a text: `3 (2 hole, 1 operator)`."""
     causes = ", ".join(f"{count} {cause}" for cause, count in counts.items() if count)
     return f"{sum(counts.values())} ({causes})" if causes else "0"
 
 
 def result(target: TargetOutcome) -> str:
+    """Return the verb of the sentence on the target, and what it is about."""
     match target.code:
         case 0:
-            return "equal"
+            return "equals the source"
         case 1:
-            return "differs"
+            return "differs from the source"
         case Unavailable.exit_code:
-            return "incomplete"
+            return "is incomplete"
         case _:
             return "failed"
 

@@ -30,15 +30,15 @@ properties = { "note" = "" }
 
 
 def names(targets: int) -> list[str]:
-    """What the targets are called, in order."""
+    """Return the names of the demo's targets, in order: those of `VARIANTS`, then the same with numbers."""
     kinds = list(VARIANTS)
     rounds = [f"{kind}{number}" if number else kind for number in range(targets) for kind in kinds]
     return rounds[:targets]
 
 
 def write(path: Path, source: str, targets: Mapping[str, str], brokers: str = "") -> None:
-    """`source` and the values of `targets` are addresses of metastores; places are relative to the file. With `brokers`
-    the journal is on Kafka."""
+    """Write the configuration to `path`. `source` and the values of `targets` are addresses of metastores; places
+    within it are relative to the file. With `brokers` the journal is on Kafka."""
     path.write_text(text(source, targets, brokers), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What a demo leaves behind: the folder it works in, and ends that are asked for by signals."""
+"""The end of a demo: the folder that it works in, and signals that ask it to end."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ REMOVAL_SECONDS = 10.0
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder that is gone afterwards. A service that is being killed may write a last file into it while it is
-    removed, hence the patience."""
+    """Yield a folder that is removed afterwards. The removal is tried for `REMOVAL_SECONDS`, because a service that is
+    being killed may write a last file into the folder while it is removed."""
     folder = Path(tempfile.mkdtemp(prefix="calque-demo-")).resolve()
     try:
         yield folder
@@ -33,7 +33,8 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def kept_folder(keep: Path) -> Iterator[Path]:
-    """Raises `Refused` when it is no empty folder and can't be made one."""
+    """Yield the folder `keep`, made where it is missing. Raises `Refused` where it is not an empty folder and can't be
+    made one."""
     try:
         keep.mkdir(parents=True, exist_ok=True)
         empty = not any(keep.iterdir())
@@ -46,7 +47,8 @@ def kept_folder(keep: Path) -> Iterator[Path]:
 
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """What asks a process to end does here what Ctrl-C does; that too, where the process was started to ignore it."""
+    """Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt within the block, as Ctrl-C does. This holds also for
+    SIGINT where the process was started to ignore it."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Data files as Hive's writers leave them: complete under a hidden name first, then renamed."""
+"""The data files of the demo, written as Hive's writers do: complete under a hidden name first, then renamed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Cell = int | float | str
 
 
 def storage(form: str, columns: Sequence[Column], location: str | None = None) -> Storage:
-    """The storage of a table of one of `FORMATS`; without a location the metastore chooses one."""
+    """Return the storage of a table of one of `FORMATS`. Without a location the metastore chooses one."""
     if form == "parquet":
         serde = SerDe(class_name=f"{PARQUET}.serde.ParquetHiveSerDe", parameters={"serialization.format": "1"})
         formats = f"{PARQUET}.MapredParquetInputFormat", f"{PARQUET}.MapredParquetOutputFormat"
@@ -30,7 +30,7 @@ def storage(form: str, columns: Sequence[Column], location: str | None = None) -
 
 
 def write_file(path: Path, form: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> int:
-    """Writes the rows so that the file appears complete; its size."""
+    """Write the rows so that the file appears complete at `path`, and return its size in bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden_path = path.with_name(f".{path.name}.writing")
     if form == "parquet":

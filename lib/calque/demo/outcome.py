@@ -1,4 +1,4 @@
-"""How a demo went, and the exit code that follows."""
+"""The outcome of a demo, and the exit code that follows from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calque.errors import Broken, Unavailable
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command said: its exit code, its JSON document, and its error."""
+    """The answer of a command: its exit code, its JSON document, and the text of its error, empty without one."""
 
     code: int
     document: Mapping[str, Any]
@@ -22,7 +22,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class TargetOutcome:
-    """`waited` and `verified` are the answers of `calque wait` and `calque verify`."""
+    """The outcome at one target. `waited` and `verified` are the answers of `calque wait` and `calque verify`."""
 
     position: int | None
     work: EpochTotals
@@ -31,7 +31,7 @@ class TargetOutcome:
 
     @property
     def code(self) -> int:
-        """0 only when everything that the target takes was compared, and is equal."""
+        """The exit code for this target: 0 only when every object that the target takes was compared and is equal."""
         for answer in (self.verified, self.waited):
             if answer.code > 1:
                 return answer.code
@@ -42,7 +42,8 @@ class TargetOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the demo went. `changes`: how many of each kind the writer made, in how many seconds and events."""
+    """The outcome of the whole demo. `changes` counts the changes that the writer made in `seconds` seconds, by their
+    kind; `head` is the source's last event."""
 
     changes: Mapping[str, int]
     seconds: float

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: on a terminal one table that is drawn anew, elsewhere a line now and then."""
+"""The display of the demo while it runs: on a terminal a table that is drawn anew, elsewhere a line now and then."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = ("target", "state", "position", "lag", "events", "hops", "events/hop",
 
 @dataclass(frozen=True, slots=True)
 class EpochTotals:
-    """What the epochs of one target sum up to."""
+    """The sums over the epochs of one target."""
 
     epochs: int = 0
     events: int = 0
@@ -38,7 +38,7 @@ class EpochTotals:
     bridges: int = 0
     parts: int = 0
     rereads: Mapping[str, int] = field(default_factory=dict)
-    """By cause."""
+    """The tables that were read again, counted by cause."""
 
     @classmethod
     def of(cls, epochs: Sequence[Epoch]) -> EpochTotals:
@@ -56,13 +56,13 @@ class EpochTotals:
 
     @property
     def events_per_hop(self) -> str:
-        """How many events one visible change stands for."""
+        """The number of events that one visible change stands for, as a text."""
         return f"{self.events / self.hops:.1f}" if self.hops else "-"
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One look: the document of `calque status --json`, and each target's work."""
+    """A look at the running replication: the document of `calque status --json`, and each target's work."""
 
     status: Mapping[str, Any] = field(default_factory=dict)
     work: Mapping[str, EpochTotals] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class View:
 
 
 class StateObserver:
-    """Looks at a running replication through its state folder."""
+    """An observer of a running replication, through its state folder."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
@@ -90,10 +90,10 @@ class StateObserver:
 
 
 class Progress:
-    """Shows what is going on until its context ends. `view` is the newest look.
+    """The display of what is going on, until its context ends. `view` is the newest look.
 
-    On a terminal it draws, elsewhere it prints lines. What `look` raises comes out at the end of the context, unless
-    another exception does; a `CalqueError` (a service that starts, or is busy) leaves the last look in place.
+    On a terminal it draws, elsewhere it prints lines. An exception of `look` is raised at the end of the context,
+    unless another one is under way. A `CalqueError` (a service that starts, or is busy) leaves the last look in place.
     """
 
     def __init__(self, output: TextIO, look: Callable[[], View], changes: Callable[[], int]) -> None:
@@ -108,7 +108,7 @@ class Progress:
         self._problem: Exception | None = None
 
     def say(self, activity: str) -> None:
-        """What is being done from now on."""
+        """Show `activity` as what is being done from now on."""
         self._doing = activity
         if not self._console.is_terminal:
             self._console.print(activity, markup=False)
@@ -161,7 +161,7 @@ class Progress:
 
 
 def table(view: View) -> Table:
-    """One row for each target."""
+    """Return a table for the terminal, with one row for each target."""
     drawn_table = Table(*COLUMNS, box=None, header_style="bold")
     for column in drawn_table.columns[2:]:
         column.justify = "right"
@@ -180,13 +180,13 @@ def table(view: View) -> Table:
 
 
 def reads(view: View) -> list[str]:
-    """How far each target is that reads tables."""
+    """Return a text for each target that is reading tables: how far it is."""
     targets = view.status.get("targets", {}).items()
     return [f"{name}: {reading(target['reading'])}" for name, target in targets if target["reading"] is not None]
 
 
 def line(view: View, changes: int) -> str:
-    """All targets in one line."""
+    """Return the state of the source and of all targets in one line."""
     targets = (
         f"{name} {target['state']} at {target['position'] or 0}"
         f" ({view.work[name].events} events in {view.work[name].hops} hops{tables(target)})"
@@ -196,13 +196,13 @@ def line(view: View, changes: int) -> str:
 
 
 def tables(target: Mapping[str, Any]) -> str:
-    """How many tables are read by now, while some are not."""
+    """Return how many tables are read by now, as a part of a line; empty where the target does not read any."""
     reading = target["reading"]
     return f", {reading['tables_done']} of {reading['tables']} tables read" if reading is not None else ""
 
 
 def size(count: int) -> str:
-    """Bytes, for people."""
+    """Return a number of bytes as a text for people."""
     if count < 1000:
         return f"{count} B"
     return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"

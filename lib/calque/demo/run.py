@@ -1,6 +1,7 @@
-"""The demo: real metastores, a source that keeps changing, `calque run` as a child process, and a verified end.
+"""The course of the demo: real metastores, a source that keeps changing, `calque run` as a child process, and a
+verified end.
 
-Whatever ends this process, nothing outlives it: services and the child are kept (`processes.KeptProcess`), and an
+No process outlives this one, no matter how it ends: services and the child are kept (`processes.KeptProcess`), and an
 interrupt stops them in order before the temporary folder goes.
 """
 
@@ -37,19 +38,19 @@ from calque.sandbox.writer import HiveClient
 START_SECONDS, DRAIN_SECONDS = 120.0, 60.0
 STARTER = "starting"
 BEGIN_SECONDS = 5.0
-"""For a thread."""
+"""Seconds that a thread has to begin."""
 PAUSE_SECONDS = 0.05
-"""Between two changes: what is shown is how changes travel, not how many a laptop can make."""
+"""Seconds between two changes, because the demo shows how changes travel, not how many a laptop can make."""
 SOURCE = "source"
 SEE_LOG = "Run the demo with --keep DIR, and see run.log there"
 
 
 def run_demo(keep: Path | None, targets: int, seconds: float, output: TextIO, journal: str, app: App) -> Outcome:
-    """Runs it all; progress goes to `output`. The writer goes on for `seconds` after every target shows something.
-    `journal` is its format.
+    """Run the whole demo and return its outcome; progress goes to `output`. The writer goes on for `seconds` after
+    every target shows its first state. `journal` is the journal's format.
 
-    Raises `Refused` when `keep` holds something, `Unavailable` when a service or the replication does not start or
-    ends by itself.
+    Raises `Refused` when `keep` is not empty, `Unavailable` when a service or the replication does not start or ends by
+    itself.
     """
     with ExitStack() as stack:
         stack.enter_context(signals_interrupt())
@@ -81,7 +82,8 @@ def run_demo(keep: Path | None, targets: int, seconds: float, output: TextIO, jo
 
 
 def started(names: Sequence[str], directory: Path, stack: ExitStack) -> dict[str, Metastore]:
-    """Metastores by name, started side by side and stopped with `stack`, also those that were ready when one failed."""
+    """Start the metastores side by side and return them by name. They are stopped with `stack`, also those that were
+    ready when another one failed."""
 
     def start(name: str) -> Metastore:
         metastore = Metastore.start(MetastoreSettings(version="3.1.3"), directory / name)
@@ -104,12 +106,13 @@ def starters() -> list[threading.Thread]:
 
 
 def replication(file: Path, directory: Path) -> KeptProcess:
-    """`calque run`, with its log in the demo's folder."""
+    """Start `calque run` as a child process, with its log in the demo's folder."""
     return KeptProcess([sys.executable, "-m", "calque.cli", "run", "-c", str(file)], directory / "run.log")
 
 
 def _write(writer: Writer, child: KeptProcess, progress: Progress, seconds: float) -> float:
-    """Changes the source until every target shows something, and for `seconds` more; how long it wrote."""
+    """Change the source until every target shows its first state, and for `seconds` more. Return the seconds that it
+    took in all. Raises `Unavailable` where a target shows nothing after `START_SECONDS`."""
     began = time.monotonic()
     progress.say("Starting the replication; the writer writes already")
     _write_until(writer, child, lambda: _all_shown(progress.view) or time.monotonic() > began + START_SECONDS)
@@ -122,7 +125,7 @@ def _write(writer: Writer, child: KeptProcess, progress: Progress, seconds: floa
 
 
 def _page(view: View) -> str:
-    """Where it can be looked at meanwhile."""
+    """Return the address of the process's page as a part of a line; empty where no process serves one."""
     addresses = [process["serves"] for process in view.status["processes"] if process["serves"]]
     return "".join(f"; the page is at {address}/" for address in addresses[:1])
 
@@ -142,7 +145,7 @@ def _all_shown(view: View) -> bool:
 
 
 def _unfilled(view: View) -> Unavailable:
-    """Why some target shows nothing yet."""
+    """Return the error for targets that show nothing yet, with the reasons."""
     reasons = [
         "; ".join([f"{name} is {target['state']}", *(f"{one['table']}: {one['reason']}" for one in _aside(target)[:3])])
         for name, target in view.status.get("targets", {}).items()
@@ -159,7 +162,7 @@ def _aside(target: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _settled(
     settings: CommandSettings, config: Config, head: int, progress: Progress
 ) -> dict[str, tuple[Answer, Answer]]:
-    """What `wait` and `verify` say of each target."""
+    """Wait until each target shows event `head` and verify it. Return the answers of `wait` and `verify` by target."""
     answers = {}
     for name in config.targets:
         progress.say(f"Waiting until {name} shows event {head}")
@@ -170,7 +173,8 @@ def _settled(
 
 
 def answer(command: Callable[[], int]) -> Answer:
-    """Runs a command here and reads what it prints. Its own progress, on stderr, would disturb ours."""
+    """Run a command in this process and return what it answers on stdout. Its progress on stderr is dropped, because it
+    would disturb the demo's own."""
     output = io.StringIO()
     try:
         with redirect_stdout(output), redirect_stderr(io.StringIO()):

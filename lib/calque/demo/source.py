@@ -1,4 +1,4 @@
-"""A source warehouse: a metastore, the files below one folder, and what each table should hold.
+"""The source warehouse of the demo: a metastore, the files below one folder, and what each table should hold.
 
 Each verb puts files where they belong first and tells the metastore last, as Hive does: when it returns, or is
 interrupted before its call, no directory is half-changed with the event still to come. Files of dropped external
@@ -24,12 +24,12 @@ ITSELF = ""
 """The key of an unpartitioned table's own directory, among the names of partitions."""
 
 Held = dict[str, dict[str, int]]
-"""Partition's name → file name → size."""
+"""Sizes in bytes by partition's name and file's name."""
 
 
 @dataclass(slots=True)
 class ExpectedTable:
-    """What the metastore and the directories should say of a table."""
+    """A table as the metastore and the directories should have it."""
 
     form: str
     columns: tuple[Column, ...]
@@ -39,10 +39,10 @@ class ExpectedTable:
 
 
 class Source:
-    """All changes that the demo and the tests make at a source. Not for use by several threads.
+    """The source, with all changes that the demo and the tests make there. It is not safe from several threads.
 
-    tables, views, functions, databases: what is there now; a view's value is the table that it was made over.
-    `seed` decides rows, never names.
+    `tables`, `views`, `functions` and `databases` are what is there now; a view's value is the table that it was made
+    over. `seed` decides rows, never names.
     """
 
     def __init__(self, client: HiveClient, root: Path, seed: int = 0) -> None:
@@ -58,7 +58,8 @@ class Source:
     # Databases
 
     def create_database(self, name: str, comment: str | None = None) -> None:
-        """`location` is where 3.1 puts managed tables; 4.x puts them below `managed_location`."""
+        """Create a database. Its `location` is where Hive 3.1 puts managed tables; 4.x puts them below
+        `managed_location`."""
         database = Database(
             name,
             comment,
@@ -75,7 +76,7 @@ class Source:
         self.client.alter_database(name, replace(database, parameters={**(database.parameters or {}), **parameters}))
 
     def drop_database(self, name: str) -> None:
-        """With everything in it."""
+        """Drop the database with everything in it."""
         self.client.drop_database(name, cascade=True)
         self.databases.remove(name)
         self.tables = {table: held for table, held in self.tables.items() if table.database != name}
@@ -94,7 +95,8 @@ class Source:
         external: bool = False,
         rows: int = 0,
     ) -> None:
-        """With `rows` as CREATE TABLE AS SELECT does: the files are there when the table appears (unpartitioned)."""
+        """Create a table. With `rows` the files of an unpartitioned table are there when it appears, as for CREATE
+        TABLE AS SELECT."""
         expected = ExpectedTable(form, tuple(columns), tuple(keys), external, {} if keys else {ITSELF: {}})
         place = self._free(self.root / "external" / f"{name.database}.db" / name.table) if external else None
         if rows:
@@ -115,19 +117,21 @@ class Source:
         self.tables[name] = expected
 
     def alter_table(self, name: TableName, parameters: Mapping[str, str]) -> None:
-        """Also views."""
+        """Add parameters to a table or a view."""
         table = self.table(name)
         self.client.alter_table(name, replace(table, parameters={**(table.parameters or {}), **parameters}))
 
     def add_column(self, name: TableName, column: Column, *, cascade: bool = False) -> None:
-        """Files written before lack the column, as in Hive. `cascade` gives it to partitions that there are."""
+        """Add a column to the table. Files that were written before lack it, as in Hive. With `cascade` existing
+        partitions get it, too."""
         table = self.table(name)
         columns = (*self.tables[name].columns, column)
         self.client.alter_table(name, replace(table, storage=replace(_stored(table), columns=columns)), cascade=cascade)
         self.tables[name].columns = columns
 
     def rename_table(self, name: TableName, new: TableName) -> None:
-        """Also views, also into another database. The metastore moves the directories of managed tables."""
+        """Rename a table or a view, also into another database. The metastore moves the directories of managed
+        tables."""
         table = self.table(name)
         self.client.alter_table(name, replace(table, database=new.database, name=new.table))
         if name in self.views:
@@ -143,7 +147,7 @@ class Source:
         self.rename_table(between, other)
 
     def drop_table(self, name: TableName) -> None:
-        """Also views. The metastore removes the files of managed tables."""
+        """Drop a table or a view. The metastore removes the files of managed tables."""
         self.client.drop_table(name)
         if self.views.pop(name, None) is None:
             del self.tables[name]
@@ -164,7 +168,7 @@ class Source:
         self.views[name] = base
 
     def alter_view(self, name: TableName, base: TableName, columns: Sequence[Column]) -> None:
-        """Give it another text."""
+        """Give the view another text."""
         original, expanded = view_texts(base, columns)
         view = self.table(name)
         stored = replace(_stored(view), columns=tuple(columns))
@@ -175,13 +179,13 @@ class Source:
     # Data of tables and partitions
 
     def insert(self, name: TableName, partition: str = ITSELF, rows: int = 10) -> None:
-        """Append one file."""
+        """Append one file to the partition, or to the unpartitioned table."""
         place = self.place(name, partition)
         file = self._put(place, self.tables[name], partition, rows)
         self._tell(name, partition, [location_at(place / file)], replaced=False)
 
     def overwrite(self, name: TableName, partition: str = ITSELF, rows: int = 10) -> None:
-        """One new file, then the old ones are deleted, then the event."""
+        """Write one new file, then delete the old ones, then tell the metastore."""
         place = self.place(name, partition)
         files = self.tables[name].files[partition]
         old = list(files)
@@ -201,7 +205,7 @@ class Source:
     # Partitions
 
     def add_partitions(self, name: TableName, values: Sequence[Sequence[str]], rows: int = 10) -> None:
-        """In one call, each with a file, or without one when `rows` is 0."""
+        """Add the partitions in one call, each with a file, or without one when `rows` is 0."""
         table, expected = self.table(name), self.tables[name]
         added = []
         for one in values:
@@ -217,20 +221,20 @@ class Source:
         self.client.add_partitions(name, added)
 
     def alter_partitions(self, name: TableName, partitions: Sequence[str], parameters: Mapping[str, str]) -> None:
-        """In one call."""
+        """Add parameters to the partitions in one call."""
         existing = self.client.catalog.partitions(name, partitions)
         altered = [replace(one, parameters={**(one.parameters or {}), **parameters}) for one in existing.values()]
         self.client.alter_partitions(name, altered)
 
     def rename_partition(self, name: TableName, partition: str, values: Sequence[str]) -> None:
-        """The metastore moves the directories of managed tables."""
+        """Rename the partition to other values. The metastore moves the directories of managed tables."""
         expected = self.tables[name]
         (existing,) = self.client.catalog.partitions(name, [partition]).values()
         self.client.rename_partition(name, partition_values(partition), replace(existing, values=tuple(values)))
         expected.files[partition_name([key.name for key in expected.keys], values)] = expected.files.pop(partition)
 
     def drop_partitions(self, name: TableName, partitions: Sequence[str]) -> None:
-        """In one call. The metastore removes the files of managed tables."""
+        """Drop the partitions in one call. The metastore removes the files of managed tables."""
         self.client.drop_partitions(name, partitions)
         for partition in partitions:
             del self.tables[name].files[partition]
@@ -248,25 +252,25 @@ class Source:
     # What is there
 
     def table(self, name: TableName) -> Table:
-        """The definition in the metastore. Raises `Broken` when it is missing."""
+        """Return the definition in the metastore. Raises `Broken` when it is missing."""
         table = self.client.catalog.table(name)
         if table is None:
             raise Broken(f"The source has no {name}", "Somebody else changed it", "Let only one writer write")
         return table
 
     def place(self, name: TableName, partition: str = ITSELF) -> Path:
-        """The directory of an unpartitioned table or of a partition, by the metastore."""
+        """Return the directory of the partition, or of the unpartitioned table, as the metastore has it."""
         if not partition:
             return path_of(_stored(self.table(name)))
         (stored_partition,) = self.client.catalog.partitions(name, [partition]).values()
         return path_of(_stored(stored_partition))
 
     def expected_files(self) -> dict[TableName, Held]:
-        """What each table should hold."""
+        """Return what each table should hold."""
         return {name: table.files for name, table in self.tables.items()}
 
     def actual_files(self) -> dict[TableName, Held]:
-        """What the metastore and the directories say that each table holds."""
+        """Return what each table holds, by the metastore and the directories."""
         tables: dict[TableName, Held] = {}
         for database in self.databases:
             for name in (TableName(database, table) for table in self.client.catalog.tables(database)):
@@ -292,7 +296,7 @@ class Source:
         return plain_path(database.managed_location or database.location or "") / name.table
 
     def _free(self, place: Path) -> Path:
-        """The place, or one beside it where there is something already."""
+        """Return the place, or one beside it where there is a file or folder already."""
         return place if not place.exists() else place.with_name(f"{place.name}-{next(self._numbers)}")
 
     def _put(self, place: Path, expected: ExpectedTable, partition: str, rows: int) -> str:
@@ -306,14 +310,14 @@ class Source:
 
 
 def view_texts(base: TableName, columns: Sequence[Column]) -> tuple[str, str]:
-    """A view's text as it was written, and with every name in full."""
+    """Return a view's text as it was written, and with every name in full."""
     plain = ", ".join(column.name for column in columns)
     quoted = ", ".join(f"`{base.table}`.`{column.name}`" for column in columns)
     return f"SELECT {plain} FROM {base}", f"SELECT {quoted} FROM `{base.database}`.`{base.table}`"
 
 
 def location_at(path: Path) -> str:
-    """As Hive writes it: not percent-encoded."""
+    """Return the path as a location in Hive's form, which is not percent-encoded."""
     return f"file:{path}"
 
 
@@ -326,7 +330,7 @@ def path_of(stored: Storage) -> Path:
 
 
 def files_below(place: Path) -> dict[str, int]:
-    """Every file, hidden ones too, by its path below the directory; sizes in bytes."""
+    """Return the sizes in bytes of all files below the directory, hidden ones too, by their paths there."""
     return {str(path.relative_to(place)): path.stat().st_size for path in place.rglob("*") if path.is_file()}
 
 

@@ -9,7 +9,7 @@ from calque.model.names import DEFAULT_PARTITION, TableName
 DATABASES = {"sales": "What was sold", "hr": "People, Größe: 3", "web": None}
 ID, NAME, AMOUNT = Column("id", "bigint", "a key"), Column("name", "string"), Column("amount", "double")
 COLUMNS = (ID, NAME, AMOUNT)
-"""What every table begins with, so that views can be made over any."""
+"""The first columns of every table, so that views can be made over any table."""
 DAY, REGION, HOUR = Column("ds", "string"), Column("region", "string", "Gebiet"), Column("hour", "int")
 
 AWKWARD = (
@@ -31,7 +31,7 @@ AWKWARD = (
 
 
 def create_sample(source: Source) -> None:
-    """Fills an empty source: 3 databases, 9 tables, 3 views, 2 functions."""
+    """Fill an empty source: 3 databases, 9 tables, 3 views, 2 functions."""
     for name, comment in DATABASES.items():
         source.create_database(name, comment)
     _sales(source)

@@ -1,4 +1,5 @@
-"""A writer that keeps changing a source: one random change after the other, all that Hive's users do to tables."""
+"""The writer of the demo, which keeps changing a source: one random change after the other, all that Hive's users do to
+tables."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from calque.demo.source import Source
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change that was made. `name` is the changed object's, after a rename the new one."""
+    """A change that was made. `name` is the changed object's, after a rename the new one."""
 
     number: int
     change: str
@@ -21,9 +22,9 @@ class Step:
 
 
 class Writer:
-    """Makes one of `changes` (names of `CHANGES`, by default all) to `source` at each `step`.
+    """A writer that makes one of `changes` (names of `CHANGES`, by default all) to `source` at each `step`.
 
-    Equal seeds at sources that began alike make equal changes. `counts`: how many of each were made.
+    Equal seeds at sources that began alike make equal changes. `counts` says how many of each were made.
     """
 
     def __init__(self, source: Source, seed: int = 0, changes: Iterable[str] = tuple(CHANGES)) -> None:
@@ -35,7 +36,8 @@ class Writer:
         self._weights = tuple(CHANGES[name][0] for name in self._names)
 
     def step(self) -> Step:
-        """One change, from its first file to its last event. What the metastore refuses is raised."""
+        """Make one change, from its first file to its last event, and return it. An error of the metastore is
+        raised."""
         while True:
             (change,) = self._random.choices(self._names, self._weights)
             _, make = CHANGES[change]

@@ -1,4 +1,4 @@
-"""Effects in their order, through ports only: no Spark, no Thrift.
+"""The engine: effects in their order, through ports only, without Spark and Thrift.
 
 `capture` brings the log into the journal; `replica` takes one target from window to window, with `window` for what is
 live and `exact_reads` for what is not; `apply` makes the calls of a hop; `verify` compares; `sweep` clears away;

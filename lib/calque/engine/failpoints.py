@@ -1,10 +1,10 @@
-"""Every persistent or visible effect passes a named failpoint, before and after.
+"""Failpoints: named places before and after every effect that is persistent or visible.
 
-`Guard(hit)` wraps adapters: each of their effects calls `hit("name.method.before")`, `…after`; so do changes of the
-state folder's records. What a hit does is set from outside: nothing, raise where the process has lost its roles
-(`engine.lease.fence`), or kill the process. `CALQUE_FAILPOINT=NAME[@N]` in the environment kills the process at the
-N-th hit (default the first), as `kill -9` would; with `lost` in place of `after` the process lives, and is told that
-the effect, which happened, is `Unavailable`.
+`FailpointGuard(hit)` wraps adapters: each of their effects calls `hit("name.method.before")` and
+`hit("name.method.after")`; so do changes of the state folder's records. The caller decides what a hit does: nothing,
+raise where the process has lost its roles (`engine.lease.fence`), or kill the process. `CALQUE_FAILPOINT=NAME[@N]` in
+the environment kills the process at the N-th hit (default the first), as `kill -9` would. With `lost` in place of
+`after` the process lives, and is told that the effect, which happened, is `Unavailable`.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ EFFECTS = {
         "set_permissions",
     ),
 }
-"""The methods of each port that leave something behind."""
+"""The methods of each port that leave a persistent or visible effect behind."""
 BROKER = {"broker": ("publish",)}
-"""The same of brokers of notices, which a run has only where its configuration names some."""
+"""The effects of brokers of notices, which a run has only where its configuration names some."""
 RECORDS = {
     "journal": ("put",),
     "identity": ("put",),
@@ -96,8 +96,8 @@ RECORDS = {
     "notice-keys": ("put",),
     "sending": ("put", "remove"),
 }
-"""The records of the state folder, by the first word of their names, and what is done to them. Those of gaps are a
-port's. Locks decide nothing: they end with their process."""
+"""The records of the state folder, by the first word of their names, and the changes that are made to them. The records
+of gaps belong to a port. Locks are none of them: they decide nothing, because they end with their process."""
 CHANGES = ("put", "remove")
 
 AFTER, LOST = "after", "lost"
@@ -115,11 +115,11 @@ U = TypeVar("U")
 
 
 def passing(name: str) -> None:
-    """The hit that does nothing."""
+    """Do nothing at a hit."""
 
 
 def from_environment() -> Hit:
-    """The hit that `CALQUE_FAILPOINT` asks for."""
+    """Return the hit that `CALQUE_FAILPOINT` asks for."""
     failpoint = os.environ.get("CALQUE_FAILPOINT", "")
     if not failpoint:
         return passing
@@ -129,13 +129,13 @@ def from_environment() -> Hit:
 
 
 def is_known(name: str) -> bool:
-    """Whether `CALQUE_FAILPOINT` may name it, without a count."""
+    """Tell whether `CALQUE_FAILPOINT` may have this name, without a count."""
     effect, _, side = name.rpartition(".")
     return name in NAMES or (side == LOST and effect in EFFECT_NAMES)
 
 
 class Countdown:
-    """True at the `count`-th time that it is asked of `name`, once. Safe from several threads."""
+    """A counter of hits of `name`: `is_over` is true at the `count`-th hit, once. Safe from several threads."""
 
     def __init__(self, name: str, count: int) -> None:
         self.name, self.remaining, self.lock = name, count, threading.Lock()
@@ -149,7 +149,7 @@ class Countdown:
 
 
 class Kill:
-    """Kills the process at the `count`-th hit of `name`."""
+    """A hit that kills the process at the `count`-th hit of `name`."""
 
     def __init__(self, name: str, count: int) -> None:
         self.countdown = Countdown(name, count)
@@ -160,7 +160,8 @@ class Kill:
 
 
 class Lose:
-    """The caller of `effect` does not hear that it happened, the `count`-th time."""
+    """A hit that raises `Unavailable` after the `count`-th time that `effect` happened, so that its caller does not
+    learn that it did."""
 
     def __init__(self, effect: str, count: int) -> None:
         self.countdown = Countdown(f"{effect}.{AFTER}", count)
@@ -172,8 +173,8 @@ class Lose:
 
 @dataclass(frozen=True, slots=True)
 class FailpointGuard:
-    """Has the effects of ports pass failpoints, and leaves everything else as it is; without a hit the ports
-    themselves."""
+    """A wrapper that makes the effects of ports pass failpoints and leaves all else as it is. With the hit that does
+    nothing it returns the ports themselves."""
 
     hit: Hit
 
@@ -205,11 +206,11 @@ class FailpointGuard:
         return ForwardingStorage(storage, self._of("storage")) if self._is_on() else storage
 
     def wrapped(self, port: str, adapter: T, forwarding: Callable[[T, Interceptor], U]) -> T | U:
-        """An adapter of a plugin's port, whose effects stand under this name."""
+        """Wrap the adapter of a plugin's port, whose effects have the name `port`."""
         return forwarding(adapter, self._of(port)) if self._is_on() else adapter
 
     def records(self) -> Interceptor:
-        """What the state folder's records are changed through."""
+        """Return the interceptor through which the state folder's records are changed."""
         return RecordFailpoints(self.hit) if self._is_on() else direct
 
     def _is_on(self) -> bool:
@@ -221,7 +222,7 @@ class FailpointGuard:
 
 @dataclass(frozen=True, slots=True)
 class Failpoints:
-    """The failpoints of one port."""
+    """An interceptor with the failpoints of one port."""
 
     port: str
     effects: Collection[str]
@@ -238,7 +239,8 @@ class Failpoints:
 
 @dataclass(frozen=True, slots=True)
 class RecordFailpoints:
-    """The failpoints of records, by the first word of their names: a change's first argument is the name."""
+    """An interceptor with the failpoints of records, by the first word of a record's name, which is a change's first
+    argument."""
 
     hit: Hit
 

@@ -1,1 +1,1 @@
-"""What a process writes to its log: lines for people or for programs, each with what it concerns."""
+"""The log of a process: its lines, for people or for programs, each with what it concerns."""

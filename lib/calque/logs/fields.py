@@ -1,4 +1,5 @@
-"""What a line of the log concerns: fields that whoever begins a piece of work sets once, for all lines from within it.
+"""The fields of a line of the log, which say what it concerns. A piece of work sets its fields once, and all lines from
+within it have them.
 
 | field | is |
 |---|---|
@@ -25,8 +26,9 @@ OF_WINDOWS = ("window",)
 
 
 def window_id(target: str, epoch: int | None, after: int) -> str:
-    """Names a window by its target, the epoch that it leads to (`epoch` is the one before, None where there is none),
-    and the event behind which it begins: `dr-3-811`. One that is played again after a crash has the same name."""
+    """Return the name of a window, such as `dr-3-811`: its target, the epoch that it leads to, and the event `after`
+    which it begins. `epoch` is the number of the epoch before, None where there is none. A window that is played again
+    after a crash has the same name."""
     return f"{target}-{(epoch or 0) + 1}-{after}"
 
 
@@ -36,7 +38,7 @@ def current_fields() -> Mapping[str, Value]:
 
 @contextmanager
 def log_fields(**fields: Value) -> Iterator[None]:
-    """What is logged within has these fields too, on this thread."""
+    """Add the fields to all lines that this thread logs within the context, beside those that are set already."""
     token = CURRENT.set({**current_fields(), **fields})
     try:
         yield
@@ -45,7 +47,7 @@ def log_fields(**fields: Value) -> Iterator[None]:
 
 
 def with_fields(work: Callable[P, R], **fields: Value) -> Callable[P, R]:
-    """`work` that logs with these fields, on whatever thread it is called."""
+    """Return `work` as a function that logs with these fields, on the thread on which it is called."""
 
     def call(*arguments: P.args, **named: P.kwargs) -> R:
         with log_fields(**fields):
@@ -55,16 +57,17 @@ def with_fields(work: Callable[P, R], **fields: Value) -> Callable[P, R]:
 
 
 def inherited(work: Callable[P, R]) -> Callable[P, R]:
-    """`work` that logs, on another thread, with the fields of this moment."""
+    """Return `work` as a function that logs, on another thread, with the fields of this moment."""
     return with_fields(work, **current_fields())
 
 
 def beside_windows(work: Callable[P, R]) -> Callable[P, R]:
-    """`work` that logs, on another thread, with the fields of this moment but those of the window in hand, which may be
-    over before it is."""
+    """Return `work` as a function that logs, on another thread, with the fields of this moment but that of the window
+    in hand, because the window may be over before the work is."""
     return with_fields(work, **{name: value for name, value in current_fields().items() if name not in OF_WINDOWS})
 
 
 def about(**fields: Value) -> dict[str, Any]:
-    """For `extra` of one line: what this line alone is about."""
+    """Return the argument `extra` of a logging call whose line has these fields in addition, and no other line has
+    them."""
     return {KEY: fields}

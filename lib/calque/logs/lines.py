@@ -1,9 +1,10 @@
-"""What a line of the log looks like: text for people, or one JSON object for programs."""
+"""The form of a line of the log: text for people, or one JSON object for programs."""
 
 from __future__ import annotations
 
 import json
 import logging
+import time
 import traceback
 from datetime import UTC, datetime
 from typing import Any
@@ -13,10 +14,15 @@ from calque.logs.fields import KEY, current_fields
 
 
 class TextFormatter(logging.Formatter):
-    """Shows what would steer a terminal, or begin a line that nobody wrote, as escapes."""
+    """A formatter for people; times are UTC. Characters that would steer a terminal, or begin a line that calque did
+    not write, are shown as escapes."""
+
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
 
     def __init__(self, text: str = "%(asctime)s %(levelname)s %(name)s: %(message)s") -> None:
         super().__init__(text)
+        self.converter = time.gmtime
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging calls it so
         return printable(super().formatMessage(record))
@@ -26,8 +32,8 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line, in ASCII: `timestamp` (UTC), `level`, `logger`, `message`, `fields`, and `error` where there
-    is one."""
+    """A formatter for programs: one JSON object a line, in ASCII, with `timestamp` (UTC), `level`, `logger`, `message`,
+    `fields`, and `error` where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         document: dict[str, Any] = {
@@ -48,7 +54,8 @@ class JsonFormatter(logging.Formatter):
 
 
 def message_of(record: logging.LogRecord) -> str:
-    """Also where a call's arguments do not fit its text, of which logging would write several lines to stderr."""
+    """Return the message of `record`. Where a call's arguments do not fit its text, of which logging would write
+    several lines to stderr, return the text and the arguments side by side."""
     try:
         return record.getMessage()
     except Exception:  # noqa: BLE001 - arguments may raise anything when they become text

@@ -1,4 +1,4 @@
-"""Where the log of a process goes: the one place that sets it up, and that says an error last of all."""
+"""The set-up of a process's log, and the report of the error that ends it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Level = Literal["debug", "info", "warning", "error"]
 
 
 def log_to_stderr(form: Format, level: Level) -> None:
-    """From now on; a process that logs already goes on as it does. As JSON all goes through the log that Python would
-    write to stderr by itself: warnings, and errors that nobody caught. libraries tell warnings only."""
+    """Log to stderr from now on; a process that logs already goes on as it does. With `form` JSON the log also takes
+    what Python would write to stderr by itself: warnings, and errors that nothing caught. Libraries log warnings and
+    errors only."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -40,7 +41,7 @@ def is_json() -> bool:
 
 
 def report_error(error: CalqueError, cause: BaseException | None = None) -> None:
-    """The error's line on stderr, in the form of the log; and the traceback of the cause where one is given."""
+    """Write the error's line to stderr, in the form of the log, and the traceback of the cause where one is given."""
     if is_json():
         LOG.error("%s", error, exc_info=cause, extra=about(exit_code=error.exit_code))
         return

@@ -1,4 +1,4 @@
-"""Frozen values that everything else speaks of, made of the standard library only.
+"""The frozen values that all other rooms speak of. They need the standard library only.
 
 `hive` has the metastore's own objects and their Thrift field tables, `facets` their column statistics and constraints;
 `names` how tables and partitions are called; `journal` a row of the log with its key columns; `files` directories and

@@ -1,4 +1,4 @@
-"""As whom, and how, a metastore is called."""
+"""The way to call a metastore: the user, the login, TLS, and the route to it."""
 
 from __future__ import annotations
 
@@ -13,35 +13,36 @@ from calque.model.secrets import Secret
 from calque.model.tls import Tls
 
 HIVE_SERVICE = "hive/_HOST"
-"""The principal of most metastores."""
+"""The service principal that most metastores have."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoLogin:
-    """The server believes whoever says a name."""
+    """The absence of a login: the server believes the user name that a client gives."""
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordLogin:
-    """SASL PLAIN over Thrift: the user's password, as the server itself or a directory (LDAP) has it."""
+    """A login by SASL PLAIN over Thrift: the user's password, as the server itself or a directory (LDAP) has it."""
 
     password: Secret
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLogin:
-    """A bearer token (JWT) over HTTP: whom it speaks of is the user."""
+    """A login by a bearer token (JWT) over HTTP. The subject of the token is the user."""
 
     token: Secret
 
 
 @dataclass(frozen=True, slots=True)
 class KerberosLogin:
-    """SASL GSSAPI over Thrift: a ticket of Kerberos, whose client principal is the user.
+    """A login by SASL GSSAPI over Thrift: a ticket of Kerberos, whose client principal is the user.
 
-    principal: whose ticket; empty for that of the process. keytab: path of the file with the principal's keys, by which
-    tickets are got; empty for those that the process has. service_principal: the server's, with `_HOST` for the host
-    of its address; without a realm that of the host, as krb5.conf has it, else the client's.
+    `principal` is the principal whose ticket is used, empty for that of the process's ticket. `keytab` is the path of
+    the file with the principal's keys, by which calque gets tickets; empty for the tickets that the process has.
+    `service_principal` is the server's, with `_HOST` for the host of its address. Without a realm it has that of the
+    host, as krb5.conf has it, else the client's.
     """
 
     principal: str = ""
@@ -49,25 +50,27 @@ class KerberosLogin:
     service_principal: str = HIVE_SERVICE
 
     def service_at(self, host: str) -> str:
-        """The principal of the server at that host."""
+        """Return the principal of the server at `host`: `_HOST` is replaced by the host in lower case."""
         name, _, realm = self.service_principal.partition("@")
         first, *others = name.split("/")
         parts = (first, *(host.lower() if other == "_HOST" else other for other in others))
         return f"{'/'.join(parts)}@{realm}"
 
     def short_name(self) -> str:
-        """The user as servers call him that map no names; empty for the ticket of the process."""
+        """Return the user as servers without name mapping call it: the principal without instance and realm; empty for
+        the ticket of the process."""
         return self.principal.partition("@")[0].partition("/")[0]
 
 
 class Route(Protocol):
-    """A way to a metastore that calque has no direct connection to. It can be pickled."""
+    """A way to a metastore to which calque has no direct connection. It can be pickled."""
 
     def connect(
         self, host: str, port: int, seconds: float, first: Callable[[str, int, float], Any], *, far_only: bool
     ) -> Any:
-        """A socket to what the end of the way calls so; `first` makes the one to its beginning. With `far_only` it
-        forbids near ones. Raises `OSError`, `AccessRefused` and `Refused`."""
+        """Return a socket to `host` and `port`, names that the far end of the route resolves.
+        `first(host, port, seconds)` makes the socket to the route's beginning. With `far_only` near addresses are
+        forbidden. Raises `OSError`, `AccessRefused` and `Refused`."""
 
 
 Login = NoLogin | PasswordLogin | TokenLogin | KerberosLogin
@@ -75,12 +78,13 @@ Login = NoLogin | PasswordLogin | TokenLogin | KerberosLogin
 
 @dataclass(frozen=True, slots=True)
 class MetastoreAccess:
-    """How calque calls a metastore. It can be printed and pickled: secrets are references.
+    """The user, login and transport by which calque calls a metastore. It can be printed and pickled, because secrets
+    are references.
 
-    user: the name that calls are made under; empty for the operating system's, as Hive's own clients have it.
-    tls: None for connections that anybody on the way can read, but where an address begins with https.
-    far_only: nothing is connected to that is near calque itself (`plugins.remotes.core.permission`), whatever its name.
-    route: None for a metastore that is connected to directly.
+    `user` is the name under which calls are made; empty for the operating system's user, as Hive's own clients have it.
+    Without `tls` anybody on the way can read the connection, unless the address begins with https. With `far_only`
+    calque connects to no address near itself (`plugins.remotes.core.permission`), also where a name leads to one.
+    `route` is None for a metastore that is connected to directly.
     """
 
     user: str = ""
@@ -90,7 +94,8 @@ class MetastoreAccess:
     route: Route | None = None
 
     def user_name(self) -> str:
-        """Raises `Refused` where the operating system has no name for the user."""
+        """Return the name under which calls are made. Raises `Refused` where the operating system has no name for the
+        user of this process."""
         if self.user:
             return self.user
         try:

@@ -1,4 +1,4 @@
-"""How much of what comes from outside is taken: in bytes after unpacking, and in depth."""
+"""Bounds on what calque takes from outside, in bytes after unpacking and in depth."""
 
 from __future__ import annotations
 

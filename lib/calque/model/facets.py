@@ -29,7 +29,7 @@ class PrimaryKey:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """Of `table`, the child."""
+    """A row of a foreign key. `table` is the child, whose column points to a column of the parent."""
 
     parent_database: str = ""
     parent_table: str = ""
@@ -105,7 +105,8 @@ class Check:
 
 Constraint = PrimaryKey | ForeignKey | UniqueKey | NotNull | DefaultValue | Check
 CONSTRAINTS: tuple[type[Constraint], ...] = (PrimaryKey, UniqueKey, NotNull, DefaultValue, Check, ForeignKey)
-"""In the order in which they are to be added: a foreign key needs the key that it points to."""
+"""The kinds of constraints in the order in which they are to be added: a foreign key needs the key that it points
+to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsCounts:
-    """3.1 has no timestamps: there they are longs."""
+    """The counts of one column: exactly one field is not None. 3.1 has no timestamps, which are `longs` there."""
 
     booleans: Booleans | None = None
     longs: Longs | None = None
@@ -202,7 +203,7 @@ class StatisticsCounts:
 
 @dataclass(frozen=True, slots=True)
 class ColumnStatistics:
-    """Of one column of a table, or of one of its partitions."""
+    """The statistics of one column of a table, or of one of its partitions."""
 
     column: str = ""
     type: str = ""
@@ -211,7 +212,7 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class AnalyzedObject:
-    """Whose statistics are in an `AnalyzedColumns`: `partition` is empty for the table."""
+    """The table or partition whose statistics an `AnalyzedColumns` has. `partition` is None for the table."""
 
     whole_table: bool = True
     database: str = ""
@@ -221,7 +222,8 @@ class AnalyzedObject:
 
 @dataclass(frozen=True, slots=True)
 class AnalyzedColumns:
-    """What one object's statistics are on the wire. Engines keep statistics of their own."""
+    """The statistics of one table or partition, as they travel on the wire. Each engine has statistics of its own in a
+    metastore."""
 
     of: AnalyzedObject = AnalyzedObject()
     columns: tuple[ColumnStatistics, ...] = ()
@@ -229,7 +231,7 @@ class AnalyzedColumns:
 
 
 Statistics = Mapping[str, ColumnStatistics]
-"""Of one object, by column."""
+"""The statistics of one table or partition, by column."""
 
 ENGINE = "hive"
 """The engine whose statistics are carried over."""

@@ -1,8 +1,8 @@
-"""Directories of data: what lay in one, and when that was known.
+"""Directories of data: the files in one, and the event at which they were known to be its files.
 
-Paths in a listing are relative to the directory, with `/`; sizes are bytes; times nanoseconds since the epoch.
-Files whose name (or the name of a directory on the way) begins with `_` or `.` are no data and never listed, but for
-the newest commit of a Delta log, which stands for all files of the version that it made.
+Paths in a listing are relative to the directory, with `/`; sizes are bytes; times are nanoseconds since the epoch.
+Files whose name, or the name of a directory on the way, begins with `_` or `.` are no data and never listed. The one
+exception is the newest commit of a Delta log, which stands for all files of the version that it made.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class File:
     size: int
     modified_ns: int
     checksum: str | None = None
-    """xxh3-128, hexadecimal, when it was computed; no part of a listing's identity."""
+    """The xxh3-128 of the content in hexadecimal, where it was computed. It is no part of a listing's identity."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptFile:
-    """Where a file of a listing is to be had that is not at its place any more, or has another time there: the file's
-    path in the listing; where it lies now, a full path, and its time there."""
+    """Another place of a listed file that is not at its own place any more, or has another time there. `path` is the
+    file's path in the listing, `source` the full path at which it lies now, `modified_ns` its time there."""
 
     path: str
     source: str
@@ -38,17 +38,18 @@ class KeptFile:
 
 
 class RowLayout(StrEnum):
-    """How rows lie in files that can be combined."""
+    """The layout of rows in files that can be combined."""
 
     PARQUET = "parquet"
     TEXT = "text"
-    """Lines, whatever a serde makes of each."""
+    """Lines. The table's serde decides what each means."""
 
 
 @dataclass(frozen=True, slots=True)
 class CombinedFile:
-    """A file that lies at a target, and the paths of those at the source whose rows it has, in order. `row_digest` is
-    that of all its rows (`core.small_files.row_digest`), empty where it is the copy of one file."""
+    """A file that lies at a target, and in `sources` the paths of the source's files whose rows it has, in order.
+    `row_digest` is the digest of all its rows (`core.small_files.row_digest`), empty where the file is the copy of a
+    single one."""
 
     file: File
     sources: tuple[str, ...]
@@ -57,8 +58,9 @@ class CombinedFile:
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """How the small files of a directory were combined on their way to a target. `sources` are the source's, sorted.
-    Without a layout they are a symlink table's manifests, each written anew, which name files of the target."""
+    """The small files of a directory and the fewer files into which they were combined on their way to a target.
+    `sources` are the source's files, sorted; `files` are those at the target. Without a `layout` the sources are a
+    symlink table's manifests, each written anew so that it names files of the target."""
 
     layout: RowLayout | None
     sources: tuple[File, ...]
@@ -66,20 +68,20 @@ class Combination:
 
     @property
     def row_digest(self) -> str:
-        """Of the whole directory: over what each file's rows have, or where it is a copy the file's content."""
+        """The digest of the whole directory: over the digests of each file's rows, or of a copied file's content."""
         texts = (combined.row_digest or combined.file.checksum or "" for combined in self.files)
         return hashlib.blake2b("\n".join(texts).encode(), digest_size=16).hexdigest()
 
     @property
     def stored(self) -> tuple[File, ...]:
-        """The files that lie there, sorted."""
+        """The files that lie at the target, sorted."""
         return tuple(sorted(combined.file for combined in self.files))
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The data files below one directory, sorted by path; a missing directory is an empty listing with `missing`. Of a
-    directory with a Delta log the newest version is what is listed."""
+    """The data files below one directory, sorted by path. A missing directory is an empty listing with `missing`. For a
+    directory with a Delta log the only file is the newest commit."""
 
     location: str
     files: tuple[File, ...]
@@ -87,23 +89,24 @@ class Listing:
     pin: str = ""
     """A directory where the same files are kept under the same paths while targets need them; empty for none."""
     scan: int = 0
-    """The number of the scan that found it; 0 where an event led to it."""
+    """The number of the scan that made the listing; 0 where an event led to it."""
     kept: tuple[KeptFile, ...] = ()
-    """Where those of the files are that are not as they were listed."""
+    """Other places of those files that are not as they were listed."""
     combination: Combination | None = None
-    """Of a directory at a target whose files were combined: `files` are then those of the source that they stand for,
-    so that both sides' listings are equal."""
+    """The combination of a directory at a target whose files were combined. `files` are then the source's files that
+    they stand for, so that both sides' listings are equal."""
     claim: str = ""
-    """The number of the claim on a directory at a target, where it was just made."""
+    """The number of the claim on a directory at a target that was just made; else empty."""
 
     @property
     def stored(self) -> tuple[File, ...]:
-        """The files that really lie there."""
+        """The files that really lie in the directory."""
         return self.files if self.combination is None else self.combination.stored
 
     @property
     def version(self) -> int | None:
-        """Of a Delta table: the one file that is listed is then the commit that made the version, with its checksum."""
+        """The version of a Delta table, None for plain files. The one listed file is then the commit that made the
+        version, with its checksum."""
         return delta_version(self.files)
 
     @property
@@ -111,8 +114,8 @@ class Listing:
         return sum(file.size for file in self.files)
 
     def fingerprint(self) -> str:
-        """Equal for equal (path, size, modified) of every file, of a Delta version for an equal commit; the location is
-        no part of it."""
+        """Return a digest in hexadecimal that is equal for two listings of the same files by path, size and time; of a
+        Delta version by the commit's checksum in place of the time. The location is no part of it."""
         digest = hashlib.blake2b(digest_size=12)
         for file in self.files:
             identity = file.modified_ns if self.version is None else file.checksum
@@ -120,17 +123,20 @@ class Listing:
         return digest.hexdigest()
 
     def is_settled(self, before_ns: int) -> bool:
-        """Whether no file is younger; a Delta commit is whole from its first moment."""
+        """Return whether no file is younger than `before_ns`. A Delta version always is settled, because its commit is
+        whole from the first moment."""
         return self.version is not None or all(file.modified_ns <= before_ns for file in self.files)
 
 
 def agree(first: Listing, second: Listing) -> bool:
-    """Whether the second of two listings is not of a directory on the move: it is equal, or both are Delta versions."""
+    """Return whether two listings of a directory, one after the other, say that it is not changing: they are equal, or
+    both are versions of a Delta table."""
     return first == second or (first.version is not None and second.version is not None)
 
 
 def delta_version(files: Sequence[File]) -> int | None:
-    """The version of a Delta table that `files` say; None for plain files, none of which lies in a hidden directory."""
+    """Return the version of a Delta table where `files` is its commit alone; None for plain files, which never lie in a
+    hidden directory."""
     path = files[0].path if len(files) == 1 else ""
     if not (path.startswith(f"{DELTA_LOG}/") and path.endswith(".json")):
         return None
@@ -139,7 +145,8 @@ def delta_version(files: Sequence[File]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Which files an object had at `event_id`, its newest event then (docs/files.md)."""
+    """A listing that proves which files an object had at `event_id`, its newest event at the time of the listing
+    (docs/files.md)."""
 
     event_id: EventId
     listing: Listing
@@ -147,9 +154,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class FilesOfEvent:
-    """What a log that comes with its files says of one directory after an event: `listing` are all its files where
-    `is_whole`, else those that the event put there, in place of others of their names, or none. None where some of
-    these are nowhere to be had."""
+    """The files that a log which comes with its files names for one directory after an event. With `is_whole` `listing`
+    has all of the directory's files; else those alone that the event put there, perhaps none, each in place of an older
+    file of its name. `listing` is None where some of these files are nowhere to be had."""
 
     listing: Listing | None
     is_whole: bool

@@ -228,7 +228,8 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
 HIVE_POSITION = "repl.last.id"
 """The parameter in which Hive's own replication says which event of the source an object shows."""
 OWN_POSITION_AT_HIVE = "repl.target.last.id"
-"""The target's own event at which that changed. A metastore of Hive 4 says it by itself (hive-replication §7)."""
+"""The parameter with the target's own event at which `repl.last.id` changed. A metastore of Hive 4 sets it by itself
+(hive-replication §7)."""
 
 VIEW_TYPES = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
 
@@ -252,7 +253,7 @@ VOLATILE = frozenset(
 
 
 def is_view(table: Table) -> bool:
-    """Whether `table` has a text instead of data."""
+    """Return whether `table` is a view or a materialized view."""
     return table.type in VIEW_TYPES
 
 
@@ -260,18 +261,19 @@ PROVIDER = "spark.sql.sources.provider"
 PROJECTION = "projection.enabled"
 DELTA_HANDLER = "io.delta.hive.DeltaStorageHandler"
 PLACEHOLDER = "-__PLACEHOLDER__"
-"""How a location ends that Spark gives to external tables of formats that Hive can't read; the real one is the SerDe's
-parameter `path`."""
+"""The end of the location that Spark gives to external tables of formats that Hive can't read. Their real location is
+the SerDe's parameter `path`."""
 
 
 def is_delta(table: Table) -> bool:
-    """Whether the table's states are versions of a Delta log. What the metastore says of its columns and partitions is
-    a placeholder, or what they were before it was converted."""
+    """Return whether the table's states are versions of a Delta log. The columns and partitions that the metastore has
+    of such a table are placeholders, or what they were before the table was converted."""
     return says_delta(table.parameters or {})
 
 
 def says_delta(parameters: Mapping[str, object]) -> bool:
-    """Whether a table's parameters say that it is a Delta table."""
+    """Return whether a table's parameters say that it is a Delta table, by Spark's provider or by the storage handler
+    of Hive."""
     for key, value in parameters.items():
         if type(value) is not str:
             continue
@@ -282,13 +284,13 @@ def says_delta(parameters: Mapping[str, object]) -> bool:
 
 
 def projects_partitions(table: Table) -> bool:
-    """Whether query engines make up the table's partitions, by its parameters (Athena's and Trino's partition
-    projection): its content is all files below its location, and no metastore lists them by partition."""
+    """Return whether query engines make up the table's partitions from its parameters (Athena's and Trino's partition
+    projection). Its content is all files below its location, and no metastore lists them by partition."""
     return bool(table.partition_keys) and says_projection(table.parameters or {}) and not is_delta(table)
 
 
 def says_projection(parameters: Mapping[str, object]) -> bool:
-    """Whether a table's parameters say so."""
+    """Return whether a table's parameters turn partition projection on."""
     return any(
         type(value) is str and key.lower() == PROJECTION and value.strip().lower() == "true"
         for key, value in parameters.items()
@@ -296,7 +298,8 @@ def says_projection(parameters: Mapping[str, object]) -> bool:
 
 
 def is_partitioned(table: Table) -> bool:
-    """Whether the table's content is that of partitions in the metastore."""
+    """Return whether the table's content is that of partitions in the metastore: it has partition keys, and is neither
+    a Delta table nor one with partition projection."""
     parameters = table.parameters or {}
     return bool(table.partition_keys) and not (says_delta(parameters) or says_projection(parameters))
 
@@ -305,13 +308,14 @@ BY_PARAMETER = frozenset({"MANAGED_TABLE", "EXTERNAL_TABLE"})
 
 
 def type_of(parameters: Mapping[str, str] | None) -> str:
-    """Which of `BY_PARAMETER` a table with these parameters is."""
+    """Return the type, one of `BY_PARAMETER`, of a table with these parameters: `EXTERNAL` set to TRUE makes it
+    external."""
     return "EXTERNAL_TABLE" if (parameters or {}).get("EXTERNAL", "").upper() == "TRUE" else "MANAGED_TABLE"
 
 
 def location_of(thing: Table | Partition) -> str | None:
-    """Where the rows of a table or partition lie. `core.formats.pointers` has all other places that a definition
-    names."""
+    """Return the location of a table's or partition's rows, None where it has none. `core.formats.pointers` has all
+    other places that a definition names."""
     if thing.storage is None:
         return None
     if type(thing) is Table and (parameters := thing.parameters) and says_provider(parameters):
@@ -321,13 +325,13 @@ def location_of(thing: Table | Partition) -> str | None:
 
 
 def says_provider(parameters: Mapping[str, object]) -> bool:
-    """Whether a table's parameters say that Spark reads it by a data source of its own, or anybody as a Delta table:
-    its place is the SerDe's parameter `path` then (Spark's `HiveExternalCatalog.restoreDataSourceTable`)."""
+    """Return whether a table's parameters say that Spark reads it by a data source of its own, or that it is a Delta
+    table. Its place is the SerDe's parameter `path` then (Spark's `HiveExternalCatalog.restoreDataSourceTable`)."""
     return provider_of(parameters) not in ("", "hive") or says_delta(parameters)
 
 
 def provider_of(parameters: Mapping[str, object]) -> str:
-    """The data source that Spark reads a table by, in lower case; empty where none is said."""
+    """Return the data source by which Spark reads a table, in lower case; empty where the parameters say none."""
     for key, value in parameters.items():
         if type(value) is str and key.lower() == PROVIDER:
             return value.strip().lower()
@@ -335,16 +339,19 @@ def provider_of(parameters: Mapping[str, object]) -> str:
 
 
 def is_path(key: str) -> bool:
-    """Whether a SerDe's parameter is the one of Spark's that names the place; Spark looks for it in any case."""
+    """Return whether `key` is Spark's SerDe parameter for the place, `path`, in any case, as Spark looks for it."""
     return key.lower() == "path"
 
 
 def root_of(
     table_type: str, location: str, serde_parameters: Mapping[str, object], parameters: Mapping[str, object], name: str
 ) -> str:
-    """Where a table lies of which `says_provider` holds. A metastore moves a managed table's directory with its name,
-    also that of one which it made external by itself, and leaves the parameter `path` behind. Of other tables, and
-    beside a placeholder, the path is what readers use."""
+    """Return the location of a table for which `says_provider` holds; empty where there is none.
+
+    A metastore moves the directory of a managed table with its name, also of one that it made external by itself, and
+    leaves the parameter `path` behind. So the own location counts there. For other tables, and beside a placeholder,
+    readers use `path`.
+    """
     path = next((value for key, value in serde_parameters.items() if is_path(key) and type(value) is str), "")
     own_location = "" if location.endswith(PLACEHOLDER) else location
     if says_delta(parameters):

@@ -1,4 +1,5 @@
-"""Who is who: what two metastores, the directories that targets write below, and the hidden database say of themselves.
+"""The identities of a deployment: what two metastores, the directories that targets write below, and the hidden
+database say of themselves.
 
 A deployment is (source name, id of the source's metastore, id of the target's). Where a source has no id, its name
 stands for it. The state folder is no part of it.
@@ -15,7 +16,7 @@ from calque.model.names import EventId
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Ids are empty where a metastore has none."""
+    """A source and a target metastore. Ids are empty where a metastore has none."""
 
     source: str
     source_id: str
@@ -27,9 +28,10 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class MarkedDirectory:
-    """A directory that targets write below, as a spelling of its place leads to it. `nonce` is its random name, empty
-    where it was never marked; `first_place` the spelling under which it was. `targets` are the ids of the metastores
-    that were seen to use it; `sources` the names of sources whose replicas lie in it, with the ids of these."""
+    """A directory below which targets write, reached by the spelling `location`. `nonce` is its random name, empty
+    where it was never marked; `first_place` is the spelling under which it was marked. `targets` are the ids of the
+    metastores that were seen to use it; `sources` are the names of the sources whose replicas lie in it, with these
+    sources' ids."""
 
     location: str
     nonce: str = ""
@@ -40,8 +42,8 @@ class MarkedDirectory:
 
 @dataclass(frozen=True, slots=True)
 class LedgerPosition:
-    """How far a ledger was seen to be: the newest generation of the lease that its writer took, its epoch, and the
-    writer's id."""
+    """The farthest position at which a ledger was seen: the newest generation of the lease that its writer took, its
+    epoch, and the writer's id."""
 
     generation: int = 0
     epoch: int = 0
@@ -50,7 +52,8 @@ class LedgerPosition:
 
 @dataclass(frozen=True, slots=True)
 class HiddenIdentity:
-    """What the target's hidden database remembers of a deployment. `nonce` is the record's random name."""
+    """The record of a deployment in the target's hidden database. `nonce` is the record's random name; `ledgers` has a
+    position by the id of each ledger that wrote to the target."""
 
     nonce: str
     source_id: str = ""
@@ -59,9 +62,9 @@ class HiddenIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What answers now, for one target. `source_id` and `source_event` are None where the source does not answer, or
-    need not be asked; an id is empty where a metastore has none. `hidden` is what the metastore remembers by the
-    warehouse that the ledger knows, `newest` is the lease by that of the target's policy."""
+    """The identities that the services of one target give now. `source_id` and `source_event` are None where the source
+    does not answer, or need not be asked; an id is empty where a metastore has none. `hidden` is the metastore's record
+    for the warehouse that the ledger knows, `newest` the lease for the warehouse of the target's policy."""
 
     source: str
     target: str

@@ -1,7 +1,7 @@
-"""A row of the journal: one event of the source's log, with the columns that say what it touches.
+"""A row of the journal: one event of the source's log, with key columns that say which objects it touches.
 
-Key columns are extracted once, at capture (`core.events.keys`); afterwards nobody parses a message to find out what an
-event touches. `message` is fetched only for states that a hop visits.
+Key columns are extracted once, at capture (`core.events.keys`), so that no later reader parses messages to find out
+what an event touches. `message` is fetched only for states that a hop visits.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from enum import StrEnum
 from calque.model.names import EventId, TableName
 
 LOOKED = "LOOKED"
-"""The type of an event that says of a catalog without a log: the name was looked at for the first time. What else a
-look finds has Hive's types, with `LOOKED_` before them where several events are one step
-(`plugins.remotes.core.compare_looks`)."""
+"""The type of an event that calque makes for a catalog without a log: the name was looked at for the first time. The
+other events that a look makes have Hive's types, with `LOOKED_` before them where several events are one step
+(`plugins.remotes.core.compare_polls`)."""
 
 
 class EventKind(StrEnum):
-    """What an event does, whatever the metastore's version calls it."""
+    """The kind of an event by what it does. Versions of the metastore that name one kind differently map to the same
+    value."""
 
     CREATE_DATABASE = "create_database"
     ALTER_DATABASE = "alter_database"
@@ -35,17 +36,17 @@ class EventKind(StrEnum):
     CREATE_FUNCTION = "create_function"
     DROP_FUNCTION = "drop_function"
     FACET = "facet"
-    """Column statistics and constraints: compared at epochs, no stop."""
+    """A change of column statistics or constraints: compared at epochs, no stop."""
     NOTHING = "nothing"
     """Known, and without effect on what calque replicates (transactions, other catalogs, schema registry)."""
     UNKNOWN = "unknown"
-    """A type or message that can't be folded: the object it names must be read."""
+    """A type or message that can't be folded: the object that it names must be read."""
     SCAN = "scan"
-    """An entry of our own: files changed without an event."""
+    """An entry of calque's own: files changed without an event."""
 
 
 class TableShape(StrEnum):
-    """What the touched table is, as far as the message says."""
+    """The shape of the touched table, as far as the message says it."""
 
     PLAIN = "plain"
     PARTITIONED = "partitioned"
@@ -55,12 +56,13 @@ class TableShape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What one event touches.
+    """The objects that one event touches.
 
     `table` is the name after the event, `other` the name before a rename. `partitions` are partition names after the
     event; `others` the names before a partition rename (same length) or empty. `locations` are the directories whose
-    content the event may have changed, one for each partition, or one for a plain table; empty where none.
-    `columns_changed` marks a change of a partitioned table's columns: partitions may have changed with it (CASCADE).
+    content the event may have changed, one for each partition, or one for a plain table; empty where none. `replaces`
+    marks an INSERT OVERWRITE or a truncation. `columns_changed` marks a change of a partitioned table's columns:
+    partitions may have changed with it (CASCADE).
     """
 
     kind: EventKind
@@ -76,9 +78,9 @@ class Keys:
     """An alteration that changed basic statistics (docs/glossary.md, facet) and nothing else of the definition."""
     transactional: bool = False
     defect: str = ""
-    """Why the message can't be folded; only with `EventKind.UNKNOWN`."""
+    """The reason why the message can't be folded; only with `EventKind.UNKNOWN`."""
     numbers: tuple[int, ...] = ()
-    """The places of `partitions` in the message, where it has more; empty where they are all of its."""
+    """The places of `partitions` among the partitions in the message; empty where `partitions` are all of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +106,11 @@ class Entry:
     event_type: str
     keys: Keys
     scans: tuple[int, ...] = ()
-    """Of an entry of our own (`EventKind.SCAN`): the number of the scan that listed each of `keys.locations`,
-    negative where these files are gone. Its `event_id` is that of the event after which the files were so."""
+    """The numbers of the scans that listed each of `keys.locations`, in an entry of calque's own (`EventKind.SCAN`); a
+    number is negative where these files are gone. The entry's `event_id` is that of the event after which the files
+    were so."""
 
     @property
     def order(self) -> tuple[EventId, int]:
-        """An entry of our own comes after the event of its id."""
+        """The key by which entries sort: an entry of calque's own comes after the event of its id."""
         return self.event_id, max(map(abs, self.scans), default=0)

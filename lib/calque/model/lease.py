@@ -1,4 +1,4 @@
-"""Who writes at a target, and for how long."""
+"""The lease on a target: the process that may write there, and for how long."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """One process at one target. `id` is of this writer alone; `state` names its state folder. `proof` is the lock that
-    it holds: whoever holds the same one knows that all others who did are dead; empty where there is no such proof."""
+    """One process that writes, or wants to write, to one target. `id` is of this writer alone; `state` names its state
+    folder. `proof` names a lock that the process holds: a process that holds the lock of that name knows that all
+    others who held it are dead. It is empty where there is no such proof."""
 
     id: str
     host: str
@@ -22,9 +23,9 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One reign over a target. `renewals` counts up as long as the writer lives; others may take the next number when
-    nothing changed here for `seconds`, or at once where it is `released`. `ledger` is the id of the writer's, which was
-    at `epoch` by the last renewal; empty where that is not known."""
+    """One reign of a writer over a target. `renewals` counts up as long as the writer lives. Another process may take
+    the next `number` when nothing changed here for `seconds`, or at once where `released` is set. `ledger` is the id of
+    the writer's ledger, which was at `epoch` by the last renewal; empty where that is not known."""
 
     number: int
     writer: Writer

@@ -1,7 +1,7 @@
-"""What a target's ledger promises readers: epochs, the objects that each epoch changed, and the states of tables,
-databases and functions.
+"""The part of a target's ledger that is promised to readers: epochs, the objects that each epoch changed, and the
+states of tables, databases and functions.
 
-The contract fixes the columns (`Ledger`). Times are ISO-8601 in UTC. What calque remembers for itself is
+The contract fixes the columns (`Ledger`). Times are ISO-8601 in UTC. What calque remembers for itself is in
 `model.records`.
 """
 
@@ -20,7 +20,7 @@ from calque.model.names import EventId, TableName
 
 class TableState(StrEnum):
     UNKNOWN = "unknown"
-    """Must be read exactly; nothing is under way."""
+    """The table must be read exactly; no read is under way."""
     READING = "reading"
     STAGING = "staging"
     LIVE = "live"
@@ -29,23 +29,25 @@ class TableState(StrEnum):
 
 
 class NotLiveReason(StrEnum):
-    """Why a table is not live, where it depends on that how it becomes so again."""
+    """The class of a reason why a table is not live. It decides how the table becomes live again."""
 
     OWN = ""
-    """An event, a failure or an operator's wish that concerns it."""
+    """An event, a failure or an operator's request that concerns this table."""
     ALL = "all"
-    """All tables are to be read, or events that concern it are not to be had: what the target would lose by that is
+    """A read of all tables, or of a table whose events are not to be had. What the target would lose by the read is
     counted first."""
     GAP = "gap"
-    """All may have changed: it is compared before it is read, and counted too."""
+    """A gap of the log, after which everything may have changed. The table is compared before it is read, and its
+    losses are counted too."""
     HELD = "held"
-    """What it would lose by difference waits for an operator."""
+    """The drops that a comparison with the source found for the table wait for an operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A table's state. `shows` is the event id that the target shows of it (None: nothing yet); of a live table it is
-    the position. `since_event` is the event at which it came into its state (None: no event is the cause)."""
+    """A table's state. `shows` is the event id that the target shows of the table (None: nothing yet); for a live table
+    it is the position. `since_event` is the event at which the table came into its state (None: no event is the
+    cause)."""
 
     database: str
     table: str
@@ -62,8 +64,8 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseRow:
-    """A database that the target does not take as it is (`QUARANTINED`), or that the source dropped and that is dropped
-    when it is empty (`LIVE`); all others have no row."""
+    """A database with a state of its own: one that the target does not take as it is (`QUARANTINED`), or one that the
+    source dropped and that the target drops when it is empty (`LIVE`). All other databases have no row."""
 
     database: str
     state: TableState
@@ -77,8 +79,9 @@ class DatabaseRow:
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """A function that is calque's at the target, or that is set aside. Functions carry no parameters: `at_target` is
-    the name under which the one that stands at the target is calque's (None: none does)."""
+    """A function that is calque's at the target, or that is set aside. Functions carry no parameters, so the row itself
+    says that the function which stands at the target under the name `at_target` is calque's (None: no function there
+    is)."""
 
     database: str
     function: str
@@ -96,7 +99,8 @@ class FunctionRow:
 StateRow = TableRow | DatabaseRow | FunctionRow
 """A row of the ledger's `tables`."""
 StateKey = tuple[str, str, str]
-"""What kind of object it is, and its name at the source."""
+"""The kind of an object (`table`, `database` or `function`), and its name at the source: the database, and the table or
+function."""
 
 
 def state_key(row: StateRow) -> StateKey:
@@ -112,7 +116,8 @@ def state_key(row: StateRow) -> StateKey:
 
 
 def shown_event(row: StateRow) -> EventId | None:
-    """The event id that the target shows of the object; no ledger has that of a database."""
+    """Return the event id that the target shows of the object; None where it shows nothing, and for a database, of
+    which no ledger says it."""
     match row:
         case TableRow() | FunctionRow():
             return row.shows
@@ -124,11 +129,14 @@ def shown_event(row: StateRow) -> EventId | None:
 
 @dataclass(frozen=True, slots=True)
 class ObjectRow:
-    """One object that an epoch changed. `partition` is empty for the table itself; `change` is the operation's name.
-    `fingerprint` is that of the source's listing; files are the target's, with the checksums of the copy. `definition`
-    is what a reader of the files must know (`core.formats.definition`), empty where it stayed as it was; `step` is the
-    row's place among those of its epoch, in the order in which things were done (`core.records.contents` makes tables
-    of them)."""
+    """One object that an epoch changed, as the epoch left it. `partition` is empty for the table itself; `change` is
+    the operation's name.
+
+    `fingerprint` is that of the source's listing; `files` are the target's, with the checksums of the copy.
+    `definition` is what a reader of the files must know (`core.formats.definition`), empty where it stayed as it was.
+    `step` is the row's place among the rows of its epoch, in the order in which things were done;
+    `core.records.contents` makes tables of the rows.
+    """
 
     database: str
     table: str
@@ -143,14 +151,16 @@ class ObjectRow:
     definition: str = ""
     step: int = 0
     row_digest: str = ""
-    """Of the rows in files that were combined on their way, from whose names and sizes nothing can be told."""
+    """The digest of the rows in files that were combined on their way, because the names and sizes of such files say
+    nothing about the source's."""
     claim: str = ""
-    """The number of the claim on its directory (`model.claims`); empty where the row does not tell it."""
+    """The number of the claim on the object's directory (`model.claims`); empty where the row does not tell it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceRow:
-    """What a row says of an object's directory: an `ObjectRow` with its epoch, and without files and definition."""
+    """An `ObjectRow` with its epoch and without files and definition: as much of it as tells where an object's
+    directory lies."""
 
     epoch: int
     database: str
@@ -169,6 +179,9 @@ class PlaceRow:
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
+    """A bridge that an epoch tells of: `table` went from the state of `from_event` to that of `to_event` without stops
+    at the states between."""
+
     table: str
     from_event: EventId
     to_event: EventId
@@ -176,7 +189,7 @@ class Bridge:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """An operation on the table that was larger than one call takes."""
+    """An operation on `table` whose list was longer than one call takes, so that readers may have seen a part of it."""
 
     table: str
     from_event: EventId
@@ -184,18 +197,19 @@ class Parts:
 
 
 class RereadCause(StrEnum):
-    """Why a table that a target showed was read again."""
+    """The cause for which a table that a target showed is read again."""
 
     HOLE = "hole"
-    """A state of it is not known: mostly for want of the files that an event left."""
+    """A state of the table is not known, mostly because the files that an event left are not known."""
     GAP = "gap"
-    """Events are not to be had."""
+    """Events that concern the table are not to be had."""
     OPERATOR = "operator"
 
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """The event is the one that could not be gone through, or at which it was asked for."""
+    """A table that left the windows to be read again. `event_id` is the event that the windows could not go through, or
+    at which the read was asked for."""
 
     table: str
     event_id: EventId
@@ -224,18 +238,19 @@ class Epoch:
     in_parts: tuple[str, ...] = ()
     rebasing: tuple[str, ...] = ()
     gap: tuple[EventId, EventId] | None = None
-    """The first and the last event that the log lacked before this epoch, or had twice, or that the journal let go of
-    before this target had taken them."""
+    """The first and the last event that were missing from the log before this epoch, that it had twice, or that the
+    journal removed before this target had taken them."""
     set_aside: tuple[str, ...] = ()
-    """Tables that show another event, `quarantined` ones apart."""
+    """Tables that show another event than the epoch's, without those of `quarantined`."""
     parts: tuple[Parts, ...] = ()
     """The operations of `in_parts`; empty where an older calque wrote the epoch."""
     rereads: tuple[Reread, ...] = ()
     """Tables that left the windows since the epoch before, to be read again."""
     disarmed: tuple[str, ...] = ()
-    """Tables of which users' changes were taken back that would have had calls reach the source's files."""
+    """Tables whose files are the source's, and of which calque took back changes by the target's users that would have
+    let calls reach these files."""
     abandoned: tuple[AbandonedDirectory, ...] = ()
-    """Directories that were made and are not needed."""
+    """Directories that were made for objects of the epoch and are not needed."""
     digest: str = ""
     previous_digest: str = ""
 
@@ -244,41 +259,51 @@ Told = TypeVar("Told", Bridge, Parts)
 
 
 def new_bridges(epoch: Epoch, newest: dict[str, Bridge]) -> Sequence[Bridge]:
-    """Those of `epoch` that no epoch before it has told of. `newest`, the newest one of each table, is brought up to
-    date."""
+    """Return the bridges of `epoch` that no epoch before it has listed. Call it for epochs in their order: `newest` has
+    the newest bridge of each table so far, and is brought up to date."""
     return not_told_before(epoch.bridges, newest)
 
 
 def new_parts(epoch: Epoch, newest: dict[str, Parts]) -> Sequence[Parts]:
-    """The same of operations in parts."""
+    """Return the operations in parts of `epoch` that no epoch before it has listed; `newest` as in `new_bridges`. An
+    older calque wrote only the tables of them (`in_parts`): their events are then taken to be those of the whole
+    epoch."""
     of_older_calque = tuple(Parts(table, epoch.from_event_id, epoch.event_id) for table in epoch.in_parts)
     return not_told_before(epoch.parts or of_older_calque, newest)
 
 
 def not_told_before(told: Sequence[Told], newest: dict[str, Told]) -> Sequence[Told]:
-    """What goes on, or whose epoch came just before a crash, is told of by several epochs."""
+    """Return those of `told` that repeat nothing of earlier epochs, and put all of `told` into `newest`.
+
+    Several epochs list one operation where it goes on beside the windows, or where a crash came just after its first
+    epoch. Example: epochs 7 and 8 both list the bridge of `t` from event 80 to 95, which counts once; a bridge of `t`
+    from 95 to 99 is another one.
+    """
     news = [one for one in told if is_another(one, newest.get(one.table))]
     newest |= {one.table: one for one in told}
     return news
 
 
 def is_another(one: Told, before: Told | None) -> bool:
+    """Return whether `one` is another operation than `before`, the newest that was told of the table: it begins at or
+    after the event where `before` ended."""
     return before is None or (one != before and one.from_event >= before.to_event)
 
 
 def count_bridges(epochs: Iterable[Epoch]) -> int:
-    """Of a target, by its epochs in order."""
+    """Return the number of bridges of a target, from its epochs in order."""
     newest: dict[str, Bridge] = {}
     return sum(len(new_bridges(epoch, newest)) for epoch in epochs)
 
 
 def count_parts(epochs: Iterable[Epoch]) -> int:
-    """The same of operations in parts."""
+    """Return the number of operations in parts of a target, from its epochs in order."""
     newest: dict[str, Parts] = {}
     return sum(len(new_parts(epoch, newest)) for epoch in epochs)
 
 
 def count_rereads(epochs: Iterable[Epoch]) -> Mapping[str, int]:
-    """By each cause; one epoch alone tells of a reread."""
+    """Return the number of rereads by the values of `RereadCause`, 0 included. A reread is listed by one epoch
+    alone."""
     counts = Counter(reread.cause.value for epoch in epochs for reread in epoch.rereads)
     return {cause.value: counts[cause.value] for cause in RereadCause}

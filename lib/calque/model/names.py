@@ -1,8 +1,8 @@
-"""How things are called: tables, partitions, spans.
+"""The names of databases, tables and partitions, and spans of event ids.
 
-Names of databases and tables are case-insensitive in Hive; here they are always lower-case.
-A partition's name is Hive's own (`ds=2024-01-01/region=a%2Fb`): keys and values escaped as in directory names
-(`FileUtils.escapePathName`), so that it identifies the partition and splits unambiguously.
+Names of databases and tables are case-insensitive in Hive; here they are always lower-case. A partition's name is
+Hive's own (`ds=2024-01-01/region=a%2Fb`): keys and values are escaped as in directory names
+(`FileUtils.escapePathName`), so that the name identifies the partition and splits unambiguously.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import NamedTuple
 EventId = int
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 OURS = "_calque"
-"""Objects whose name begins so belong to calque and are never replicated or compared."""
+"""The prefix of names of calque's own objects, which are never replicated or compared."""
 
 ESCAPED = re.compile("[\x01-\x1f\"#%'*/:=?\\\\\x7f{[\\]^]")
 
 
 class TableName(NamedTuple):
-    """A table's (or function's) name; `table` is empty for the database itself."""
+    """The name of a table, a view or a function; `table` is empty for the database itself."""
 
     database: str
     table: str = ""
@@ -31,13 +31,13 @@ class TableName(NamedTuple):
 
 
 def table_name(database: str, table: str = "") -> TableName:
-    """The lower-case name."""
+    """Return the name in lower case."""
     return TableName(database.lower(), table.lower())
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Event ids after `after` up to and including `upto`."""
+    """The event ids after `after`, up to and including `upto`."""
 
     after: EventId
     upto: EventId
@@ -50,22 +50,23 @@ class Span:
 
 
 def partition_name(keys: Sequence[str], values: Sequence[str]) -> str:
-    """Hive's name of the partition with `values` for `keys`; keys are lower-cased as Hive does."""
+    """Return Hive's name of the partition with `values` for `keys`. Keys are lower-cased as Hive does."""
     return "/".join(f"{escape_path(key.lower())}={escape_path(value)}" for key, value in zip(keys, values, strict=True))
 
 
 def partition_values(name: str) -> tuple[str, ...]:
-    """The values in a partition's name, unescaped."""
+    """Return the values in a partition's name, unescaped."""
     return tuple(unescape_path(part.split("=", 1)[1]) for part in name.split("/"))
 
 
 def named_values(values: Sequence[str]) -> tuple[str, ...]:
-    """`partition_values` of the name of the partition with these values: lists that it is equal for have one name."""
+    """Return `partition_values` of the name that the partition with these values has. Lists of values that share a name
+    give the same result: an empty value and Hive's default partition are one."""
     return tuple(value or DEFAULT_PARTITION for value in values)
 
 
 def escape_path(text: str) -> str:
-    """`FileUtils.escapePathName`; the empty value is the default partition."""
+    """Escape a key or a value as `FileUtils.escapePathName` does; the empty value becomes the default partition."""
     if not text:
         return DEFAULT_PARTITION
     return ESCAPED.sub(lambda match: f"%{ord(match.group()):02X}", text)

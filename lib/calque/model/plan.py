@@ -1,8 +1,8 @@
 """Operations of a target, hops between states, and the plan of a window.
 
-An operation is one atomic call there (docs/how-hops-work.md); `Publish` is the ordered renames of appended files,
+An operation is one atomic call there (docs/how-hops-work.md). `Publish` is the ordered renames of appended files;
 `HiddenBuild`, `PrepareFlipSweep` and `Rebuild` are the compound ones. `to_event` of a hop is the event id of the state
-it reaches.
+that it reaches.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from calque.model.names import EventId, TableName
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Which definition of an object: the after-image in event `event_id` (the `index`-th of its partitions)."""
+    """A reference to a definition of an object: the after-image in event `event_id`, of its partitions the
+    `index`-th."""
 
     event_id: EventId
     index: int = 0
@@ -27,14 +28,15 @@ BASE = Version(0)
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Which content of a directory: what lay at `location` (the source's) after `event_id`; BASE_DATA as it was. With
-    `scan` it is what the scan of that number listed; with a negative one those files are gone."""
+    """A reference to a content of a directory: the files that lay at `location` (the source's) after `event_id`;
+    `BASE_DATA` stands for the content that the target showed when the window began. With `scan` it is what the scan of
+    that number listed; with a negative one those files are gone."""
 
     event_id: EventId
     location: str
     scan: int = 0
     stays: bool = False
-    """Its files stay at the source, and what they are is no part of a state."""
+    """The files stay at the source, and are then no part of a state."""
 
 
 BASE_DATA = Data(0, "")
@@ -47,17 +49,17 @@ class Head:
     lineage: int
     version: Version
     incarnation: str = ""
-    """Empty: the one that the target shows."""
+    """The table's incarnation; empty for the one that the target shows."""
     data: Data | None = None
-    """Of a plain table."""
+    """The content of a plain table; None for others."""
     since: EventId = 0
     """The newest event that changed the definition or the content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A partition at a state; `lineage` follows it through renames of the partition. In an operation it is the name
-    that the partition has before, if it has one."""
+    """A partition at a state. `lineage` follows it through renames of the partition; in an operation `lineage` is the
+    name that the partition has before the operation, if it has one."""
 
     lineage: str
     version: Version
@@ -65,7 +67,8 @@ class Part:
     incarnation: str = ""
     since: EventId = 0
     columns: EventId = 0
-    """The event whose CASCADE gave it the columns that its table got then; 0: those of its own definition."""
+    """The event whose CASCADE gave the partition the columns that its table got at that event; 0 where it has those of
+    its own definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,8 @@ class HiddenBuild:
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """New definition, name and, with `switch`, content; `was` is the name before. `cascade` changes the partitions'
-    columns too."""
+    """A table's new definition and name and, with `switch`, content; `was` is the name before. With `cascade` the
+    partitions' columns change too."""
 
     table: TableName
     was: TableName
@@ -106,7 +109,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitions:
-    """`switched` names those that get a new directory."""
+    """A change of partitions to new definitions. `switched` names those that get a new directory."""
 
     table: TableName
     partitions: tuple[tuple[str, Part], ...]
@@ -129,7 +132,8 @@ class DropPartitions:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Append files to the live directory of a plain table (`partition` empty) or of one partition."""
+    """A publication of appended files: they are renamed into the live directory of a plain table (`partition` empty) or
+    of one partition."""
 
     table: TableName
     partition: str
@@ -139,8 +143,10 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class PrepareFlipSweep:
-    """New, changed and doomed partitions switch their rows in one call; listings are early. `header` comes before them,
-    where the definition has no true state on the way: of tables whose files stay at the source."""
+    """A change of many partitions whose rows switch in one call: `added` and `changed` ones get other files, `doomed`
+    ones go. Partitions are listed early, that is before they have their rows. `header` is a new definition of the table
+    that comes before them, where the definition has no true state on the way: for tables whose files stay at the
+    source."""
 
     table: TableName
     added: tuple[tuple[str, Part], ...]
@@ -151,9 +157,10 @@ class PrepareFlipSweep:
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """The last resort: build the whole table hidden over the same files, rename the old away and the new in.
-    `was` is None where nothing stood. `partitions` are the touched ones; None says that one vanished. With `whole`
-    they are all there are. With `cascade`, the newest event that did, the other partitions get the table's columns."""
+    """The last resort: build the whole table hidden over the same files, rename the old one away and the new one in.
+    `was` is None where nothing stood. `partitions` are the touched ones; None says that one vanished. With `whole` they
+    are all that the table has. With `cascade`, the newest event that cascaded, the other partitions get the table's
+    columns."""
 
     table: TableName
     was: TableName | None
@@ -165,10 +172,13 @@ class Rebuild:
 
 @dataclass(frozen=True, slots=True)
 class CommitTable:
-    """Any difference of one table but its name in one commit: of a Delta table, and where the target's catalog can
-    (`TargetCapabilities.any_difference`). `was` is None where nothing stood. `partitions` are the touched ones; None
-    says that one vanished. `switched` names those that get other files; `""` is a table's own without partitions. With
-    `cascade`, the newest event that did, the other partitions get the table's columns."""
+    """A commit of any difference of one table but its name: of a Delta table, and where the target's catalog can do it
+    for others (`TargetCapabilities.any_difference`).
+
+    `was` is None where nothing stood. `partitions` are the touched ones; None says that one vanished. `switched` names
+    those that get other files; `""` is a table's own without partitions. With `cascade`, the newest event that
+    cascaded, the other partitions get the table's columns.
+    """
 
     table: TableName
     was: TableName | None
@@ -196,9 +206,13 @@ Operation = (
 
 @dataclass(frozen=True, slots=True)
 class ShownState:
-    """Which state of its source a table shows: the one that began at `event_id`, or was read then. The state that it
-    showed before ended with `first_event`, the first event that changed the table after it; 0 where that is not
-    known."""
+    """A state of the source that a table at the target shows: the state that began at `event_id`, or that was read at
+    it. The state that the table showed before ended with `first_event`, the first event that changed the table after
+    it; 0 where that is not known.
+
+    Example: events 80, 85 and 90 change `t`, and a hop leads from the state of 80 to that of 90: `event_id` is 90,
+    `first_event` 85.
+    """
 
     event_id: EventId
     first_event: EventId
@@ -206,8 +220,8 @@ class ShownState:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """`first_event` is that of the first state after the one before in which the operation's table is another; 0 where
-    nobody knows it, since the table was read."""
+    """One step of a table or group to the state of event `to_event`, by one operation. `first_event` is the first event
+    after the state before that changed the operation's table; 0 where it is not known, because the table was read."""
 
     to_event: EventId
     operation: Operation
@@ -220,8 +234,9 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class FacetEvent:
-    """A change of column statistics or constraints, with the name that its object has after the last hop; `partition`
-    is empty for the table. `newest`: no later event that the hops show wrote the object's parameters."""
+    """A change of column statistics or constraints. `table` is the name that its object has after the last hop;
+    `partition` is empty for the table. `newest` says that no later event that the hops show wrote the object's
+    parameters."""
 
     event_id: EventId
     table: TableName
@@ -231,8 +246,8 @@ class FacetEvent:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """What one group does in one window. `stops_passed` are event ids of states that no hop visits, `unvisitable`
-    those whose files are not exactly known."""
+    """The plan of one group in one window. `stops_passed` are event ids of states that no hop visits, `unvisitable`
+    those of states whose files are not exactly known."""
 
     tables: tuple[TableName, ...]
     events: int
@@ -240,10 +255,10 @@ class GroupPlan:
     stops_passed: tuple[EventId, ...] = ()
     unvisitable: tuple[EventId, ...] = ()
     facets: tuple[tuple[TableName, tuple[tuple[str, Version], ...]], ...] = ()
-    """Statistics that are written after the last hop: the table, and its partitions (`""`: the header) with their
-    events."""
+    """Basic statistics that are written after the last hop: each table with its partitions (`""`: the table itself) and
+    the versions that have the statistics."""
     facet_events: tuple[FacetEvent, ...] = ()
-    """In their order: what is to be written of column statistics and constraints after the last hop."""
+    """The changes of column statistics and constraints to write after the last hop, in the order of their events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +279,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class TableCall:
-    """A call for a table, by its name at the target, that is no part of a hop: a start at an event and a change of
+    """A call for a table, by its name at the target, that is no part of a hop. A start at an event and a change of
     policy make such calls."""
 
     operation: Literal[

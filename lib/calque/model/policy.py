@@ -1,4 +1,5 @@
-"""What one target takes from the source, and under which names. The functions over it are in `core.policy.admit`."""
+"""The policy of one target: the objects that it takes from the source, and their names there. The functions over it are
+in `core.policy.admit`."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class SmallFilesRule:
-    """A new partition with at least `files` files that are smaller than `below` bytes has them combined into files of
-    at most that many bytes, as they are counted at the source."""
+    """A rule for combining small files. A new partition with at least `files` files that are smaller than `below` bytes
+    has them combined into files of at most `below` bytes, counted by the sizes at the source."""
 
     files: int = 100
     below: int = 128 * 10**6
@@ -17,9 +18,9 @@ class SmallFilesRule:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`include`, `exclude`: `database.table` globs or `/regular expressions/`. `rename`: database → database, or
-    `database.table` → `database.table`; names at the source are keys. `properties`: set on tables, `""` removes.
-    Durations are seconds."""
+    """The policy of one target. `include` and `exclude` are `database.table` globs or `/regular expressions/`. `rename`
+    maps a database to a database, or `database.table` to `database.table`; names at the source are keys. `properties`
+    are set on tables, `""` removes one. Durations are seconds."""
 
     target: str
     source: str
@@ -30,7 +31,7 @@ class Policy:
     warehouse: str = ""
     external_base: str = ""
     functions_root: str = ""
-    """Where resources of functions go; empty: below the warehouse."""
+    """The place to which resources of functions are copied; empty for one below the warehouse."""
     locations: Mapping[str, str] = field(default_factory=dict)
     strict_locations: bool = False
     start: int | None = None
@@ -39,11 +40,11 @@ class Policy:
     atomicity: str = "listing"
     appends: str = "in_place"
     data: str | Mapping[str, str] = "copy"
-    """"copy" or "none" for every table, or by pattern: the longest that matches a table decides, and what none matches
-    is copied."""
+    """The word "copy" or "none" for every table, or by pattern: the longest pattern that matches a table decides, and a
+    table that none matches is copied."""
     format: str | Mapping[str, str] = "plain"
-    """"plain" (as at the source) or "delta" (its Parquet files in a Delta table) for every table, or by pattern: the
-    longest that matches a table decides, and what none matches is plain."""
+    """The word "plain" (as at the source) or "delta" (its Parquet files in a Delta table) for every table, or by
+    pattern: the longest pattern that matches a table decides, and a table that none matches is plain."""
     partitions: Mapping[str, str] = field(default_factory=dict)
     """Predicates over partition keys, by patterns of tables at the source; of those that match the longest decides."""
     where: str = ""
@@ -55,16 +56,19 @@ class Policy:
     bandwidth: int = 0
     """Bytes a second that copies may take; 0 for any."""
     permissions: str = "target"
-    """"keep": of directories and files as at the source; "target": what the target's storage gives."""
+    """The word "keep" for directories and files with the permissions that they have at the source, "target" for those
+    that the target's storage gives."""
     grants: str = "ignore"
-    """"follow": databases and tables have the privileges that they have at the source; "ignore": the target's own."""
+    """The word "follow" for databases and tables with the privileges that they have at the source, "ignore" for the
+    target's own."""
     compact: Mapping[str, SmallFilesRule] = field(default_factory=dict)
-    """By patterns of tables at the source; of those that match the longest decides."""
+    """The rules for combining small files, by patterns of tables at the source; of those that match the longest
+    decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many objects one call of an operation takes."""
+    """The greatest numbers of objects that one call of each operation takes."""
 
     add_partitions: int = 5000
     alter_partitions: int = 5000
@@ -78,6 +82,7 @@ class TargetCapabilities:
     limits: Limits = field(default_factory=Limits)
     compare_and_swap: bool = False
     atomic_lists: bool = True
-    """A call's list of partitions is written all or nothing; otherwise one partition after the other."""
+    """A call's list of partitions is written all or nothing; otherwise it is written one partition after the other."""
     any_difference: bool = False
-    """Any difference of one table and its partitions, but of its name, is one commit (`CommitTable`)."""
+    """The catalog makes any difference of one table and its partitions, but of its name, in one commit
+    (`CommitTable`)."""

@@ -1,8 +1,8 @@
 """A predicate over named values: a closed union of frozen values. The functions over it are in
 `core.policy.predicates`.
 
-Names are lower-case. Those of partition keys are the keys' own; of a table's definition `type`, `owner`, `location`,
-and `param:<key>`.
+Names are lower-case. In a predicate over partitions they are names of partition keys; in a predicate over a table's
+definition they are `type`, `owner`, `location` and `param:<key>`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """`text` is the canonical form: a decimal number, an ISO date, `true` or `false`, or the string itself."""
+    """A constant of a predicate. `text` is its canonical form: a decimal number, an ISO date, `true` or `false`, or the
+    string itself."""
 
     kind: LiteralKind
     text: str
@@ -50,7 +51,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Of a partition key: the value is Hive's default partition."""
+    """The test that the partition key `name` has Hive's default partition as its value."""
 
     name: str
 

@@ -1,7 +1,7 @@
-"""What calque remembers for itself of a target, so that whoever starts after a death goes on rightly.
+"""The records that calque keeps of a target for itself, so that a process that starts after a crash goes on rightly.
 
-Nothing here is promised to readers of the ledger. A closed union: each record says one thing, and is replaced by the
-next one with its key (`record_key`).
+Readers of the ledger are promised nothing of them. They form a closed union: each record says one thing, and a later
+record with the same key (`record_key`) replaces it.
 """
 
 from __future__ import annotations
@@ -16,44 +16,45 @@ from calque.model.names import EventId, TableName
 
 @dataclass(frozen=True, slots=True)
 class BootstrapBeginning:
-    """All tables were unknown at event `begun_at`, or equal to the source's where the target started there; the source
-    was listed before event `listed_by` (None: it was not listed)."""
+    """The event at which a target began. At `begun_at` all tables were unknown, or equal to the source's where the
+    target started at an event. The source was listed before event `listed_by`; None means that it was not listed."""
 
     begun_at: EventId
     listed_by: EventId | None = None
 
 
 class DropReview(StrEnum):
-    """What became of the drops that were found by comparing target and source."""
+    """The stage of a comparison between target and source that counts what the target would drop."""
 
     COMPARING = "comparing"
-    """Not all that could be lost is counted."""
+    """Not everything that could be lost is counted yet."""
     COUNTED = "counted"
-    """They are few enough, or an operator let them go."""
+    """The drops are few enough, or an operator let them go."""
     HELD = "held"
-    """They are too many, and wait for an operator."""
+    """The drops are too many, and wait for an operator."""
     REPAIRED = "repaired"
-    """They were made, and facets were compared."""
+    """The drops were made, and facets were compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class GapRecovery:
-    """Up to which gap of the log a target has started again. `unpublished` are the first and the last event of the gaps
-    that no epoch after number `after_epoch` has listed."""
+    """The newest gap of the log behind which a target has started again: all gaps up to number `newest_gap` are dealt
+    with. `unpublished` has the first and the last event of the gaps that no epoch after number `after_epoch` has
+    listed."""
 
     newest_gap: int = 0
     unpublished: tuple[EventId, EventId] | None = None
     after_epoch: int = 0
     drops: DropReview = DropReview.REPAIRED
     went_back: bool = False
-    """Whether the log went back in one of the gaps whose drops are not all made: it may be that of an older state of
-    the source, or another one's."""
+    """The log went back in one of the gaps whose drops are not all made. It may then be that of an older state of the
+    source, or of another source."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgottenSpan:
-    """The newest events that the journal let go of before the target had taken them: a gap of the target's own.
-    `found_at` is ISO 8601; `after_gap` is the number of the log's newest gap by then."""
+    """The newest events that the journal removed before the target had taken them: a gap of this target alone.
+    `found_at` is ISO 8601; `after_gap` is the number of the log's newest gap at that time."""
 
     first_event: EventId
     last_event: EventId
@@ -63,7 +64,8 @@ class ForgottenSpan:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTerms:
-    """What of a policy can be seen at the target. None where the version that wrote it did not know the term."""
+    """The terms of a policy that can be seen at the target. A term is None where the version of calque that wrote the
+    record did not know it."""
 
     include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] | None = None
@@ -82,15 +84,16 @@ class PolicyTerms:
 
 @dataclass(frozen=True, slots=True)
 class TargetPolicies:
-    """The policies under which the target may have been written: several while a change is not finished."""
+    """The policies under which the target may have been written. There are several while a change of policy is not
+    finished."""
 
     policies: tuple[PolicyTerms, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AdmittedObject:
-    """A database or a function that a change of policy admitted, read at event `read_at`: what the journal has of it up
-    to there is older."""
+    """A database or a function that a change of policy admitted, read at event `read_at`. The journal's events of it up
+    to `read_at` are older than that read."""
 
     name: TableName
     read_at: EventId
@@ -98,7 +101,8 @@ class AdmittedObject:
 
 @dataclass(frozen=True, slots=True)
 class RetainedReplica:
-    """A replica that no policy looks after: its name at the target, and the position when it was left there."""
+    """A replica that no policy looks after any more: the name of its source in `table`, its name at the target in
+    `at_target`, and in `shows` the target's position when the replica was left there."""
 
     table: TableName
     at_target: TableName
@@ -108,21 +112,22 @@ class RetainedReplica:
 
 @dataclass(frozen=True, slots=True)
 class OriginNames:
-    """Under which names of sources the target's own metastore is known where the source is."""
+    """The names of sources under which the target's own metastore is known where the source is."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ScanProgress:
-    """The number of the newest scan that the target has taken with all before it."""
+    """The number of a scan that the target has taken, together with all scans before it."""
 
     newest_scan: int
 
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedBridge:
-    """A bridge of the table that no epoch has listed: from the event that it showed to the one that it goes to."""
+    """A bridge of the table that no epoch has listed yet: from the event that the table showed to the event that the
+    bridge leads to."""
 
     table: TableName
     from_event: EventId
@@ -131,7 +136,7 @@ class AnnouncedBridge:
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedParts:
-    """An operation in parts on the table that no epoch has listed; events as of a bridge."""
+    """An operation in parts on the table that no epoch has listed yet. The events are as in `AnnouncedBridge`."""
 
     table: TableName
     from_event: EventId
@@ -139,49 +144,52 @@ class AnnouncedParts:
 
 
 class ReadMode(StrEnum):
-    """What a read that an operator, or a new policy, asked for is to be."""
+    """The kind of a read that an operator, or a new policy, asked for."""
 
     READ = "read"
     COUNT = "count"
-    """What the target would lose by it is counted first."""
+    """The objects that the target would lose by the read are counted first."""
     LOOK = "look"
-    """The content of files is looked at, whatever their times say."""
+    """The content of files is looked at, also where their times are equal."""
     ADOPT = "adopt"
-    """The same, and what stands at the target need not be ours."""
+    """As `LOOK`; the objects that stand at the target need not be calque's."""
     COPY = "copy"
-    """The policy has the table's files copied now: what lies outside of the policy's places may lie at one of the
-    source's."""
+    """The policy has the table's files copied from here on: an object outside of the policy's places may lie at one of
+    the source's."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerIdentity:
-    """Which ledger this is, and of which deployment. `ledger` are 128 random bits, in hexadecimal, that claims on
-    directories name. A ledger that lost its newest state gets others: what it does not remember any more is not its
-    own. Ids are empty where a metastore has none. `hidden` is the random name of the record in the hidden database."""
+    """The identity of a ledger and of the deployment that it belongs to. `ledger` is 128 random bits in hexadecimal,
+    which claims on directories name. A ledger that lost its newest state gets another id, because directories that it
+    does not remember any more are not its own. `source_id` and `target_id` are empty where a metastore has no id.
+    `hidden` is the random name of the deployment's record in the hidden database."""
 
     ledger: str
     source_id: str = ""
     target_id: str = ""
     hidden: str = ""
     warehouse: str = ""
-    """The first spelling of the warehouse that the lease and that record are named after."""
+    """The first spelling of the warehouse. The lease and the record in the hidden database are named after it."""
     generation: int = 0
     """The newest generation of the target's lease that a writer of this ledger took."""
     writer: str = ""
-    """Who took it: one writer may take several."""
+    """The id of the writer that took `generation`; one writer may take several generations."""
     source_event: EventId = 0
     """The newest event id that the source was seen to have."""
     directories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The directories that the target writes below: the random name of each, and every spelling under which it was
+    """The directories below which the target writes: from the random name of each to every spelling under which it was
     found."""
     since: int = 0
-    """The ledger's last epoch of the time before claims."""
+    """The number of the last epoch that the ledger had when it began to make claims; 0 for a ledger that always made
+    them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftDirectory:
     """A directory that `epoch` took from readers, or that was never shown, and that a sweep could not remove. `claim`
-    is the number of the claim on it, empty where none is known. `is_old`: a version before claims made it."""
+    is the number of the claim on it, empty where none is known. `is_old` says that a version of calque without claims
+    made it."""
 
     place: str
     claim: str
@@ -192,15 +200,16 @@ class LeftDirectory:
 
 @dataclass(frozen=True, slots=True)
 class SweepProgress:
-    """What epochs up to that one took from readers was removed, or is a `LeftDirectory`."""
+    """The number of an epoch up to which sweeps are done: each directory that an epoch up to this one took from readers
+    was removed, or is a `LeftDirectory`."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A read that operators asked for and that is not done. `requests` counts how often they did, so that a read that
-    began before the last time does not count for it."""
+    """A read that operators asked for and that is not done. `requests` counts how often they asked, so that a read that
+    began before the last request does not count as its answer."""
 
     table: TableName
     mode: ReadMode
@@ -210,8 +219,8 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class DefectiveWork:
-    """So often in a row the work of one object met a defect of calque; `work` names both (`table sales.orders`,
-    `read of sales.orders`)."""
+    """A count of how often in a row the work on one object met a defect of calque. `work` names the work and the object
+    (`table sales.orders`, `read of sales.orders`)."""
 
     work: str
     attempts: int
@@ -256,7 +265,8 @@ class RecordKind(StrEnum):
 
 
 class RecordKey(NamedTuple):
-    """Of the records with one key the newest counts. `subject` is empty where a target has one record of the kind."""
+    """The key of a record: of all records with one key the newest counts. `subject` is empty where a target has one
+    record of the kind."""
 
     kind: RecordKind
     subject: str = ""
@@ -307,10 +317,11 @@ def defect_key(work: str) -> RecordKey:
 
 
 def all_of(records: Iterable[Record], kind: type[R]) -> list[R]:
-    """The records of one type."""
+    """Return those of `records` that are of the class `kind`."""
     return [record for record in records if isinstance(record, kind)]
 
 
 def one_of(records: Iterable[Record], kind: type[R]) -> R | None:
-    """The record of a type of which a target has one."""
+    """Return the first of `records` that is of the class `kind`, None without one. For kinds of which a target has one
+    record."""
     return next(iter(all_of(records, kind)), None)

@@ -1,4 +1,4 @@
-"""What operators ask of a target."""
+"""Requests of operators to a target."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from calque.model.names import EventId
 
 
 class Action(StrEnum):
-    """Each makes tables UNKNOWN: they are read again, exactly, while the stream goes on. `RELEASE_DROPS` concerns those
-    alone whose drops wait for an operator, and no other concerns these. Capture itself asks for `COMPARE`, which leaves
-    quarantined tables alone."""
+    """The kind of a request. Each makes tables UNKNOWN: they are read again, exactly, while the stream goes on.
+    `RELEASE_DROPS` concerns only tables whose drops wait for an operator, and the other actions do not concern these.
+    Capture itself asks for `COMPARE`, which leaves quarantined tables alone."""
 
     BOOTSTRAP = "bootstrap"
     RELEASE = "release"
@@ -24,7 +24,8 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`tables` are patterns; none means all that the action concerns. `after` is the event of a replay."""
+    """A request of an operator to a target. `tables` are patterns of tables; without any the request is for all tables
+    that the action concerns. `after` is the event of a replay."""
 
     name: str
     action: Action

@@ -1,4 +1,4 @@
-"""What scans find: changes of files that no event tells of, and what they compare with."""
+"""The changes of files that scans find and no event tells of, and the memory that scans compare with."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ObjectKey = tuple[TableName, str]
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Directories of one table, by partition (`""`: the plain table), that were found changed; all of them were so at
-    one time after `event_id`, and before any later event on them. `found_at` is in seconds since the epoch."""
+    """A scan's find: directories of one table that had changed, by partition (`""`: the plain table). All of them were
+    so at one time after `event_id`, and before any later event on them. `found_at` is in seconds since the epoch."""
 
     event_id: EventId
     found_at: int
@@ -27,8 +27,8 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class ScannedDirectory:
-    """A directory as it was last seen, with the directories below it that held data (`""`: itself) and when each was
-    last changed; no times where that is not known."""
+    """A directory as a scan saw it last. `directories` are those in it that held data (`""`: the directory itself),
+    `times` when each was last changed; without times where these are not known."""
 
     location: str
     fingerprint: str
@@ -38,8 +38,8 @@ class ScannedDirectory:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Directories as they were when everything up to event `event_id` was looked at, and what the scans up to number
-    `scan` found was taken up."""
+    """The directories as scans know them. `watched` has them as they were when all events up to `event_id` were looked
+    at; what the scans up to number `scan` found is taken up in it."""
 
     event_id: EventId = 0
     watched: Mapping[ObjectKey, ScannedDirectory] = field(default_factory=dict)

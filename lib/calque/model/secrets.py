@@ -1,6 +1,6 @@
-"""Where secret values stand: in environment variables and files. Only whoever connects reads them.
+"""The places of secret values: environment variables and files. Only the code that connects to a service reads them.
 
-What holds a `Secret` can be printed, logged and pickled: it has the reference, never the value.
+An object that holds a `Secret` can be printed, logged and pickled, because it has the reference and never the value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class VariableSecret:
     name: str
 
     def read(self) -> str:
-        """The value. Raises `Refused` where the variable is not set, or is empty."""
+        """Return the variable's value at this moment. Raises `Refused` where the variable is not set, or is empty."""
         value = os.environ.get(self.name)
         if not value:
             problem = f"The environment variable {self.name} is {'not set' if value is None else 'empty'}"
@@ -32,12 +32,13 @@ class VariableSecret:
 
 @dataclass(frozen=True, slots=True)
 class FileSecret:
-    """The content of a file without the newline at its end. `path` is absolute."""
+    """The content of a file without the newlines at its end. `path` is absolute."""
 
     path: str
 
     def read(self) -> str:
-        """What is in the file at this moment. Raises `Refused` where it is missing, unreadable, no text, or empty."""
+        """Return the file's content at this moment. Raises `Refused` where the file is missing, unreadable, not UTF-8,
+        or empty."""
         try:
             value = Path(self.path).read_text(encoding="utf-8").rstrip("\r\n")
         except (OSError, ValueError) as error:
@@ -49,7 +50,8 @@ class FileSecret:
         return value
 
     def others_may_read(self) -> bool:
-        """Whether the file's mode lets every user of this host read it. Raises `Refused` where it is missing."""
+        """Return whether the file's mode lets every user of this host read it. Raises `Refused` where the file is
+        missing."""
         try:
             return bool(Path(self.path).stat().st_mode & stat.S_IROTH)
         except OSError as error:
@@ -63,18 +65,20 @@ class FileSecret:
 
 Secret = VariableSecret | FileSecret
 Options = Mapping[str, str | Secret]
-"""Settings of a client by their names; each secret one as a reference."""
+"""Settings of a client by their names. A secret one is a reference."""
 
 
 def revealed(options: Options) -> dict[str, str]:
-    """The options with the values that their secrets have at this moment. Raises `AccessRefused`."""
+    """Return the options with the values that their secrets have at this moment. Raises `AccessRefused` for a secret
+    that can't be read."""
     with refusals_of_access():
         return {key: value if isinstance(value, str) else value.read() for key, value in options.items()}
 
 
 @contextmanager
 def refusals_of_access() -> Iterator[None]:
-    """Where one connects: a secret or a certificate that can't be read concerns all calls, and no table."""
+    """Turn a `Refused` from within into `AccessRefused`. Code that connects uses it, because a secret or a certificate
+    that can't be read concerns all calls, and no single table."""
     try:
         yield
     except Refused as refused:
@@ -82,13 +86,14 @@ def refusals_of_access() -> Iterator[None]:
 
 
 def versions(options: Options) -> tuple[object, ...]:
-    """Differs after a file of the options was written or replaced; the values may be the same. A file that can't be
-    looked at, or is empty, as one is that is just being written, has no version."""
+    """Return a value that differs after a file of the options was written or replaced, even if with the same content. A
+    file that can't be looked at, or that is empty as while it is being written, has the version None."""
     return tuple(_version(value.path) for value in options.values() if isinstance(value, FileSecret))
 
 
 def outdated(options: Options, version: tuple[object, ...]) -> bool:
-    """Whether a file of the options was written or replaced since `versions` gave that, and has a content."""
+    """Return whether a file of the options was written or replaced since `versions` gave `version`, and all of the
+    files have a content now."""
     present = versions(options)
     return present != version and None not in present
 

@@ -1,7 +1,7 @@
-"""Where in a state folder the state of a source and of a target lies.
+"""The places in a state folder at which the state of a source and of a target lies.
 
-A place is relative: a table to the folder of tables, a record to the folder of control records, a lock or a file to the
-state folder. Every process over the folder must agree on them, of whatever version it is.
+A place is relative: a table's to the folder of tables, a record's to the folder of control records, a lock's or a
+file's to the state folder. All processes over the folder must agree on them, also processes of different versions.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 STATE_FORMAT = 1
-"""Of the control records and their places; tables say their formats themselves."""
+"""The format of the control records and their places. Tables say their formats themselves."""
 
 
 PLACES_OF_PINS = ("pins", "sources/*/pins")
-"""What lies there are other names of the source's own files: their rights are not calque's to change."""
+"""Folders of pinned files, whose rights calque must not change: what lies there are other names of the source's own
+files."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePlaces:
-    """The state of one source. A folder has one source of its own, whose places have no name in them. The places of any
-    other source lie beside them, below its name. Example: the journal is in `journal`, that of `lake` in
+    """The places of one source's state. A folder has one source of its own, whose places have no name in them. The
+    places of any other source lie beside them, below its name. Example: the journal is in `journal`, that of `lake` in
     `sources/lake/journal`."""
 
     name: str = ""
@@ -31,17 +32,17 @@ class SourcePlaces:
 
     @property
     def history(self) -> str:
-        """The table of events that the journal may have forgotten."""
+        """The table of events that the journal may have removed."""
         return self._below("history")
 
     @property
     def evidence(self) -> str:
-        """The table of the files that events speak of."""
+        """The table of evidence: the listings of files that belong to events."""
         return self._below("evidence")
 
     @property
     def scans(self) -> str:
-        """The table of what was scanned."""
+        """The table of the changes that scans found."""
         return self._below("scans")
 
     @property
@@ -51,52 +52,52 @@ class SourcePlaces:
 
     @property
     def pins(self) -> str:
-        """The folder of files that are kept."""
+        """The folder of pins: files that are kept until every target has them."""
         return self._below("pins")
 
     @property
     def looks(self) -> str:
-        """The file with the log of our own, of a catalog that has none."""
+        """The file with the log that calque itself writes of a catalog that has none."""
         return self._below("looks.sqlite")
 
     @property
     def journal_record(self) -> str:
-        """Where the journal is and where it begins."""
+        """The record of where the journal is and at which event it begins."""
         return self._below("journal")
 
     @property
     def notice_keys_record(self) -> str:
-        """The keys of tables, as far as the journal has let go of their events."""
+        """The record of the keys of tables, up to the events that the journal has removed."""
         return self._below("notice-keys")
 
     @property
     def identity_record(self) -> str:
-        """Which metastore the source is."""
+        """The record of which metastore the source is."""
         return self._below("source-identity")
 
     @property
     def gaps_record(self) -> str:
-        """The gaps of the log."""
+        """The record of the gaps of the log."""
         return self._below("gaps")
 
     @property
     def status_record(self) -> str:
-        """What the process that captures says of itself."""
+        """The record in which the capturing process says how it is."""
         return self._below("capturing")
 
     @property
     def journal_lock(self) -> str:
-        """Held by who decides where the journal begins."""
+        """The lock that a process holds while it decides where the journal begins."""
         return "locks/" + self._below("journal.lock")
 
     @property
     def role(self) -> str:
-        """What one process at a time does: it captures."""
+        """The name of the task that one process at a time has: to capture the source."""
         return f"capture {self.name}".rstrip()
 
     @property
     def query(self) -> str:
-        """The name of the query that captures, and of its checkpoint."""
+        """The name of the streaming query that captures, and of its checkpoint."""
         return self._below("capture")
 
     def _below(self, place: str) -> str:
@@ -105,7 +106,7 @@ class SourcePlaces:
 
 @dataclass(frozen=True, slots=True)
 class TargetPlaces:
-    """The state of one target."""
+    """The places of one target's state."""
 
     name: str
 
@@ -115,86 +116,87 @@ class TargetPlaces:
         return f"ledgers/{self.name}"
 
     def ledger_of_load(self, database: str, source: str) -> str:
-        """The folder of the ledger of one stream of loads: dumps of that source into a database of that name at the
-        target, which follows others, too."""
+        """Return the folder of the ledger of one stream of loads: dumps of `source` into the target's database
+        `database`. The target takes other sources and streams, too, therefore each stream has a ledger of its own."""
         return f"loads/{self.name}/{database}/from/{source}"
 
     def first_ledger_of_load(self, database: str) -> str:
-        """The folder where earlier versions had one ledger for all loads of a source's database."""
+        """Return the folder where earlier versions had one ledger for all loads of the source's database `database`."""
         return f"loads/{self.name}/{database}"
 
     def external_places_record(self, database: str, source: str) -> str:
-        """Where partitions of external tables lie at the source of that stream of loads."""
+        """Return the name of the record of where partitions of external tables lie at the source, for the stream of
+        loads from `source` into `database`."""
         return f"external-places/{self.name}/{database}/{source}"
 
     @property
     def loads(self) -> str:
-        """The folder of the ledgers of databases' dumps."""
+        """The folder of the ledgers of loads of dumps."""
         return f"loads/{self.name}"
 
     @property
     def status_record(self) -> str:
-        """What the process that replicates to the target says of itself."""
+        """The record in which the process that replicates to the target says how it is."""
         return f"running/{self.name}"
 
     @property
     def window_record(self) -> str:
-        """How many events a window may have held."""
+        """The record of how many events a window of the target may have held."""
         return f"windows/{self.name}"
 
     @property
     def sweep_record(self) -> str:
-        """What the last sweep noted."""
+        """The record of what the last sweep noted."""
         return f"sweep/{self.name}"
 
     @property
     def sweep_lock(self) -> str:
-        """Held by who sweeps the target."""
+        """The lock that a process holds while it sweeps the target."""
         return f"locks/sweep.{self.name}.lock"
 
     @property
     def marks_record(self) -> str:
-        """Of which marks the target's metastore was told."""
+        """The record of the marks ("set done") of which the target's metastore was told."""
         return f"marks-told/{self.name}"
 
     @property
     def pause_record(self) -> str:
-        """There while an operator holds back the whole target."""
+        """The record that is there while an operator has paused the whole target."""
         return f"paused/{self.name}"
 
     @property
     def pause_rules_record(self) -> str:
-        """Which tables operators hold back."""
+        """The record of the tables that operators have paused."""
         return f"paused-tables/{self.name}"
 
     @property
     def secondary_record(self) -> str:
-        """What statements say of the target's tables, in place of the configuration."""
+        """The record of what statements say of the target's tables, in place of the configuration."""
         return f"secondary-tables/{self.name}"
 
     @property
     def secondary_lock(self) -> str:
-        """Held by who changes that."""
+        """The lock that a process holds while it changes `secondary_record`."""
         return f"locks/secondary-tables.{self.name}.lock"
 
     @property
     def requests(self) -> str:
-        """What the records of operators' requests begin with."""
+        """The prefix of the names of records with operators' requests."""
         return f"requests/{self.name}/"
 
     @property
     def holds(self) -> str:
-        """What the records of readers that hold epochs begin with."""
+        """The prefix of the names of records by which readers hold epochs."""
         return f"hold/{self.name}/"
 
     @property
     def pause_lock(self) -> str:
-        """Held by who changes the rules of held back tables."""
+        """The lock that a process holds while it changes `pause_rules_record`."""
         return f"locks/paused.{self.name}.lock"
 
     @property
     def role(self) -> str:
-        """What one process at a time does: it replicates to the target."""
+        """The name of the task that one process at a time has: to replicate to the target."""
         return f"target {self.name}"
 
     @property
@@ -205,21 +207,21 @@ class TargetPlaces:
 
 @dataclass(frozen=True, slots=True)
 class ChannelPlaces:
-    """The state of one channel of notices."""
+    """The places of the state of one channel of notices."""
 
     name: str
 
     @property
     def position_record(self) -> str:
-        """How far it has sent."""
+        """The record of the event up to which the channel has sent its notices."""
         return f"notices/{self.name}"
 
     @property
     def keys_record(self) -> str:
-        """The keys of tables, some way behind the position."""
+        """The record of the keys of tables at an event some way behind the position."""
         return f"notice-keys/channels/{self.name}"
 
     @property
     def status_record(self) -> str:
-        """What the process that sends says of itself."""
+        """The record in which the process that sends says how it is."""
         return f"sending/{self.name}"

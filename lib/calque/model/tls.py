@@ -1,4 +1,5 @@
-"""How a server proves who it is, and its client to it: calque as the client, and as the server."""
+"""The certificates of TLS connections, by which a server proves who it is, and its client to it. calque is the client
+of some and the server of others."""
 
 from __future__ import annotations
 
@@ -10,11 +11,10 @@ from calque.errors import Refused
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Paths of PEM files.
+    """The TLS settings of a client: paths of PEM files.
 
-    ca: the authorities that may vouch for the server; empty for those that the system trusts.
-    certificate, key: calque's own, both or none.
-    verify: False to take any server for the right one.
+    `ca` is the file of the authorities that may vouch for the server; empty for those that the system trusts.
+    `certificate` and `key` are calque's own, both or none. With `verify` False any server counts as the right one.
     """
 
     ca: str = ""
@@ -23,7 +23,7 @@ class Tls:
     verify: bool = True
 
     def context(self) -> ssl.SSLContext:
-        """Made from what is in the files at this moment. Raises `Refused` where they can't be used."""
+        """Return a TLS context of what is in the files at this moment. Raises `Refused` where they can't be used."""
         context = self._trusting()
         if self.certificate:
             load_certificate(context, self.certificate, self.key)
@@ -39,10 +39,10 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """Paths of PEM files, for a server of calque's.
+    """The TLS settings of a server of calque's: paths of PEM files.
 
-    certificate, key: what it shows.
-    ca: the authorities of which each client has to show a certificate; empty where clients need none.
+    `certificate` and `key` are what the server shows. `ca` is the file of the authorities by one of which each client's
+    certificate has to be signed; empty where clients need no certificate.
     """
 
     certificate: str
@@ -50,7 +50,7 @@ class ServerTls:
     ca: str = ""
 
     def context(self) -> ssl.SSLContext:
-        """Made from what is in the files at this moment. Raises `Refused` where they can't be used."""
+        """Return a TLS context of what is in the files at this moment. Raises `Refused` where they can't be used."""
         context = trusting(ssl.Purpose.CLIENT_AUTH, self.ca)
         self.load(context)
         if self.ca:
@@ -58,7 +58,8 @@ class ServerTls:
         return context
 
     def load(self, context: ssl.SSLContext) -> None:
-        """Have the context show, from its next connection on, what is in the files now. Raises `Refused`."""
+        """Load the certificate and key that are in the files now into `context`, which shows them from its next
+        connection on. Raises `Refused`."""
         load_certificate(context, self.certificate, self.key)
 
 
@@ -81,7 +82,7 @@ def load_certificate(context: ssl.SSLContext, certificate: str, key: str) -> Non
 
 
 def reason(error: Exception) -> str:
-    """OpenSSL's or the system's, without numbers of lines and of errors."""
+    """Return what OpenSSL or the system says of the error, without numbers of lines and of errors."""
     if isinstance(error, ssl.SSLError):
         return (error.reason or "They are no PEM files").replace("_", " ").capitalize()
     return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -1,6 +1,6 @@
-"""What the engine needs of the world, each method with its promise.
+"""The ports: everything that the engine needs of the world, each method with its promise.
 
-Every method may raise `Unavailable` (nothing changed, or it is unknown whether something did: observe again) and
+Every method may raise `Unavailable` (nothing changed, or it is unknown whether anything did: observe again) and
 `Refused`. Names are the metastore's own at that side; nothing here knows policies. All calls are safe from several
 threads at once.
 """

@@ -1,4 +1,4 @@
-"""Time."""
+"""The clock of a process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now_ns(self) -> int:
-        """Nanoseconds since the epoch, as the machine has it: it may be set, and jump."""
+        """Return nanoseconds since the epoch by the machine's clock, which may be set, and jump."""
 
     def elapsed_ns(self) -> int:
-        """Nanoseconds since some moment, of a clock that nobody sets: to wait by."""
+        """Return nanoseconds since a fixed moment, by a clock that is never set. For measuring how long to wait."""
 
     def sleep(self, seconds: float) -> None: ...

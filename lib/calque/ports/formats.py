@@ -1,4 +1,4 @@
-"""Formats of tables at a target besides Hive's own layout."""
+"""The formats of tables at a target besides Hive's own layout."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from calque.model.hive import Partition, Table
 
 
 class TableFormat(Protocol):
-    """One of them, by the word that `format` of a target has for it."""
+    """A format of tables at a target. `name` is the word for it in `format` of a target's configuration."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def log(self) -> str:
-        """The directory below a table's root that has its commits."""
+        """The directory below a table's root that holds the commits of a table of this format."""
 
     def misfit(self, table: Table, partitions: Iterable[Partition]) -> str:
-        """Why the table with these partitions is kept plain, as the end of a sentence; empty where it fits, if its
-        files fit, too."""
+        """Return why the table with these partitions is kept plain, as the end of a sentence; empty where it fits the
+        format, provided that its files fit, too."""

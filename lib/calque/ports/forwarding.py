@@ -1,8 +1,8 @@
-"""Ports that pass every call on through one interceptor: what wrappers of a port are made of.
+"""Ports that pass every call on through one interceptor. Wrappers of a port are made of them.
 
 A wrapper that treats all methods alike is an interceptor. One that answers single methods itself inherits from the
-port's forwarding class and overrides these: the only classes of calque that others inherit from, beside errors and
-Protocols.
+port's forwarding class and overrides these. The forwarding classes are the only ones of calque that others inherit
+from, beside errors and Protocols.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ R = TypeVar("R")
 
 
 class Interceptor(Protocol):
-    """Makes a call of a port for whoever wants it."""
+    """A function through which all calls of a port go."""
 
     def __call__(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
-        """Call `call`, the port's `method`, with the arguments, or raise. What the call returns is returned."""
+        """Call `call`, the port's method of the name `method`, with the arguments, and return its result; or raise."""
 
 
 def direct(_method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
-    """The interceptor that does nothing."""
+    """Call `call` with the arguments: the interceptor that adds nothing."""
     return call(*arguments, **named)
 
 
@@ -127,7 +127,7 @@ class ForwardingCatalogReader:
 
 
 class ForwardingCatalog:
-    """Also what makes a catalog of parts."""
+    """A catalog that passes its calls on to another one, or to the parts of one (`TargetParts`)."""
 
     def __init__(self, catalog: Catalog | TargetParts, intercept: Interceptor = direct) -> None:
         self._parts = catalog if isinstance(catalog, TargetParts) else parts_of(catalog)

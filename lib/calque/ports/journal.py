@@ -1,4 +1,4 @@
-"""What is kept of a source: its events, the gaps of its log, and which files belong to its events."""
+"""The stores of a source: its events, the gaps of its log, and the files that belong to its events."""
 
 from __future__ import annotations
 
@@ -18,115 +18,123 @@ class Journal(Protocol):
     """The durable copy of the log: rows in order of event id, without holes between `oldest` and `last`."""
 
     def last(self) -> EventId | None:
-        """The newest event id, or None before the first append. Cheap: called many times a second."""
+        """Return the newest event id, None before the first append. Cheap: it is called many times a second."""
 
     def oldest(self) -> EventId | None: ...
 
     def append(self, rows: pa.Table) -> None:
         """Append rows (`core.events.rows.SCHEMA`) whose first id is `last() + 1` (any id for the first append), durably
-        and at once. A writer that lost against another one raises `Broken`."""
+        and at once. Raises `Broken` where another writer's append came first."""
 
     def entries(self, span: Span) -> Sequence[Entry]:
-        """The rows of the span without their messages, ascending. `Refused` when the span is not all there,
-        `EventsForgotten` when its first rows were removed."""
+        """Return the rows of the span without their messages, ascending. Raises `Refused` when the span is not all
+        there, `EventsForgotten` when its first rows were removed."""
 
     def events(self, ids: Iterable[EventId], most: int | None = None) -> Mapping[EventId, Event]:
-        """Whole rows, by id, ascending; with `most` only the first ones, so many that their messages weigh about `most`
-        bytes, but one. `Refused` and `EventsForgotten` as for `entries`, whether or not all are given."""
+        """Return whole rows, by id, ascending. With `most` only the first ones are returned, so many that their
+        messages weigh about `most` bytes, but at least one. Raises `Refused` and `EventsForgotten` as `entries` does,
+        also for ids that `most` would leave out."""
 
     def forget(self, upto: EventId) -> int:
-        """Remove rows at or below `upto`; how many went, 0 where the store keeps rows by a retention of its own.
-        `last()` stays, also when no row is left."""
+        """Remove rows at or below `upto`, and return how many were removed: 0 where the store keeps rows by a retention
+        of its own. `last()` stays, also when no row is left."""
 
     def restart(self, event_id: EventId) -> None:
-        """Remove all rows and begin anew after event `event_id`, above or below `last()`: after a gap in the log, or a
+        """Remove all rows and begin anew after event `event_id`, above or below `last()`. For a gap in the log, or a
         log that went back."""
 
 
 class Gaps(Protocol):
-    """Where the journal does not continue the log, in the order in which that was found."""
+    """The record of all gaps, that is of places where the journal does not continue the log, in the order in which they
+    were found."""
 
     def recorded(self) -> Sequence[Gap]:
-        """All of them, ascending by number. Cheap: called for every window."""
+        """Return all gaps, ascending by number. Cheap: it is called for every window."""
 
     def add(self, gap: Gap) -> None:
-        """Make the next gap durable. `Broken` unless its number is the next one; one that is there already, equal in
-        all but `found_at`, is fine."""
+        """Make the gap with the next number durable. A gap that is there already, equal in all but `found_at`, is
+        passed over. Raises `Broken` for any other number."""
 
     def settled(self) -> int:
-        """The number of the newest gap behind which the journal and the evidence have begun anew; 0 before the
+        """Return the number of the newest gap behind which the journal and the evidence have begun anew; 0 before the
         first."""
 
     def settle(self, number: int) -> None:
-        """Record that of a gap which is there. Never goes back."""
+        """Record that the journal and the evidence have begun anew behind the gap of that number, which is recorded.
+        `settled()` never goes back."""
 
 
 class EvidenceStore(Protocol):
-    """Listings that belong to states (docs/files.md)."""
+    """The evidence of a source: listings that belong to states (docs/files.md)."""
 
     def considered(self) -> EventId:
-        """All events up to this id were looked at: what has no evidence by now gets none before a later listing."""
+        """Return the event id up to which capture has looked at the files of all events. A state at or below it that
+        has no evidence gets none before its files are listed again."""
 
     def append(self, evidence: Sequence[Evidence], considered: EventId) -> None: ...
 
     def evidence(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], Listing]:
-        """By (event id, location)."""
+        """Return the listings of these events, by (event id, location)."""
 
     def forget(self, upto: EventId) -> int:
-        """As `Journal.forget`; `considered()` stays."""
+        """Remove the evidence of events at or below `upto`, and return how many rows were removed, as `Journal.forget`
+        does. `considered()` stays."""
 
     def restart(self, event_id: EventId) -> None:
-        """Remove all listings; `considered()` is `event_id` then, above or below what it was. With
+        """Remove all listings and set `considered()` to `event_id`, above or below what it was. Called together with
         `Journal.restart`."""
 
 
 class EventFiles(Protocol):
-    """Files that came with the log, which is all that happened to the directories."""
+    """The files that come with a log, where nothing but its events ever changes the directories."""
 
     def files(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], FilesOfEvent]:
-        """By (event id, location), of the events that say what they did there, if only that they left the files."""
+        """Return, by (event id, location), the files of those events that say what they did there, also where an event
+        says that it left the files as they were."""
 
 
 class Pins(Protocol):
     """Files of the source as they were at an event, kept until every target has them."""
 
     def keep(self, event_id: EventId, location: str, listing: Listing) -> bool:
-        """Keep exactly the listed files, as what the event names at `location`, wherever they lie by now; False, and
-        nothing kept, where one is not there any more or is another."""
+        """Keep exactly the listed files as those that the event has at `location`, wherever they lie by now, and return
+        True. Return False, with nothing kept, where a listed file is gone or is another file now."""
 
     def at(self, event_id: EventId, location: str) -> str:
-        """The directory that keeps what the event names at `location`; empty where none does."""
+        """Return the directory that keeps the files that the event has at `location`; empty where none does."""
 
     def events(self) -> Sequence[EventId]:
-        """Those of which something is kept, ascending."""
+        """Return the events of which files are kept, ascending."""
 
     def usage(self, event_id: EventId) -> tuple[int, int]:
-        """Bytes kept of an event, and since when (nanoseconds; 0: not known)."""
+        """Return the bytes that are kept of an event, and since when, in nanoseconds since the epoch (0: not known)."""
 
     def release(self, events: Sequence[EventId]) -> None:
-        """Keep nothing of these any more."""
+        """Remove all that is kept of these events."""
 
 
 class Scans(Protocol):
-    """What scans found: changes without an event, numbered from 1 in their order; and what they compare with."""
+    """The changes without an event that scans found, numbered from 1 in their order, and the memory that scans compare
+    with."""
 
     def last(self) -> int:
-        """The newest number; 0 before the first. Cheap: called many times a second."""
+        """Return the newest number; 0 before the first. Cheap: it is called many times a second."""
 
     def append(self, scans: Sequence[Scan]) -> int:
-        """Number them one by one and make them durable, all at once. The newest number then."""
+        """Number the scans one by one, make them durable, all at once, and return the newest number."""
 
     def entries(self, after: int) -> Sequence[Entry]:
-        """Those with greater numbers, ascending, as entries of `EventKind.SCAN`."""
+        """Return the scans with numbers above `after`, ascending, as entries of `EventKind.SCAN`."""
 
     def listings(self, numbers: Iterable[int]) -> Mapping[tuple[int, str], Listing]:
-        """By (number, location); those that were forgotten are left out."""
+        """Return the listings of the scans of these numbers, by (number, location). Scans that were removed are left
+        out."""
 
     def forget(self, upto: int) -> int:
-        """Remove what has numbers up to that; how many went. `last()` stays."""
+        """Remove the scans with numbers up to `upto`, and return how many were removed. `last()` stays."""
 
     def remembered(self) -> Memory:
-        """What was last remembered; an empty memory when that is lost."""
+        """Return the memory that was written last; an empty one when that is lost."""
 
     def remember(self, memory: Memory) -> None:
-        """In place of what was remembered before, whole or not at all."""
+        """Write `memory` in the place of the one before, whole or not at all."""

@@ -7,26 +7,28 @@ from typing import Protocol
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 Stamp = tuple[int, int, int]
-"""Identity of a written record (inode, time of writing, size): a new one for each write. `MISSING` for none."""
+"""The identity of a written record (inode, time of writing, size): a new one for each write. `MISSING` for no
+record."""
 
 MISSING: Stamp = (0, 0, 0)
 
 
 class Records(Protocol):
-    """Records by name. A reader sees a record as it was put, never a part. Names are words joined by `/`
-    (`paused/dr`). Every method may raise `Unavailable`."""
+    """The records of a state folder, by name. A reader sees a record as it was put, never a part of it. Names are words
+    joined by `/` (`paused/dr`). Every method may raise `Unavailable`."""
 
     def put(self, name: str, record: Mapping[str, Json]) -> None:
-        """Write or replace a record; it is on the disk when this returns."""
+        """Write or replace a record. It is on the disk when this returns."""
 
     def read(self, name: str) -> Mapping[str, Json] | None:
-        """The record, or None. `StateUnusable` when something else is there."""
+        """Return the record, None without one. Raises `StateUnusable` where the file is no record."""
 
     def names(self, prefix: str = "") -> Sequence[str]:
-        """The names that begin with `prefix`, sorted."""
+        """Return the names that begin with `prefix`, sorted."""
 
     def remove(self, name: str) -> None:
         """Remove a record; a missing one is fine."""
 
     def stamp(self, name: str) -> Stamp:
-        """What tells this writing of the record from any other: one look-up, nothing is read."""
+        """Return a stamp that tells this writing of the record from any other; `MISSING` without a record. It takes one
+        look-up, and nothing is read."""

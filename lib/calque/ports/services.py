@@ -1,4 +1,4 @@
-"""What services say of themselves, for `calque check`."""
+"""The facts that services tell of themselves, for `calque check`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Protocol
 from calque.model.hive import Table
 
 TOPIC_OPERATIONS = ("DESCRIBE", "READ", "WRITE")
-"""What calque's user has to be allowed to do with each topic."""
+"""The operations that calque's user has to be allowed on each topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """What a metastore says of what writes its log. `is_reported` is False when it does not say; `others` are listeners
-    of names that are not known."""
+    """The listeners of a metastore, of which some write its log. `is_reported` is False when the metastore does not
+    say. With `transactional` an event is written in the transaction of its change; with `afterwards` it is written
+    after that, so that events can be lost. `others` are listeners of unknown names."""
 
     is_reported: bool
     transactional: bool = False
@@ -24,28 +25,29 @@ class Listeners:
 
 
 class MetastoreInfo(Protocol):
-    """What a metastore says of itself. Every method may raise `Unavailable`."""
+    """The facts that a metastore tells of itself. Every method may raise `Unavailable`."""
 
     def ping(self) -> None:
         """Returns when the server answers, whatever it says."""
 
     def version(self) -> str:
-        """`2`, `3`, or the exact one from Hive 4 on."""
+        """Return `2`, `3`, or the exact version from Hive 4 on."""
 
     def listeners(self) -> Listeners: ...
 
     def setting(self, name: str) -> str:
-        """Empty when it is unset or not told."""
+        """Return a setting of the metastore; empty when it is unset or not told."""
 
     def has_compare_and_swap(self, scratch: Table) -> bool:
-        """Tried with a table that is made and dropped again. May raise `Conflict` and `Refused`."""
+        """Return whether the metastore has compare-and-swap on a table's parameter. It is tried with the table
+        `scratch`, which is made and dropped again. May raise `Conflict` and `Refused`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """What a cluster says of a topic that is there. `settings` are Kafka's, with their defaults; `denied` are
-    operations that our user may not do. `writers` are the others who may write there by the cluster's access control;
-    with `is_open` it has none, so that everybody may."""
+    """The facts that a cluster tells of a topic that is there. `settings` are Kafka's, with their defaults; `denied`
+    are operations that calque's user may not do. `writers` are the other users who may write to the topic by the
+    cluster's access control; with `is_open` the cluster has no access control, so that everybody may."""
 
     name: str
     partitions: int
@@ -56,14 +58,14 @@ class TopicInfo:
     is_open: bool = False
 
     def number(self, setting: str) -> int:
-        """-1 for none, which is no limit."""
+        """Return a setting as a number; -1 where it is missing, which is no limit."""
         return int(self.settings.get(setting) or -1)
 
 
 @dataclass(frozen=True, slots=True)
 class RequiredTopic:
-    """A topic that a journal needs; `compacted` keeps the newest record of each key, else all for `retention`
-    seconds."""
+    """A topic that a journal needs. `compacted` keeps the newest record of each key; otherwise the topic keeps all
+    records for `retention` seconds."""
 
     name: str
     partitions: int
@@ -72,7 +74,7 @@ class RequiredTopic:
 
 
 class KafkaInfo(Protocol):
-    """What a cluster says of itself. Every method may raise `Unavailable` and `Refused`."""
+    """The facts that a Kafka cluster tells of itself. Every method may raise `Unavailable` and `Refused`."""
 
     def brokers(self) -> int: ...
 
@@ -80,7 +82,8 @@ class KafkaInfo(Protocol):
 
 
 class SchemaRegistryInfo(Protocol):
-    """What a registry says of one schema under one subject. Every method may raise `Unavailable` and `Refused`."""
+    """The facts that a registry tells of one schema under one subject. Every method may raise `Unavailable` and
+    `Refused`."""
 
     @property
     def url(self) -> str: ...
@@ -89,15 +92,15 @@ class SchemaRegistryInfo(Protocol):
     def subject(self) -> str: ...
 
     def registered_id(self) -> int | None:
-        """The schema's id there; None where it is not registered."""
+        """Return the schema's id in the registry; None where it is not registered."""
 
     def accepts(self) -> bool:
-        """Whether it can be registered."""
+        """Return whether the schema can be registered."""
 
 
 def tells_inserts(server: MetastoreInfo) -> bool | None:
-    """Whether the metastore's configuration has engines tell of rows that they insert (`hive.metastore.dml.events`);
-    None where the server does not say. Raises `Unavailable`."""
+    """Return whether the metastore's configuration has engines tell of rows that they insert
+    (`hive.metastore.dml.events`); None where the server does not say. Raises `Unavailable`."""
     value = server.setting("metastore.dml.events") or server.setting("hive.metastore.dml.events")
     return {"true": True, "false": False}.get(value.lower())
 
@@ -107,7 +110,7 @@ COLUMN_CHANGES = "metastore.disallow.incompatible.col.type.changes"
 
 
 def forbids_column_changes(server: MetastoreInfo) -> bool | None:
-    """Whether the metastore refuses columns of other types at their places; None where it does not say. Raises
+    """Return whether the metastore refuses columns of other types at their places; None where it does not say. Raises
     `Unavailable`."""
     value = server.setting(COLUMN_CHANGES) or server.setting(f"hive.{COLUMN_CHANGES}")
     return {"true": True, "false": False}.get(value.lower())

@@ -1,4 +1,4 @@
-"""What is read of a source: its notification log and its catalog."""
+"""The reads of a source: of its notification log and of its catalog."""
 
 from __future__ import annotations
 
@@ -15,31 +15,34 @@ class EventLog(Protocol):
     """The notification log of the source."""
 
     def current(self) -> EventId:
-        """The newest event id; 0 for an empty log."""
+        """Return the newest event id; 0 for an empty log."""
 
     def read(self, after: EventId, limit: int) -> Sequence[Event]:
-        """At most `limit` events with ids above `after`, ascending, unfiltered: fewer where many would weigh too much,
-        but one where there is one, so that only an empty answer is the log's end. Where there are fewer than `limit`,
-        all events of the last one's id are among them. Contiguity is the caller's to check."""
+        """Return at most `limit` events with ids above `after`, ascending, unfiltered.
+
+        There are fewer where that many would weigh too much, but at least one where there is one: only an empty answer
+        is the log's end. An answer of fewer than `limit` events has all events of the last one's id. The caller checks
+        that ids follow without holes.
+        """
 
 
 class ClosableLog(EventLog, Protocol):
-    """One that holds a connection of its own."""
+    """A log that holds a connection of its own."""
 
     def close(self) -> None: ...
 
 
 class CatalogReader(Protocol):
-    """Reads of a metastore. None of them is a snapshot: bracket them with event ids (measured: one in twenty was
+    """The reads of a metastore. None of them is a snapshot: bracket them with event ids (measured: one in twenty was
     torn)."""
 
     def identity(self) -> str:
-        """The id that the metastore keeps of itself, the same whatever its address; empty where it has none."""
+        """Return the id that the metastore keeps of itself, the same at all its addresses; empty where it has none."""
 
     def databases(self) -> Sequence[str]: ...
 
     def tables(self, database: str) -> Sequence[str]:
-        """Names of tables and views; empty when the database is missing."""
+        """Return the names of tables and views; empty when the database is missing."""
 
     def functions(self, database: str) -> Sequence[str]: ...
 
@@ -48,31 +51,33 @@ class CatalogReader(Protocol):
     def table(self, name: TableName) -> Table | None: ...
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        """Those of the database's named tables that exist, by name, as `table` gives each; read in batches."""
+        """Return those of the database's named tables that exist, by name, as `table` gives each; read in batches."""
 
     def function(self, name: TableName) -> Function | None: ...
 
     def partition_names(self, name: TableName) -> Sequence[str]:
-        """Names of all partitions (Hive's escaped form); empty when the table is missing."""
+        """Return the names of all partitions (Hive's escaped form); empty when the table is missing."""
 
     def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
-        """All partitions of the table, which says its name and keys, by name, in one call. None where there are more
-        than `most`, or than the server gives at once; empty when the table is missing. Partitions that do not fit the
-        keys are left out: they are another table's of the name."""
+        """Return all partitions of `table`, which says its name and keys, by name, in one call. None where there are
+        more than `most`, or more than the server gives at once; empty when the table is missing. Partitions that do not
+        fit the keys are left out, because they belong to another table of the name."""
 
     def partitions(self, name: TableName, names: Sequence[str]) -> Mapping[str, Partition]:
-        """The named partitions that exist, by name, read in batches; empty when the table is missing."""
+        """Return the named partitions that exist, by name, read in batches; empty when the table is missing."""
 
     def constraints(self, name: TableName) -> Sequence[Constraint]:
-        """The table's own, among them foreign keys whose child it is; empty when the table is missing."""
+        """Return the table's own constraints, among them foreign keys whose child it is; empty when the table is
+        missing."""
 
     def foreign_keys_to(self, name: TableName) -> Sequence[ForeignKey]:
-        """Foreign keys whose parent the table is."""
+        """Return the foreign keys whose parent the table is."""
 
     def table_statistics(self, name: TableName, columns: Sequence[str]) -> Statistics:
-        """Statistics of those of the table's columns that have some."""
+        """Return the statistics of those of the table's columns that have some, by column."""
 
     def partition_statistics(
         self, name: TableName, columns: Sequence[str], partitions: Sequence[str]
     ) -> Mapping[str, Statistics]:
-        """The same of the named partitions, by name, read in batches; those that have none are left out."""
+        """Return the column statistics of the named partitions, by partition, read in batches. Partitions without any
+        are left out."""

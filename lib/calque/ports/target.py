@@ -1,4 +1,4 @@
-"""What is written at a target: its catalog, and the lease of its one writer."""
+"""The writes to a target: its catalog, and the lease of its one writer."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ from calque.model.policy import TargetCapabilities
 
 @dataclass(frozen=True, slots=True)
 class TableCommit:
-    """The table `name` (None: a new one) becomes `table`; `put` are added or replaced, `drop` vanish. With `cascade`
-    the partitions that are not in `put` get the table's columns. `expected_event` is as in `Tables.alter_table`.
-    `contents` says the files of the table (`""`), and of those of `put`, that get other ones than they have, or their
-    first; they lie at the target. `shows` is which state of the source this makes."""
+    """A change of one table in one step. The table `name` (None: a new one) becomes `table`; the partitions `put` are
+    added or replaced, those named in `drop` vanish. With `cascade` the partitions that are not in `put` get the table's
+    columns. `expected_event` is as in `Tables.alter_table`.
+
+    `contents` has the new files of the table (`""`), and of those partitions of `put`, that get other files than they
+    have, or their first; the files lie at the target. `shows` is the state of the source that the commit makes.
+    """
 
     name: TableName | None
     table: Table
@@ -34,7 +37,7 @@ class TableCommit:
 
 
 class Databases(Protocol):
-    """The databases of a target; the reads as in `CatalogReader`."""
+    """The databases of a target. The reads are as in `CatalogReader`."""
 
     def databases(self) -> Sequence[str]: ...
 
@@ -45,11 +48,11 @@ class Databases(Protocol):
     def alter_database(self, name: str, database: Database) -> None: ...
 
     def drop_database(self, name: str) -> None:
-        """Never cascades: a database that is not empty raises `Conflict`."""
+        """Drop an empty database. Never cascades: a database that is not empty raises `Conflict`."""
 
 
 class Tables(Protocol):
-    """The tables and views of a target; the reads as in `CatalogReader`."""
+    """The tables and views of a target. The reads are as in `CatalogReader`."""
 
     def tables(self, database: str) -> Sequence[str]: ...
 
@@ -60,26 +63,28 @@ class Tables(Protocol):
     def create_table(self, table: Table) -> None: ...
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False, expected_event: str = "") -> None:
-        """Replace the definition; a new name in `table` renames, also across databases. Where the server has
-        compare-and-swap, `expected_event` is what `calque.event` must still be, else `Conflict`."""
+        """Replace the definition. A new name in `table` renames, also across databases. Where the server has
+        compare-and-swap, `expected_event` is the value that the parameter `calque.event` must still have, else
+        `Conflict`."""
 
     def drop_table(self, name: TableName) -> None: ...
 
     def commit_table(self, commit: TableCommit) -> None:
-        """Any difference of one table but its name, of any size, in one step. `FormatMisfit` where the table's format
-        has no such state, `Refused` of a table of which the catalog can't (`TargetCapabilities.any_difference`)."""
+        """Make any difference of one table but its name, of any size, in one step. Raises `FormatMisfit` where the
+        table's format has no such state, `Refused` for a table of which the catalog can't do it
+        (`TargetCapabilities.any_difference`)."""
 
     def contents(self, table: Table, partitions: Sequence[str]) -> Mapping[str, Listing] | None:
-        """The files that a table of the catalog (`""`), or each of its named partitions that exists, has. None where
-        the catalog knows no files: what lies in their directories is what they have."""
+        """Return the files of the table (`""`), or of each of its named partitions that exist. None where the catalog
+        knows no files: the content is then what lies in the directories."""
 
     def settle(self, table: Table) -> None:
-        """Whatever a death left undone of the last change of a table of the catalog is done: it was shown whole before,
-        to whoever reads. Costs no call where a change is one."""
+        """Finish the last change of `table` where a process died within it. Readers saw the change whole before. Costs
+        no call in a catalog where each change is one call."""
 
 
 class Partitions(Protocol):
-    """The partitions of a target's tables; the reads as in `CatalogReader`."""
+    """The partitions of a target's tables. The reads are as in `CatalogReader`."""
 
     def partition_names(self, name: TableName) -> Sequence[str]: ...
 
@@ -92,15 +97,15 @@ class Partitions(Protocol):
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None: ...
 
     def rename_partition(self, name: TableName, values: Sequence[str], partition: Partition) -> None:
-        """The one call that takes no `DO_NOT_UPDATE_STATS`: 4.2.0 counts the partition's files anew, 3.1.3 where the
-        definition says other counts than are there. What it finds is in the definition then, not what `partition`
-        says."""
+        """Rename the partition with `values`, and give it the definition `partition`. This is the one call that takes
+        no `DO_NOT_UPDATE_STATS`: 4.2.0 counts the partition's files anew, 3.1.3 where the definition says other counts
+        than are there. The server's counts are in the definition then, not those of `partition`."""
 
     def drop_partitions(self, name: TableName, names: Sequence[str]) -> None: ...
 
 
 class Functions(Protocol):
-    """The functions of a target; the reads as in `CatalogReader`."""
+    """The functions of a target. The reads are as in `CatalogReader`."""
 
     def functions(self, database: str) -> Sequence[str]: ...
 
@@ -112,7 +117,7 @@ class Functions(Protocol):
 
 
 class Facets(Protocol):
-    """The constraints and column statistics of a target's tables; the reads as in `CatalogReader`."""
+    """The constraints and column statistics of a target's tables. The reads are as in `CatalogReader`."""
 
     def constraints(self, name: TableName) -> Sequence[Constraint]: ...
 
@@ -125,41 +130,43 @@ class Facets(Protocol):
     ) -> Mapping[str, Statistics]: ...
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
-        """Add constraints of one kind to one table, which they name. `Conflict` or `Refused` where one of the name is
-        there, or the key that a foreign key points to is not."""
+        """Add constraints of one kind to one table, which they name. Raises `Conflict` or `Refused` where a constraint
+        of the name is there, or the key that a foreign key points to is not."""
 
     def drop_constraint(self, name: TableName, constraint: str) -> None:
-        """By its name; one that is missing is `Conflict`."""
+        """Drop the table's constraint of that name. A missing one raises `Conflict`."""
 
     def put_statistics(self, name: TableName, statistics: Mapping[str, Statistics]) -> None:
-        """Set column statistics of the table (`""` alone) or of partitions, in batches; columns that are not named keep
+        """Set column statistics of the table (`""` alone) or of partitions, in batches. Columns that are not named keep
         theirs. The server adds the columns to the object's parameter `COLUMN_STATS_ACCURATE`."""
 
     def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
-        """Those of one column of the table (`""`) or of a partition. They may be missing, or raise `Conflict`."""
+        """Drop the statistics of one column of the table (`""`) or of a partition. Missing statistics are fine, or
+        raise `Conflict`."""
 
 
 class Catalog(Databases, Tables, Partitions, Functions, Facets, Protocol):
-    """A target's metastore. Each method is one call and one transaction there, all or nothing; without
-    `TargetCapabilities.atomic_lists` a list is written object by object, in its order, and ends where one of them
+    """A target's metastore. Each method is one call and one transaction there, all or nothing. Without
+    `TargetCapabilities.atomic_lists` a list is written object by object, in its order, and ends at the first that
     fails.
 
-    No method deletes data, whatever the object's type (`deleteData` is never true), and none but `rename_partition`
-    lets the server compute statistics anew (`DO_NOT_UPDATE_STATS`). A table that exists already, or is missing, is
-    `Conflict` below. A list of more objects than `TargetCapabilities.limits` says is `Refused` before anything is sent,
-    and one that the server finds too large all the same raises `TooLarge`.
+    No method deletes data, whichever type the object has (`deleteData` is never true), and none but `rename_partition`
+    lets the server compute statistics anew (`DO_NOT_UPDATE_STATS`). An object that exists already, or is missing,
+    raises `Conflict`. A list of more objects than `TargetCapabilities.limits` says is `Refused` before anything is
+    sent, and one that the server finds too large all the same raises `TooLarge`.
     """
 
     def identity(self) -> str:
-        """As in `CatalogReader`."""
+        """Return the id that the metastore keeps of itself; empty where it has none (`CatalogReader.identity`)."""
 
     def abilities(self) -> TargetCapabilities:
-        """What it can do, as far as is known: limits get smaller with each `TooLarge`."""
+        """Return the operations and limits of the catalog, as far as they are known: limits get smaller with each
+        `TooLarge`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetParts:
-    """A catalog part by part: what keeps some tables in another way replaces the parts that it changes
+    """A catalog part by part. A catalog that keeps some tables in another way replaces the parts that it changes
     (`dataclasses.replace`), and `forwarding.ForwardingCatalog` makes one catalog of them again."""
 
     identity: Callable[[], str]
@@ -184,13 +191,13 @@ def parts_of(catalog: Catalog) -> TargetParts:
 
 
 class Conflict(Exception):
-    """The catalog is not in the state that the call needs: exists already, is missing, or was changed by another.
-    The caller observes again and decides; it is never shown to a user as it is."""
+    """The catalog is not in the state that the call needs: an object exists already, is missing, or was changed by
+    another writer. The caller observes again and decides; users never see the error itself."""
 
 
 class FormatMisfit(Exception):
-    """The state can't be one of a table of the format that it has at the target: `reason` says why, as the end of a
-    sentence. Nothing was changed."""
+    """The state can't be one of a table of the format that the table has at the target. `reason` says why, as the end
+    of a sentence. Nothing was changed."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -198,22 +205,24 @@ class FormatMisfit(Exception):
 
 
 class TooLarge(CallFailed):
-    """The server does not take so many objects at once. The limit of the operation is half of them from then on: send
-    the list again in parts. If an answer was lost, what was done all the same is a `Conflict` then."""
+    """The server does not take so many objects at once. From now on the limit of the operation is half of them: send
+    the list again in parts. If only the answer was lost, the parts that were done all the same raise `Conflict`."""
 
 
 class Leases(Protocol):
-    """The generations of the lease on one target, kept where all that could write there see them. Whoever reads sees
-    what was written before."""
+    """The generations of the lease on one target, kept where all processes that could write there see them. A read sees
+    everything that was written before it."""
 
     def newest(self) -> Generation | None:
-        """That of the greatest number; None before the first."""
+        """Return the generation with the greatest number; None before the first."""
 
     def take(self, generation: Generation) -> None:
-        """Make it. `Conflict` where one of its number is there: of several that try, one succeeds."""
+        """Make the generation. Raises `Conflict` where one of its number is there: of several that try, one
+        succeeds."""
 
     def renew(self, generation: Generation) -> None:
-        """Write it in place of what it was. `Conflict` where it is not there any more."""
+        """Write the generation in place of what it was. Raises `Conflict` where it is not there any more."""
 
     def forget(self, below: int) -> None:
-        """Remove all of smaller numbers. Only where one is there that is not smaller."""
+        """Remove all generations with numbers below `below`. Call it only while a generation with no smaller number is
+        there, because the greatest number must never be lost."""

@@ -1,8 +1,8 @@
-"""How files published under Maven coordinates get into the cache.
+"""The download into the cache of files that are published under Maven coordinates.
 
-The resolver is the Ivy that pyspark ships, driven through py4j, with its own default repository: no Maven is needed.
-Each artifact is resolved by itself and never with what it depends on; what is needed stands in `manifest`, what each
-file is in `checksums.txt`: a repository's own checksums say only that it sent what it has.
+The resolver is the Ivy that pyspark ships, driven through py4j, with its own default repository, so no Maven is needed.
+Each artifact is resolved by itself and never with what it depends on; `manifest` names all that is needed.
+`checksums.txt` says what each file is, because a repository's own checksums say only that it sent what it has.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ from calque.resources import TO_INSTALL
 
 _PARALLEL = 4
 CHECKSUMS = Path(__file__).with_name("checksums.txt")
-"""A line for each artifact: its SHA-256, and its coordinates. `make checksums` writes it anew."""
+"""The file with a line for each artifact: its SHA-256, and its coordinates. `make checksums` writes it anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One published file, by its coordinates."""
+    """A published file, by its coordinates."""
 
     group: str
     name: str
@@ -39,7 +39,7 @@ class Artifact:
 
     @classmethod
     def parse(cls, coordinates: str) -> "Artifact":
-        """Reads `group:name:version[:extension[:classifier]]`."""
+        """Return the artifact of `group:name:version[:extension[:classifier]]`."""
         return cls(*coordinates.split(":"))
 
     def __str__(self) -> str:
@@ -47,27 +47,29 @@ class Artifact:
         return ":".join(part for part in parts if part)
 
     def path(self, cache: Path) -> Path:
-        """Where the file is kept once it was fetched."""
+        """Return the path at which the cache keeps the file once it was fetched."""
         suffix = f"-{self.classifier}" if self.classifier else ""
         file_name = f"{self.name}-{self.version}{suffix}.{self.extension}"
         return cache / "artifacts" / self.group / self.name / self.version / file_name
 
 
 Require = Callable[[Artifact, Path], None]
-"""Raises for a file that is not the artifact's."""
+"""A check of a file, which raises where the file is not the artifact's."""
 
 
 def fetch(artifacts: Iterable[Artifact], cache: Path, report: Callable[[str], None], checksums: Path) -> int:
-    """Downloads what the cache lacks and returns the number of bytes downloaded. What it has is looked at as well.
+    """Download the artifacts that the cache lacks, and return the number of bytes downloaded. Files that the cache has
+    are checked as well.
 
-    Raises `Unavailable` naming the artifact that could not be had, and `Refused` for a file that is not what the file
-    of checksums says.
+    Raises `Unavailable`, which names the artifact that could not be had, and `Refused` for a file that is not what the
+    file of checksums says.
     """
     return download(artifacts, cache, report, partial(require_known, checksums))
 
 
 def download(artifacts: Iterable[Artifact], cache: Path, report: Callable[[str], None], require: Require) -> int:
-    """The same, with files that `require` permits."""
+    """Download the artifacts that the cache lacks, and return the number of bytes downloaded. `require` checks every
+    file, also those that the cache has. Raises `Unavailable` and what `require` raises."""
     missing = []
     for artifact in dict.fromkeys(artifacts):
         if artifact.path(cache).exists():
@@ -94,7 +96,7 @@ def download(artifacts: Iterable[Artifact], cache: Path, report: Callable[[str],
 
 @cached
 def checksums(file: Path) -> Mapping[str, str]:
-    """The checksums of the file, by coordinates."""
+    """Return the SHA-256 of each artifact in the file of checksums, by coordinates."""
     lines = (line.split() for line in file.read_text(encoding="ascii").splitlines())
     return {coordinates: checksum for checksum, coordinates in lines}
 
@@ -105,7 +107,8 @@ def sha256(path: Path) -> str:
 
 
 def require_known(known: Path, artifact: Artifact, path: Path) -> None:
-    """Raises `Refused` unless the file at `path` is the artifact that the file of checksums knows."""
+    """Check that the file at `path` is the artifact that the file of checksums knows. Raises `Refused` where it is
+    not."""
     expected, found = checksums(known).get(str(artifact)), sha256(path)
     if found != expected:
         why = f"Its SHA-256 is {found}, and not {expected}" if expected else f"{known.name} has no line for it"
@@ -114,7 +117,7 @@ def require_known(known: Path, artifact: Artifact, path: Path) -> None:
 
 
 def installed(artifacts: Iterable[Artifact], cache: Path) -> list[Path]:
-    """Where the files are. Raises `Unavailable` when one was not fetched."""
+    """Return the paths of the artifacts' files. Raises `Unavailable` where one was not fetched."""
     paths = [artifact.path(cache) for artifact in artifacts]
     for path in paths:
         if not path.exists():

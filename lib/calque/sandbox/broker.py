@@ -1,7 +1,7 @@
 """Real Kafka brokers, 4.3.1 in KRaft mode: one alone, or two that a controller leads.
 
-Topics are never made by accident, and Kafka's own have one partition. A directory remembers its ports: whatever is
-started over it again is reached under its old address, with its old data.
+Topics are never made by accident, and Kafka's own have one partition. A directory remembers its ports: a broker that is
+started over it again has its old address and its old data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,17 @@ from calque.sandbox.kafka_node import HOST, Node, archive_path, new_id
 
 USER = "calque"
 GUEST = "guest"
-"""A user that access control lists hold for."""
+"""A user who is not a super user, so that access control lists hold for it."""
 
 _CONTROLLER, _ALONE = 100, 1
 
 
 class Broker:
-    """One running broker; `stop` it, or use it as a context manager.
+    """A running broker; `stop` it, or use it as a context manager.
 
-    address: `127.0.0.1:<port>`, the same after a restart.
-    password: with which clients log in as `USER`, by SASL/PLAIN; empty where anybody may. `USER` may do everything,
-    `GUEST`, with the same password, what no access control list denies.
+    `address` is `127.0.0.1:<port>`, the same after a restart. `password` is the one with which clients log in as
+    `USER`, by SASL/PLAIN; empty where no login is needed. `USER` may do everything; `GUEST`, with the same password,
+    may do what no access control list denies.
     """
 
     def __init__(self, node: Node, password: str = "") -> None:
@@ -40,11 +40,10 @@ class Broker:
 
     @classmethod
     def start(cls, directory: Path, *, password: str = "", archive: Path | None = None) -> Self:
-        """Starts a broker whose data, settings and log lie in `directory`, and returns when it can be used.
+        """Start a broker whose data, settings and log lie in `directory`, and return when it can be used.
 
-        password: where it isn't empty, clients have to log in (see `options`).
-        archive: where to write the classes that it loaded, at its end (see `make_archive`).
-        Raises `Unavailable` when it does not start.
+        Where `password` isn't empty, clients have to log in (see `options`). With `archive`, the classes that the
+        broker loaded are written there at its end (see `make_archive`). Raises `Unavailable` when it does not start.
         """
 
         def properties(ports: Sequence[int]) -> Mapping[str, str]:
@@ -61,7 +60,7 @@ class Broker:
 
     @property
     def options(self) -> dict[str, str]:
-        """What librdkafka needs to reach it beside the address."""
+        """The options that librdkafka needs to reach the broker, besides the address."""
         if not self.password:
             return {}
         return {
@@ -72,15 +71,15 @@ class Broker:
         }
 
     def stop(self) -> None:
-        """Ends the broker in good order. The directory stays."""
+        """End the broker in good order. The directory stays."""
         self._node.stop()
 
     def kill(self) -> None:
-        """Ends the broker as `kill -9` would; the data stay."""
+        """End the broker as `kill -9` would; the data stay."""
         self._node.kill()
 
     def restart(self) -> None:
-        """Ends the broker if it runs, and starts it on the same port and data."""
+        """End the broker if it runs, and start it on the same port and data."""
         self._node.restart()
 
     def __enter__(self) -> Self:
@@ -93,7 +92,7 @@ class Broker:
 
 
 class Cluster:
-    """Two brokers and the controller that chooses leaders among them: either broker may be killed and started again.
+    """Two brokers and the controller that chooses leaders among them. Either broker may be killed and started again.
 
     Topics have a copy on each broker unless they say otherwise.
     """
@@ -104,7 +103,7 @@ class Cluster:
 
     @classmethod
     def start(cls, directory: Path) -> Self:
-        """Starts all three, their data below `directory`, and returns when they can be used.
+        """Start all three with their data below `directory`, and return when they can be used.
 
         Raises `Unavailable` when one does not start.
         """
@@ -142,11 +141,11 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Of both brokers, separated by a comma."""
+        """The addresses of both brokers, separated by a comma."""
         return ",".join(broker.address for broker in self.brokers)
 
     def stop(self) -> None:
-        """Ends all three. The directory stays."""
+        """End all three. The directory stays."""
         for broker in self.brokers:
             broker.stop()
         self._controller.stop()
@@ -161,8 +160,8 @@ class Cluster:
 
 
 def make_archive(cache: Path) -> None:
-    """Makes the archive of classes with which a broker starts in half the time, unless it is there, by starting and
-    stopping one. Raises `Unavailable`; brokers work without it."""
+    """Make the archive of classes with which a broker starts in half the time, unless it is there, by starting and
+    stopping a broker. Raises `Unavailable`; brokers work without it."""
     path = archive_path()
     if path.is_file():
         return
@@ -211,7 +210,7 @@ def _copies(count: int) -> dict[str, str]:
 
 
 def _cluster_id(directory: Path) -> str:
-    """The one that the directory got when something was first started over it."""
+    """Return the id of the cluster in this directory, made when it is first asked for."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "cluster"
     if not path.exists():

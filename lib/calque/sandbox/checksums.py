@@ -1,4 +1,5 @@
-"""Writes `checksums.txt` anew, of what the repository sends today: `python -m calque.sandbox.checksums`."""
+"""A script that writes `checksums.txt` anew, from what the repository sends today: `python -m
+calque.sandbox.checksums`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +10,8 @@ from calque.sandbox.artifacts import CHECKSUMS, Artifact, download, sha256
 
 
 def write(file: Path, artifacts: Iterable[Artifact], cache: Path) -> None:
-    """Write the file with the checksums of the artifacts; those that the cache lacks are downloaded and believed."""
+    """Write the file with the checksums of the artifacts. Artifacts that the cache lacks are downloaded and
+    believed."""
     artifacts = sorted(set(artifacts), key=str)
     download(artifacts, cache, print, lambda _artifact, _path: None)
     lines = (f"{sha256(one.path(cache))}  {one}\n" for one in artifacts)

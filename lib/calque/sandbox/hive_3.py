@@ -1,7 +1,7 @@
-"""How a 3.1.3 metastore is put together inside a JVM that runs nothing but a py4j gateway.
+"""The start of a 3.1.3 metastore inside a JVM that runs only a py4j gateway.
 
-Its own main class binds every interface. Here its handler is served by a Thrift server over a loopback socket, by a
-thread of the JVM: the gateway is not needed any more once that runs. Users and TLS are as the main class has them.
+Its own main class binds every interface. Here its handler is served by a Thrift server over a loopback socket, on a
+thread of the JVM, and the gateway is not needed any more once that runs. Users and TLS are as the main class has them.
 """
 
 from typing import Any
@@ -16,7 +16,8 @@ _WORKER_THREADS = (8, 500)
 
 
 def serve(server: KeptProcess, port: int, settings: MetastoreSettings, seconds: float) -> None:
-    """Makes the JVM answer Thrift calls on a loopback port. Raises `Unavailable`, or `PortTaken`."""
+    """Make the JVM answer Thrift calls on a loopback port. Raises `Unavailable`, or `PortTaken`, after at most
+    `seconds` for the gateway."""
     gateway = gateway_to(server, seconds)
     try:
         _serve(gateway, port, settings)
@@ -66,7 +67,7 @@ def _serve(gateway: JavaGateway, port: int, settings: MetastoreSettings) -> None
     else:
         options.processor(hive.TSetIpAddressProcessor(handler))
         options.transportFactory(thrift.transport.TTransportFactory())
-    # As HiveMetaStore does it: no text and no list of a request is longer.
+    # HiveMetaStore limits texts and lists of a request in the same way.
     max_message_size = hive.conf.MetastoreConf.getLongVar(
         configuration, hive.conf.MetastoreConf.ConfVars.SERVER_MAX_MESSAGE_SIZE
     )
@@ -81,7 +82,7 @@ def _serve(gateway: JavaGateway, port: int, settings: MetastoreSettings) -> None
 
 
 def _ask_for_tickets(gateway: JavaGateway, configuration: Any, handler: Any, options: Any) -> None:
-    """As HiveMetaStore does it with Kerberos, but for delegation tokens."""
+    """Have the server take Kerberos tickets, as HiveMetaStore does, except that there are no delegation tokens."""
     hive: Any = gateway.jvm.org.apache.hadoop.hive.metastore
     text, names = hive.conf.MetastoreConf.getVar, hive.conf.MetastoreConf.ConfVars
     bridge = hive.security.HadoopThriftAuthBridge.getBridge().createServer(

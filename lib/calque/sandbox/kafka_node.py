@@ -43,17 +43,17 @@ _SMALL = {
     "num.network.threads": "2",
     "num.io.threads": "4",
     "log.cleaner.dedupe.buffer.size": str(4 << 20),
-    # A broker that was killed is replaced as leader, or let in again, after that.
+    # After this time a broker that was killed is replaced as leader, or let in again.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
 
 Properties = Callable[[Sequence[int]], Mapping[str, str]]
-"""A node's settings when it has these ports, the first of them its clients'."""
+"""A function that returns a node's settings for these ports, the first of which is its clients'."""
 
 
 class Node:
-    """One running process; the first of its ports is its address."""
+    """A running process of the cluster. The first of its ports is its address."""
 
     def __init__(self, directory: Path, ports: Sequence[int], archive: Path | None) -> None:
         self.ports = tuple(ports)
@@ -73,14 +73,14 @@ class Node:
         *,
         archive: Path | None = None,
     ) -> "Node":
-        """Starts the node `number` of the cluster with that id, on as many ports as `ports` says: those that the
-        directory remembers, else free ones. archive: where to write the classes that were loaded, at its end. Returns
-        when it can be used; raises `Unavailable` when it does not start."""
+        """Start the node `number` of the cluster with the id `cluster`, and return when it can be used. It has `ports`
+        ports: those that the directory remembers, else free ones. With `archive`, the classes that it loaded are
+        written there at its end. Raises `Unavailable` when it does not start."""
         directory = directory.resolve()
         (directory / "data").mkdir(parents=True, exist_ok=True)
         identity = directory / "data" / "meta.properties"
         if not identity.exists():
-            # What a format step would write.
+            # Kafka's format step would write the same.
             format_properties = {
                 "version": "1",
                 "cluster.id": cluster,
@@ -137,12 +137,12 @@ class Node:
 
 
 def new_id() -> str:
-    """A UUID as Kafka writes it; never one that begins with a dash, which its tools take for an option."""
+    """Return a UUID as Kafka writes it; never one that begins with a dash, which Kafka's tools take for an option."""
     return urlsafe_b64encode(uuid.UUID(bytes=b"\x01" + secrets.token_bytes(15)).bytes).decode().rstrip("=")
 
 
 def archive_path() -> Path:
-    """Where the archive of the classes that a broker loads belongs."""
+    """Return the path at which the archive of the classes that a broker loads belongs."""
     return archive_of("kafka", _jars())
 
 

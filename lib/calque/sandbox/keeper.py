@@ -1,9 +1,8 @@
-"""Runs one command and ends it when whoever started this process is gone.
+"""A script that runs one command and ends it when the process that started the script is gone.
 
-Started as a script with one argument, a JSON object, by `processes.KeptProcess`, and kept
-small: it imports nothing but the standard library. Three things end the command: the closing of this process's standard
-input, a new parent (a fork of the starter may hold the pipe open), and the death of this process itself (the kernel
-then kills the command).
+`processes.KeptProcess` starts it as a script with one argument, a JSON object. It is kept small and imports only the
+standard library. Three things end the command: the closing of this process's standard input, a new parent (a fork of
+the starter may hold the pipe open), and the death of this process itself (the kernel then kills the command).
 """
 
 import contextlib
@@ -52,7 +51,8 @@ def _die_with_keeper() -> None:
 
 
 def _wait_for_end(command: "subprocess.Popen[bytes]", parent: int) -> bool:
-    """Returns when the command has ended or should; whether it should be killed: something was written to the pipe."""
+    """Wait until the command has ended or should end. Return whether it should be killed, because a byte was written to
+    the pipe."""
     ended = os.pidfd_open(command.pid)
     pipe = sys.stdin.fileno()
     while os.getppid() == parent:

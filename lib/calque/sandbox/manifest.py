@@ -1,10 +1,10 @@
-"""Which published artifacts the servers and Spark's class path need: versions that were run together."""
+"""The published artifacts that the servers and Spark's class path need, in versions that were run together."""
 
 from calque.sandbox.artifacts import Artifact
 
 
 def artifacts(listing: str) -> tuple[Artifact, ...]:
-    """The artifacts of a listing of coordinates, with white space between them."""
+    """Return the artifacts of a listing of coordinates, with white space between them."""
     return tuple(Artifact.parse(line) for line in listing.split())
 
 
@@ -23,7 +23,7 @@ HIVE_3_JARS = artifacts("""
     commons-logging:commons-logging:1.1.3
     org.postgresql:postgresql:42.7.4
 """)
-"""What the distribution and pyspark's Hadoop client lack."""
+"""Jars that the distribution and pyspark's Hadoop client lack."""
 
 HIVE_4_JARS = artifacts("""
     org.apache.hive:hive-exec:4.2.0
@@ -90,7 +90,8 @@ HIVE_4_JARS = artifacts("""
     com.google.code.gson:gson:2.11.0
     javax.transaction:javax.transaction-api:1.3
 """)
-"""A flat list: what hive-exec asks for transitively can't be resolved on Java 17 (`jdk.tools`)."""
+"""The jars of the 4.2.0 server, as a flat list, because what hive-exec asks for transitively can't be resolved on Java
+17 (`jdk.tools`)."""
 
 DELTA_JARS = artifacts("""
     io.delta:delta-spark_4.2_2.13:4.4.0
@@ -100,7 +101,7 @@ DELTA_JARS = artifacts("""
     io.delta:delta-kernel-unitycatalog:4.4.0
     io.unitycatalog:unitycatalog-hadoop:0.6.0
 """)
-"""What Delta needs and pyspark lacks; a second Hadoop client or Jackson would break the session."""
+"""Jars that Delta needs and pyspark lacks; a second Hadoop client or Jackson would break the session."""
 
 KAFKA_JARS = artifacts("""
     org.apache.kafka:kafka_2.13:4.3.1
@@ -153,7 +154,7 @@ KAFKA_JARS = artifacts("""
 """The broker and what it depends on, and a logger that writes to standard error."""
 
 OF_THE_DEMO = (HIVE_3_DISTRIBUTION, *HIVE_3_JARS, *KAFKA_JARS)
-"""What `calque demo` needs beside Delta's jars."""
+"""The artifacts that `calque demo` needs besides Delta's jars."""
 
 OF_TESTS = (HIVE_4_SCHEMAS, *HIVE_4_JARS)
-"""What tests need beside it: the 4.2.0 server."""
+"""The artifacts that tests need besides those of the demo: the 4.2.0 server."""

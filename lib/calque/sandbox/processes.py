@@ -1,7 +1,7 @@
-"""How services are started, watched and ended, each under a keeper.
+"""The start, the watch and the end of services, each under a keeper.
 
-A keeper (module `keeper`) is a small process of its own session that runs one command and ends it when its own
-standard input closes or its parent is gone. The kernel closes that pipe however the starting process ends, so nothing
+A keeper (module `keeper`) is a small process of its own session that runs one command and ends it when its own standard
+input closes or its parent is gone. The kernel closes that pipe however the starting process ends, so no service
 outlives it, and a Ctrl-C in the terminal reaches only the starting process, which stops its services in order.
 """
 
@@ -35,11 +35,11 @@ Started = TypeVar("Started")
 
 
 class PortTaken(Unavailable):
-    """Another process took the port between its choice and its use."""
+    """Raised when another process took the port between its choice and its use."""
 
 
 class KeptProcess:
-    """One running command whose output goes to `log`."""
+    """A running command whose output goes to `log`, under a keeper that ends it with this process."""
 
     def __init__(
         self,
@@ -53,12 +53,11 @@ class KeptProcess:
         remove_after: Path | None = None,
         remove_files: Sequence[Path] = (),
     ) -> None:
-        """Starts the command.
+        """Start the command.
 
-        user: user and group id to run it under, when it isn't the present one.
-        stop_signal: what asks the command to end; it is killed when it doesn't within `grace_seconds`.
-        remove_after: a folder that the keeper removes when the command has ended.
-        remove_files: files that it removes then, where they are there.
+        `user` is the user and group id to run it under, None for the present one. `stop_signal` asks the command to
+        end; it is killed when it doesn't within `grace_seconds`. `remove_after` is a folder that the keeper removes
+        when the command has ended, and `remove_files` are files that it removes then, where they exist.
         """
         self.log = log
         self._grace_seconds = grace_seconds
@@ -87,20 +86,21 @@ class KeptProcess:
 
     @property
     def pid(self) -> int:
-        """The command's own number, while it runs."""
+        """The process id of the command itself, while it runs."""
         children = Path(f"/proc/{self._keeper.pid}/task/{self._keeper.pid}/children")
         return int(children.read_text().split()[0])
 
     def output(self) -> str:
-        """What the command has written since it was started."""
+        """Return what the command has written since it was started."""
         with self.log.open("rb") as log:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")
 
     def wait_until(self, ready: Callable[[str], bool], seconds: float, *, failure_text: str = "\0") -> None:
-        """Returns when `ready` holds of the output.
+        """Wait until `ready` holds of the output.
 
-        Raises `Unavailable` with the log's last lines when the command ends, writes `failure_text`, or takes too long.
+        Raises `Unavailable` with the log's last lines when the command ends, writes `failure_text`, or takes longer
+        than `seconds`.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -115,17 +115,18 @@ class KeptProcess:
             time.sleep(0.02)
 
     def failure(self, problem: str) -> Unavailable:
-        """An error that shows the end of the log."""
+        """Return an error that shows the end of the log; a `PortTaken` where the log says that the address is in
+        use."""
         lines = self.output().splitlines()[-_LOG_LINES_SHOWN:]
         error = PortTaken if "address already in use" in self.output().lower() else Unavailable
         return error(f"A service {problem}", f"Its log ends: {' | '.join(lines)}", f"See {self.log}")
 
     def stop(self) -> None:
-        """Asks the command to end, and returns when it has."""
+        """Ask the command to end, and return when it has ended."""
         self._end(b"")
 
     def kill(self) -> None:
-        """Ends the command at once, as `kill -9` would, and returns when it has."""
+        """End the command at once, as `kill -9` would, and return when it has ended."""
         self._end(b"kill")
 
     def _end(self, command: bytes) -> None:
@@ -141,7 +142,8 @@ class KeptProcess:
 
 
 def gateway_to(server: KeptProcess, seconds: float) -> JavaGateway:
-    """To a JVM that runs `GATEWAY`, when it has said how it is reached. It stays without it. Raises `Unavailable`."""
+    """Connect to a JVM that runs `GATEWAY`, once it has said how it is reached. The JVM goes on when the connection
+    ends. Raises `Unavailable` after `seconds`."""
     server.wait_until(lambda output: _GATEWAY_ADDRESS.search(output) is not None, seconds)
     address = _GATEWAY_ADDRESS.search(server.output())
     assert address is not None
@@ -149,18 +151,19 @@ def gateway_to(server: KeptProcess, seconds: float) -> JavaGateway:
 
 
 def is_listening(port: int) -> bool:
-    """Whether somebody takes connections at that loopback port."""
+    """Tell whether a process takes connections at that loopback port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def on_free_port(start: Callable[[int], Started]) -> Started:
-    """Calls `start` with a loopback port that nobody listens on, again with another while that is taken first."""
+    """Call `start` with a free loopback port, and return what it returns. Where it raises `PortTaken`, call it again
+    with another one, up to five times in all."""
     return on_free_ports(lambda ports: start(ports[0]), 1)
 
 
 def on_free_ports(start: Callable[[Sequence[int]], Started], count: int) -> Started:
-    """The same with several different ports."""
+    """Call `start` with `count` different free loopback ports, as `on_free_port` does with one."""
     for _ in range(_PORT_ATTEMPTS - 1):
         try:
             return start(_free_ports(count))

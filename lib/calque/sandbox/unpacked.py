@@ -1,4 +1,5 @@
-"""What is made of the downloaded archives: the 3.1.3 server's jars, and one database template for each version."""
+"""The files that are made of the downloaded archives: the 3.1.3 server's jars, and one database template for each
+version."""
 
 import hashlib
 import shutil
@@ -34,17 +35,18 @@ _ADDITIONS = {
 
 
 def hive_3_jars(cache: Path) -> Path:
-    """The folder of the 3.1.3 server's own jars."""
+    """Return the folder of the 3.1.3 server's own jars."""
     return cache / "hive-3.1.3"
 
 
 def template(version: str, cache: Path) -> Path:
-    """The folder of a metastore version's database template; another one when what is added to its schema changes."""
+    """Return the folder of a metastore version's database template. It is another folder when the additions to its
+    schema change."""
     return cache / "templates" / f"{version}-{hashlib.blake2b(_ADDITIONS[version].encode(), digest_size=4).hexdigest()}"
 
 
 def unpack_delta(cache: Path) -> None:
-    """Makes the folder of Delta's jars anew, out of artifacts that are in the cache."""
+    """Make the folder of Delta's jars anew, out of artifacts that are in the cache."""
     with tempfile.TemporaryDirectory(prefix="unpack-", dir=cache) as scratch:
         folder = Path(scratch) / "jars"
         folder.mkdir()
@@ -55,14 +57,14 @@ def unpack_delta(cache: Path) -> None:
 
 
 def unpack_demo(cache: Path) -> None:
-    """Makes what is missing for the demo, out of artifacts that are in the cache."""
+    """Make what the demo lacks, out of artifacts that are in the cache."""
     if not hive_3_jars(cache).is_dir():
         _unpack_hive_3_jars(cache)
     _build_template("3.1.3", cache)
 
 
 def unpack_tests(cache: Path) -> None:
-    """The same for what only tests need."""
+    """Make what only tests need and the cache lacks, out of artifacts that are in the cache: the template of 4.2.0."""
     _build_template("4.2.0", cache)
 
 
@@ -73,7 +75,8 @@ def _build_template(version: str, cache: Path) -> None:
 
 
 def _unpack_hive_3_jars(cache: Path) -> None:
-    """All jars of the distribution but its Derby, which is never used and older than the one Java 17 wants."""
+    """Unpack all jars of the distribution except its Derby, which is never used and older than the one Java 17
+    wants."""
     with tempfile.TemporaryDirectory(prefix="unpack-", dir=cache) as scratch:
         folder = Path(scratch) / "jars"
         folder.mkdir()

@@ -1,7 +1,7 @@
-"""A writer at a metastore: everything that Hive or Spark do to a source, as calls.
+"""A client that writes to a metastore: all that Hive or Spark do to a source, as calls.
 
-For tests and the demo. Unlike `ports.Catalog` it lets the server behave as it does for its usual clients: data are
-deleted with managed tables, statistics computed where the server is set so.
+It is for tests and the demo. Unlike `ports.Catalog` it lets the server behave as it does for its usual clients: data
+are deleted with managed tables, statistics computed where the server is set so.
 """
 
 from __future__ import annotations
@@ -32,10 +32,8 @@ AT_ONCE = 10_000
 
 
 class HiveClient:
-    """Writes to the metastore at `uri` as `access` says; raises `messages.Fault` for what the server refuses.
-
-    `catalog` reads what is there, `log` the events.
-    """
+    """A client that writes to the metastore at `uri` as `access` says. It raises `messages.Fault` for what the server
+    refuses. `catalog` reads what is there, `log` the events."""
 
     def __init__(self, uri: str, connections: int = 8, access: MetastoreAccess = MetastoreAccess()) -> None:  # noqa: B008
         self.client = Client(uri, access, connections=connections)
@@ -55,7 +53,8 @@ class HiveClient:
         self.client.call(messages.CREATE_TABLE, table, Context())
 
     def alter_table(self, name: TableName, table: Table, *, cascade: bool = False) -> None:
-        """Replace the definition; another name in `table` renames."""
+        """Replace the table's definition. Another name in `table` renames it; with `cascade` partitions get the
+        columns, too."""
         properties = {"CASCADE": "true"} if cascade else {}
         self.client.call(messages.ALTER_TABLE, *name, table, Context(properties))
 
@@ -105,8 +104,8 @@ class HiveClient:
         replace: bool = False,
         checksums: Sequence[str] | None = None,
     ) -> None:
-        """Tell the metastore of files that were written (`fire_listener_event`). Full paths, of the partition with
-        `values`, or of the table. 3.1.3 ends the connection unless there is one checksum for each file."""
+        """Tell the metastore of files that were written (`fire_listener_event`): full paths, in the partition with
+        `values`, or in the table. 3.1.3 ends the connection unless there is one checksum for each file."""
         inserted = InsertEventData(replace, tuple(files), tuple(checksums or ("",) * len(files)))
         data = FiredData(inserted)
         partition = None if values is None else tuple(values)
@@ -126,14 +125,14 @@ class HiveClient:
         return self.log.current()
 
     def events(self, after: EventId = 0) -> list[Event]:
-        """All events after the id."""
+        """Return all events after the id."""
         events: list[Event] = []
         while page := self.log.read(events[-1].event_id if events else after, AT_ONCE):
             events.extend(page)
         return events
 
     def call(self, call: Call, *arguments: Any) -> Any:
-        """Any other call."""
+        """Make any other call of the metastore's Thrift service, and return its answer."""
         return self.client.call(call, *arguments)
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""What a running process tells the outside: health, metrics, status over HTTP."""
+"""The pages by which a running process tells of itself: health, metrics and status over HTTP."""

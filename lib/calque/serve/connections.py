@@ -1,9 +1,9 @@
-"""How many connections to the pages are open, and for how long: nobody who connects can keep others out, or use up the
-descriptors of the process.
+"""The limits on connections to the pages: how many are open, and for how long. No client can keep others out, or use up
+the descriptors of the process.
 
-A socket counts from when it is accepted until it is closed, in TLS's handshake too. Where all that are allowed are open
-a new one takes the place of the oldest over which no request is being answered: whoever asks at once, as probes do,
-always gets in.
+A socket counts from when it is accepted until it is closed, in TLS's handshake too. Where all that are allowed are
+open, a new one takes the place of the oldest over which no request is being answered. A client that sends its request
+at once, as probes do, therefore always gets in.
 """
 
 from __future__ import annotations
@@ -17,26 +17,29 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST = 64
-"""Connections that are open at a time."""
+"""The number of connections that are open at a time."""
 ACCEPTED = 128
-"""That are accepted at a time, before anything else is done."""
+"""The number of connections that the system accepts before the process does."""
 PATIENCE_SECONDS = 5.0
-"""In which the head of a request must have come: the first since the client has connected, others since they began."""
+"""Seconds within which the head of a request has to come: the first head since the client has connected, others since
+they began."""
 WHOLE_SECONDS = 60.0
-"""In which a request must have come, and its answer must have gone."""
+"""Seconds within which a request has to come, and its answer has to go."""
 
 
 class Listener(socket.socket):
-    """A listening socket that was somebody else's, for one event loop."""
+    """A listening socket for one event loop, which keeps at most `most` connections open. It takes over the descriptor
+    of `listener`."""
 
     def __init__(self, listener: socket.socket, most: int = MOST) -> None:
         super().__init__(fileno=listener.detach())
         self.most = most
         self.open: dict[int, Connection] = {}
-        """By their descriptors, the oldest first."""
+        """The open connections by their descriptors, the oldest first."""
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Raises `BlockingIOError` where no place can be made, too: the loop tries again then."""
+        """Accept a connection, and end an old one where too many are open. Raises `BlockingIOError` also where no old
+        one can be ended: the event loop tries again then."""
         accepted, address = super().accept()
         if not self.make_room():
             accepted.close()
@@ -54,7 +57,8 @@ class Listener(socket.socket):
 
 
 class Connection(socket.socket):
-    """`is_answered` while a request that came over it is. Who is not through with TLS after a while is left."""
+    """An accepted connection. `is_answered` is True while a request that came over it is being answered. A client that
+    is not through with TLS's handshake after `PATIENCE_SECONDS` is left."""
 
     def __init__(self, accepted: socket.socket, listener: Listener) -> None:
         super().__init__(fileno=accepted.detach())
@@ -68,7 +72,8 @@ class Connection(socket.socket):
         super().close()
 
     def leave(self) -> None:
-        """Whoever holds it finds its end, and closes it."""
+        """Shut the connection down, and count it no more. The event loop that holds the socket finds its end, and
+        closes it."""
         self.forget()
         with suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
@@ -82,8 +87,9 @@ class Connection(socket.socket):
             del self.listener.open[self.number]
 
 
-class PunctualProtocol(H11Protocol):
-    """Leaves a client whose request takes too long, and has the listener know which requests are being answered."""
+class TimeLimitedProtocol(H11Protocol):
+    """The HTTP protocol of one connection. It leaves a client whose request takes too long, and has the listener know
+    whether a request is being answered."""
 
     def __init__(self, listener: Listener, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -115,7 +121,7 @@ class PunctualProtocol(H11Protocol):
         self.look()
 
     def look(self) -> None:
-        """What there is of a request now."""
+        """Find out what has come of a request, and start or stop the timers for it."""
         cycle: Any = self.cycle
         is_answered = cycle is not None and not cycle.response_complete
         has_begun = not is_answered and bool(self.conn.trailing_data[0])
@@ -125,7 +131,8 @@ class PunctualProtocol(H11Protocol):
         self.note(head=has_begun or cycle is None, whole=whole)
 
     def note(self, *, head: bool, whole: bool) -> None:
-        """Which of the two is being waited for; one that was before goes on."""
+        """Run a timer for the head of a request, and one for the whole of it, as long as each is waited for. A timer
+        that runs already goes on."""
         self.head = self.timer(self.head, head, PATIENCE_SECONDS)
         self.whole = self.timer(self.whole, whole, WHOLE_SECONDS)
 

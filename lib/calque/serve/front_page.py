@@ -1,4 +1,4 @@
-"""What is served at `/` beside health and metrics."""
+"""The page of a process at `/`, beside health and metrics."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from starlette.routing import Route
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FrontPage:
-    """`shell` is the page at `path` without any data, which is shown with that status also to whoever has no token;
-    below `open_folder` are files that are open to everybody. `routes` are all of its pages, also `path`."""
+    """The page at `path`, as a plugin gives it to the server.
+
+    `shell` returns the page without any data, with a status of HTTP. It is shown also to a client that has no token.
+    Files below `open_folder` are open to every client. `routes` are all routes of the page, the one of `path` first.
+    """
 
     path: str
     open_folder: str

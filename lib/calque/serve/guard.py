@@ -1,7 +1,8 @@
-"""Who may read which page: whoever has its token, where one is given; else whoever addresses this host by its own name.
+"""The rule for who may read which page: a client that has the page's token, where one is given; else a client that
+addresses this host by its own name.
 
-A foreign page could have a browser ask 127.0.0.1 under a name of its own, and read the answer as its own. A token is
-something that such a page does not have, so that with one no host is asked for.
+A foreign page could have a browser ask 127.0.0.1 under a name of its own, and read the answer as its own. It can't know
+a token, so that with a token the name of the host does not matter.
 """
 
 from __future__ import annotations
@@ -23,21 +24,23 @@ from calque.serve.front_page import FrontPage
 
 LOG = logging.getLogger(__name__)
 OPEN = frozenset({"/healthz", "/readyz"})
-"""Pages that never need a token: whoever starts and ends processes has none. They say one word then."""
+"""Pages that never need a token, because the system that starts and ends processes has none. They say one word then."""
 MOST_REQUESTS = 48
-"""For other pages that are answered at a time: fewer than connections, so that there is always room for a probe."""
+"""The number of requests for other pages that are answered at a time. It is lower than that of connections, so that
+there is always room for a probe."""
 METRICS = "/metrics"
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """`every` opens every page, `metrics` that of the metrics; None where none is asked for."""
+    """The tokens of the pages. `every` opens every page, `metrics` that of the metrics; None where no such token is
+    given."""
 
     every: Secret | None = None
     metrics: Secret | None = None
 
     def of(self, path: str) -> tuple[Secret, ...]:
-        """Each of which opens the page; none where it is open to everybody."""
+        """Return the tokens of which each opens the page at `path`; none where it is open to every client."""
         if path in OPEN:
             return ()
         tokens = (self.every, self.metrics) if path == METRICS else (self.every,)
@@ -45,8 +48,8 @@ class Tokens:
 
 
 class Guard:
-    """Passes on a request that has one of its page's tokens. Tokens are read at each request, so that a file that is
-    written anew counts at once."""
+    """The application behind its tokens: it passes on a request that has one of its page's tokens. Tokens are read at
+    each request, so that a file that is written anew counts at once."""
 
     def __init__(self, application: ASGIApp, tokens: Tokens, front: FrontPage | None = None) -> None:
         self.application, self.tokens, self.front = application, tokens, front
@@ -95,7 +98,7 @@ TEXTS = {
 
 
 def is_own_host(headers: Headers) -> bool:
-    """Whether the request is addressed to this host, by an address or as `localhost`."""
+    """Tell whether the request is addressed to this host by an IP address, as `localhost`, or without a name."""
     host = headers.get("host", "").rpartition("@")[2]
     name = host[1 : host.index("]")] if host.startswith("[") and "]" in host else host.partition(":")[0]
     try:
@@ -106,12 +109,12 @@ def is_own_host(headers: Headers) -> bool:
 
 
 def has_token(headers: Headers, tokens: Tokens) -> bool:
-    """Whether the request has the token of all pages."""
+    """Tell whether the request has the token of all pages."""
     return tokens.every is not None and is_one_of(given(headers), list(readable([tokens.every])))
 
 
 def readable(tokens: Iterable[Secret]) -> Iterator[str]:
-    """The values that can be read at this moment."""
+    """Yield the values of those tokens that can be read at this moment. Others are logged."""
     for token in tokens:
         try:
             yield token.read()
@@ -125,6 +128,7 @@ def given(headers: Headers) -> str:
 
 
 def is_one_of(token: str, values: Iterable[str]) -> bool:
-    """How long that takes says nothing of the values. Headers come as Latin-1."""
+    """Tell whether `token` is one of the values, in a time that says nothing of them. `token` is a header's value,
+    decoded as Latin-1."""
     encoded = token.encode("latin-1", "replace")
     return any(hmac.compare_digest(encoded, value.encode()) for value in values)

@@ -15,28 +15,28 @@ import uvicorn
 from calque.config.checks import Endpoint
 from calque.errors import CalqueError, Refused, Unavailable
 from calque.model.tls import ServerTls
-from calque.serve.connections import ACCEPTED, Listener, PunctualProtocol
+from calque.serve.connections import ACCEPTED, Listener, TimeLimitedProtocol
 from calque.serve.guard import Guard, Tokens
 from calque.serve.pages import Pages, application
 
 LOG = logging.getLogger(__name__)
 DEFAULT = Endpoint("127.0.0.1", 9400)
-"""Where it is served when the configuration does not say."""
+"""The address of the pages where the configuration does not name one."""
 END_SECONDS = 2
 RENEWAL_SECONDS = 30
-"""Between two looks whether the certificate's files were written anew."""
+"""Seconds between two looks whether the certificate's files were written anew."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How, and to whom, it answers: over plain HTTP where there is no `tls`."""
+    """The tokens of the pages, and the certificate of the server; `tls` is None for plain HTTP."""
 
     tokens: Tokens
     tls: ServerTls | None
 
 
 class Serving:
-    """Answers from `begin` to `end`. `address` is where, as a URL."""
+    """The HTTP server of the pages, which answers on a thread from `begin` to `end`. `address` is its URL."""
 
     def __init__(self, listener: socket.socket, pages: Guard, tls: ServerTls | None) -> None:
         self.listener, self.tls = Listener(listener), tls
@@ -67,7 +67,7 @@ class Serving:
         self.thread = threading.Thread(target=self.server.run, args=([self.listener],), name="http", daemon=True)
 
     def begin(self) -> None:
-        """Who connects before the thread answers waits for it."""
+        """Start the thread that answers. A client that connects earlier is not refused, and waits for it."""
         self.thread.start()
         LOG.info("health and metrics at %s", self.address)
 
@@ -77,15 +77,16 @@ class Serving:
             self.thread.join(timeout=5)
         self.listener.close()
 
-    def protocol(self, *given: Any, **named: Any) -> PunctualProtocol:
-        return PunctualProtocol(self.listener, *given, **named)
+    def protocol(self, *given: Any, **named: Any) -> TimeLimitedProtocol:
+        return TimeLimitedProtocol(self.listener, *given, **named)
 
     def same_context(self, *_given: object) -> ssl.SSLContext:
         assert self.context is not None
         return self.context
 
     async def renew_certificate(self) -> None:
-        """Show what is in the certificate's files now."""
+        """Load the certificate's files again, so that later connections show what is in them now. Where they can't be
+        used, the old certificate goes on."""
         if self.tls is None or self.context is None:
             return
         try:
@@ -95,8 +96,11 @@ class Serving:
 
 
 def serve(endpoint: Endpoint | None, pages: Pages, access: Access) -> Serving:
-    """Bind the address and answer there. None: the default one, or any free port of its host where another process has
-    that. Raises `Unavailable` for an address that is taken, `Refused` for one that can't be had."""
+    """Bind the address, answer the pages there, and return the server.
+
+    None stands for the default address, or any free port of its host where another process has that. Raises
+    `Unavailable` for an address that is taken, `Refused` for one that can't be had.
+    """
     if endpoint is not None:
         return begun(bound(endpoint), pages, access)
     try:
@@ -117,7 +121,7 @@ def begun(listener: socket.socket, pages: Pages, access: Access) -> Serving:
 
 
 def bound(endpoint: Endpoint) -> socket.socket:
-    """A socket that listens there. Raises as `serve` does."""
+    """Return a socket that listens at the address. Raises as `serve` does."""
     address = endpoint.host, endpoint.port
     try:
         if ":" in endpoint.host:
@@ -128,7 +132,7 @@ def bound(endpoint: Endpoint) -> socket.socket:
 
 
 def require_free(endpoint: Endpoint) -> None:
-    """Have the address for a moment. Raises as `serve` does."""
+    """Bind the address for a moment. Raises as `serve` does."""
     bound(endpoint).close()
 
 

@@ -1,4 +1,5 @@
-"""When was an event there that a target does not show yet? From looks at the source's newest event id: `HeadTimes`."""
+"""The times at which a source's newest event ids were first seen, from which the lag of a target in seconds follows:
+`HeadTimes`."""
 
 from __future__ import annotations
 
@@ -8,11 +9,15 @@ from bisect import bisect_right
 from calque.model.names import EventId
 
 MOST = 2000
+"""The number of event ids that are kept with their times."""
 
 
 class HeadTimes:
-    """Newest event ids with when they were first seen (seconds). Of a long past every other one is forgotten, so that
-    what is told of it grows coarse, never wrong by more than a look. Safe from several threads."""
+    """The newest event ids of a source, each with when it was first seen, in seconds since 1970.
+
+    Of a long past every other entry is forgotten, so that the lag grows coarse for it, but is never wrong by more than
+    the time between two entries. Safe from several threads.
+    """
 
     def __init__(self) -> None:
         self.ids: list[EventId] = []
@@ -20,7 +25,8 @@ class HeadTimes:
         self.lock = threading.Lock()
 
     def note_head(self, head: EventId, seen_at: float) -> None:
-        """The source said so; a lower one is of another log."""
+        """Note that the source has said that `head` is its newest event. A lower id than the last one is of another
+        log, and forgets all before it."""
         with self.lock:
             if self.ids and head < self.ids[-1]:
                 self.ids, self.times = [], []
@@ -31,7 +37,7 @@ class HeadTimes:
                 self.ids, self.times = self.ids[::2], self.times[::2]
 
     def note_event(self, event_id: EventId, seen_at: float) -> None:
-        """The event was met; there may be newer ones."""
+        """Note that the event was met. The source may have newer ones."""
         if event_id > (self.newest() or 0):
             self.note_head(event_id, seen_at)
 
@@ -40,7 +46,7 @@ class HeadTimes:
             return self.ids[-1] if self.ids else None
 
     def lag_seconds(self, position: EventId, now: float) -> float:
-        """How long an event has been there that `position` does not reach; 0 where none has."""
+        """Return how many seconds ago an event was first seen that is beyond `position`; 0 where none is."""
         with self.lock:
             place = bisect_right(self.ids, position)
             return max(now - self.times[place], 0.0) if place < len(self.ids) else 0.0

@@ -1,6 +1,8 @@
-"""What Prometheus is told: counters that windows add to, and gauges that are looked up in memory when it asks.
+"""The metrics of a process for Prometheus: counters that windows add to, and gauges that are read from memory at each
+scrape.
 
-A scrape asks nobody: neither a metastore nor the ledger. Names follow Prometheus' conventions; `target` is a label.
+A scrape asks nothing outside the process: neither a metastore nor the ledger. Names follow Prometheus' conventions;
+`target` is a label.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from prometheus_client.registry import Collector
 
 from calque.engine.exact_reads.progress import ReadTotals
 from calque.engine.sides.copy_progress import Progress
-from calque.engine.window.result import Window
+from calque.engine.window.result import WindowResult
 from calque.model.ledger import Bridge, Parts, count_rereads, new_bridges, new_parts
 from calque.model.names import EventId
 from calque.serve.table_lag import TableLag
@@ -34,8 +36,8 @@ BUCKETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 @dataclass(frozen=True, slots=True)
-class TargetLook:
-    """A target as its process has it in memory. `tables` counts them by state."""
+class TargetSample:
+    """A target as its process has it in memory. `tables` counts its tables by state."""
 
     name: str
     state: str
@@ -49,12 +51,13 @@ class TargetLook:
     copying: Progress | None = None
     reading: ReadTotals | None = None
     lagging: tuple[TableLag, ...] = ()
-    """Tables that show less than the position, the farthest behind, a few at most."""
+    """The tables that show less than the position, the farthest behind first, a few at most."""
 
 
 @dataclass(frozen=True, slots=True)
-class CaptureLook:
-    """`head` is the source's newest event id, `last` the journal's; None where they are not known yet."""
+class CaptureSample:
+    """The capture of a source as its process has it in memory. `head` is the source's newest event id, `last` the
+    journal's; None where they are not known yet."""
 
     state: str
     problem: str | None
@@ -64,8 +67,8 @@ class CaptureLook:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelLook:
-    """A channel of notices. `lag_events` is None while it is not known."""
+class ChannelSample:
+    """A channel of notices as its process has it in memory. `lag_events` is None while it is not known."""
 
     name: str
     state: str
@@ -74,29 +77,30 @@ class ChannelLook:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceLook:
-    """A source. `capture` is None where another process captures it; `gaps` is how many were found so far."""
+class SourceSample:
+    """A source as a process has it in memory. `capture` is None where another process captures it. `gaps` is how many
+    gaps in its log were found so far."""
 
     name: str
-    capture: CaptureLook | None
+    capture: CaptureSample | None
     gaps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessView:
-    """One process. `silent` names parts that do not turn any more."""
+    """The state of one process, from memory. `silent` names the parts whose threads do not turn any more."""
 
-    sources: tuple[SourceLook, ...]
-    targets: tuple[TargetLook, ...]
+    sources: tuple[SourceSample, ...]
+    targets: tuple[TargetSample, ...]
     silent: tuple[str, ...] = ()
-    channels: tuple[ChannelLook, ...] = ()
+    channels: tuple[ChannelSample, ...] = ()
 
 
 class Meters(Collector):
-    """The registry of one process. `look` tells how it is, without asking anybody."""
+    """The metrics of one process. `snapshot` returns its state from memory, at each scrape."""
 
-    def __init__(self, look: Callable[[], ProcessView]) -> None:
-        self.look = look
+    def __init__(self, snapshot: Callable[[], ProcessView]) -> None:
+        self.snapshot = snapshot
         self.registry = CollectorRegistry()
         self.windows = Histogram(
             "calque_window_seconds", "How long windows took.", TARGET, buckets=BUCKETS, registry=self.registry
@@ -109,9 +113,10 @@ class Meters(Collector):
         self.bytes = self.counter("bytes", "Bytes copied.")
         self.bridges = self.counter("bridges", "Bridges, see Limits.")
         self.newest_bridges: dict[str, dict[str, Bridge]] = {}
-        """By target and table, the newest one."""
+        """The newest bridge that was counted, by target and table."""
         self.parts = self.counter("parts", "Operations made in parts, see Limits.")
         self.newest_parts: dict[str, dict[str, Parts]] = {}
+        """The newest operation in parts that was counted, by target and table."""
         self.rereads = Counter(
             "calque_rereads_total", "Tables read again, by cause.", ("target", "cause"), registry=self.registry
         )
@@ -125,8 +130,9 @@ class Meters(Collector):
     def counter(self, name: str, text: str, label: str = "target") -> Counter:
         return Counter(f"calque_{name}_total", text, (label,), registry=self.registry)
 
-    def window(self, target: str, window: Window, seconds: float, window_id: str) -> None:
-        """Count one window. Who asks for OpenMetrics is told the name of the newest one of each duration."""
+    def window(self, target: str, window: WindowResult, seconds: float, window_id: str) -> None:
+        """Count one window, which took `seconds`. A client that asks for OpenMetrics gets the name of the newest window
+        of each bucket of durations."""
         self.windows.labels(target).observe(seconds, {"window": window_id})
         self.events.labels(target).inc(window.events)
         self.hops.labels(target).inc(window.hops)
@@ -144,8 +150,8 @@ class Meters(Collector):
             self.disarmed.labels(target).inc(len(window.epoch.disarmed))
 
     def text(self, accepted: str = "") -> tuple[bytes, str]:
-        """What is measured, and its media type: the one of Prometheus' formats that is accepted, the text format
-        where none is named."""
+        """Return the metrics and their media type: the format of Prometheus' that `accepted`, an Accept header, names,
+        else the text format."""
         encode, media_type = choose_encoder(accepted)
         return encode(self.registry), media_type
 
@@ -153,21 +159,21 @@ class Meters(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        look = self.look()
-        yield from of_sources(look.sources)
-        yield from of_targets(look.targets)
-        yield from of_channels(look.channels)
+        view = self.snapshot()
+        yield from of_sources(view.sources)
+        yield from of_targets(view.targets)
+        yield from of_channels(view.channels)
 
 
-def of_sources(looks: Iterable[SourceLook]) -> Iterator[Metric]:
-    looks = tuple(looks)
-    captures = [(look.name, look.capture) for look in looks if look.capture is not None]
+def of_sources(sources: Iterable[SourceSample]) -> Iterator[Metric]:
+    sources = tuple(sources)
+    captures = [(one.name, one.capture) for one in sources if one.capture is not None]
 
     def each(name: str, text: str, values: Iterable[tuple[str, float | None]]) -> Metric:
         return gauge(f"calque_{name}", text, SOURCE, with_value(*(((source,), value) for source, value in values)))
 
-    yield each("info", "The sources that are replicated.", ((one.name, 1) for one in looks))
-    yield each("gaps", "Gaps of the log found so far.", ((one.name, one.gaps) for one in looks))
+    yield each("info", "The sources that are replicated.", ((one.name, 1) for one in sources))
+    yield each("gaps", "Gaps of the log found so far.", ((one.name, one.gaps) for one in sources))
     yield each("source_reachable", "Whether the source answers.", ((name, one.reachable) for name, one in captures))
     yield each("source_head_event_id", "The source's newest event.", ((name, one.head) for name, one in captures))
     yield each("journal_last_event_id", "The newest event captured.", ((name, one.last) for name, one in captures))
@@ -177,30 +183,30 @@ def of_sources(looks: Iterable[SourceLook]) -> Iterator[Metric]:
     yield each("capture_failing", "Whether capture gets no further now.", failing)
 
 
-def of_targets(looks: Iterable[TargetLook]) -> Iterator[Metric]:
-    looks = tuple(looks)
+def of_targets(targets: Iterable[TargetSample]) -> Iterator[Metric]:
+    targets = tuple(targets)
 
     def each(name: str, text: str, values: Iterable[tuple[str, float | None]]) -> Metric:
         return gauge(
             f"calque_target_{name}", text, TARGET, with_value(*(((target,), value) for target, value in values))
         )
 
-    states = [((look.name, state), look.state == state) for look in looks for state in STATES]
+    states = [((one.name, state), one.state == state) for one in targets for state in STATES]
     yield gauge("calque_target_state", "1 for the state that the target is in.", ("target", "state"), states)
-    yield each("failing", "Whether it gets no further now.", ((one.name, one.problem is not None) for one in looks))
-    yield each("reachable", "Whether its metastore answers.", ((one.name, one.reachable) for one in looks))
-    yield each("position_event_id", "The event that every live table shows.", ((o.name, o.position) for o in looks))
-    yield each("epoch", "The newest epoch's number.", ((one.name, one.epoch) for one in looks))
-    yield each("lag_events", "Events that it does not show yet.", ((one.name, one.lag_events) for one in looks))
-    yield each("lag_seconds", "How long the oldest of them has been there.", ((o.name, o.lag_seconds) for o in looks))
-    tables = [((look.name, state), count) for look in looks for state, count in look.tables.items()]
+    yield each("failing", "Whether it gets no further now.", ((one.name, one.problem is not None) for one in targets))
+    yield each("reachable", "Whether its metastore answers.", ((one.name, one.reachable) for one in targets))
+    yield each("position_event_id", "The event that every live table shows.", ((o.name, o.position) for o in targets))
+    yield each("epoch", "The newest epoch's number.", ((one.name, one.epoch) for one in targets))
+    yield each("lag_events", "Events that it does not show yet.", ((one.name, one.lag_events) for one in targets))
+    yield each("lag_seconds", "How long the oldest of them has been there.", ((o.name, o.lag_seconds) for o in targets))
+    tables = [((one.name, state), count) for one in targets for state, count in one.tables.items()]
     yield gauge("calque_target_tables", "Tables by state.", ("target", "state"), tables)
-    copies = [(look.name, look.copying) for look in looks if look.copying is not None]
+    copies = [(one.name, one.copying) for one in targets if one.copying is not None]
     yield each("copying_bytes", "Bytes of the copies under way.", ((name, totals.bytes) for name, totals in copies))
     yield each("copied_bytes", "How many of them are done.", ((name, totals.bytes_done) for name, totals in copies))
-    reads = [(look.name, look.reading) for look in looks if look.reading is not None]
+    reads = [(one.name, one.reading) for one in targets if one.reading is not None]
     yield each("reading_tables", "Tables being read exactly.", ((name, totals.tables) for name, totals in reads))
-    lags = [((look.name, lag.table), lag) for look in looks for lag in look.lagging]
+    lags = [((one.name, lag.table), lag) for one in targets for lag in one.lagging]
     yield gauge(
         "calque_table_lag_events",
         "Events since the one that the table shows, of the tables farthest behind.",
@@ -216,22 +222,22 @@ def of_targets(looks: Iterable[TargetLook]) -> Iterator[Metric]:
     yield each("read_tables", "How many of them are done.", ((name, totals.tables_done) for name, totals in reads))
 
 
-def of_channels(looks: Iterable[ChannelLook]) -> Iterator[Metric]:
-    looks, label = tuple(looks), ("channel",)
-    failing = [((look.name,), look.problem is not None) for look in looks]
+def of_channels(channels: Iterable[ChannelSample]) -> Iterator[Metric]:
+    channels, label = tuple(channels), ("channel",)
+    failing = [((one.name,), one.problem is not None) for one in channels]
     yield gauge("calque_channel_failing", "Whether it gets no further now.", label, failing)
-    lags = with_value(*(((look.name,), look.lag_events) for look in looks))
+    lags = with_value(*(((one.name,), one.lag_events) for one in channels))
     yield gauge("calque_channel_lag_events", "Events whose notices are not sent yet.", label, lags)
 
 
-Sample = tuple[tuple[str, ...], float]
+LabelledValue = tuple[tuple[str, ...], float]
 
 
-def with_value(*samples: tuple[tuple[str, ...], float | None]) -> list[Sample]:
+def with_value(*samples: tuple[tuple[str, ...], float | None]) -> list[LabelledValue]:
     return [(labels, value) for labels, value in samples if value is not None]
 
 
-def gauge(name: str, text: str, labels: tuple[str, ...], samples: Iterable[Sample]) -> Metric:
+def gauge(name: str, text: str, labels: tuple[str, ...], samples: Iterable[LabelledValue]) -> Metric:
     metric = GaugeMetricFamily(name, text, labels=labels)
     for values, value in samples:
         metric.add_metric(values, float(value))

@@ -1,5 +1,8 @@
-"""The pages of a running process: `/healthz`, `/readyz`, `/metrics`, `/status`, which read and take nothing, and
-what else there is at `/`. Probes get a word, and with the token the reasons; they have threads of their own."""
+"""The pages of a running process: `/healthz`, `/readyz`, `/metrics` and `/status`, which only read, and a plugin's page
+at `/`.
+
+Probes get one word, and with the token the reasons. They have threads of their own.
+"""
 
 from __future__ import annotations
 
@@ -23,31 +26,32 @@ from calque.serve.metrics import ProcessView
 
 JSON = "application/json"
 PROBES = 2
-"""Threads that look for probes."""
+"""The number of threads that look for probes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What is served. `look` and `metrics` ask nobody; `status` may ask the source. `metrics` is given what the client
-    accepts."""
+    """The contents of the pages. `snapshot` and `metrics` read memory alone; `status` may ask the sources. `metrics`
+    gets the client's Accept header."""
 
-    look: Callable[[], ProcessView]
+    snapshot: Callable[[], ProcessView]
     metrics: Callable[[str], tuple[bytes, str]]
     status: Callable[[], Mapping[str, Any]]
     front: FrontPage | None = None
 
 
 def application(pages: Pages, tokens: Tokens) -> Guard:
-    """All pages, behind their tokens. Each is answered on a thread of its own, as it may take a while."""
+    """Return all pages behind their tokens. Each page is answered on a thread of its own, because it may take a
+    while."""
 
     probes = ThreadPoolExecutor(PROBES, thread_name_prefix="probe")
 
     async def probe(request: Request, problems: Callable[[ProcessView], list[str]]) -> Response:
-        found = await asyncio.get_running_loop().run_in_executor(probes, lambda: problems(pages.look()))
+        found = await asyncio.get_running_loop().run_in_executor(probes, lambda: problems(pages.snapshot()))
         return verdict(found, has_reasons=has_token(request.headers, tokens))
 
     async def healthz(request: Request) -> Response:
-        return await probe(request, lambda look: [f"{name} does not turn" for name in look.silent])
+        return await probe(request, lambda view: [f"{name} does not turn" for name in view.silent])
 
     async def readyz(request: Request) -> Response:
         return await probe(request, hindrances)
@@ -94,18 +98,18 @@ def response(status: HTTPStatus, kind: str, content: bytes) -> Response:
     return Response(content, status, {"Content-Type": kind, "Cache-Control": "no-store"})
 
 
-def hindrances(look: ProcessView) -> list[str]:
-    """Why the process does not do all that it is there for."""
-    hindrances = [f"{name} does not turn" for name in look.silent]
-    captures = [(source.name, source.capture) for source in look.sources if source.capture is not None]
-    if not look.targets and not captures:
+def hindrances(view: ProcessView) -> list[str]:
+    """Return why the process does not do all its work now; nothing where it does."""
+    hindrances = [f"{name} does not turn" for name in view.silent]
+    captures = [(source.name, source.capture) for source in view.sources if source.capture is not None]
+    if not view.targets and not captures:
         hindrances.append("it starts")
     for name, capture in captures:
-        part = "capture" if len(look.sources) == 1 else f"capture of {name}"
+        part = "capture" if len(view.sources) == 1 else f"capture of {name}"
         hindrances += because(part, capture.state, capture.problem)
         if not capture.reachable and capture.problem is None:
             hindrances.append(f"the source {name} has not answered")
-    for target in look.targets:
+    for target in view.targets:
         hindrances += because(target.name, target.state, target.problem)
     return hindrances
 

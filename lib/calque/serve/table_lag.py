@@ -1,5 +1,5 @@
-"""Which tables show less than their target does, and for how long? The few that are farthest behind, so that neither a
-status nor a metric grows with the number of tables."""
+"""The lag of tables that show less than their target does. Only the few that are farthest behind are told, so that
+neither a status nor a metric grows with the number of tables."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from calque.ports.records import Json
 from calque.serve.lag_clock import HeadTimes
 
 MOST = 20
+"""The number of tables that are told at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLag:
-    """`events` and `seconds` count from the first event of the log behind the one that the table shows, of whatever
-    table that is: nobody looks for the first one that concerns it."""
+    """The lag of one table. `events` and `seconds` count from the first event of the log beyond the one that the table
+    shows. That event may be of another table: the first one that concerns this table is not looked for."""
 
     table: str
     shows: EventId
@@ -26,8 +27,8 @@ class TableLag:
 
 
 def table_lags(shown: Iterable[tuple[EventId, TableName]], heads: HeadTimes, now: float) -> tuple[TableLag, ...]:
-    """Of tables and the events that they show, the `MOST` that are farthest behind the source's newest event, the
-    farthest first."""
+    """Return the lags of those `MOST` tables that are farthest behind the source's newest event, the farthest first.
+    `shown` has tables with the events that they show; tables that show the newest event are left out."""
     newest = heads.newest()
     if newest is None:
         return ()
@@ -36,7 +37,7 @@ def table_lags(shown: Iterable[tuple[EventId, TableName]], heads: HeadTimes, now
 
 
 def lagging_of(lags: Iterable[TableLag]) -> Json:
-    """What the status tells of tables that show less than their target does."""
+    """Return the lags as the status record has them."""
     return [
         {"table": lag.table, "shows": lag.shows, "lag_events": lag.events, "lag_seconds": round(lag.seconds, 1)}
         for lag in lags

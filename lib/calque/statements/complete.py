@@ -1,4 +1,4 @@
-"""What may be written next? For shells that complete words."""
+"""The words that may be written next in a statement, for shells that complete words."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ TARGET_FOLLOWS = "AT"
 
 
 def completions(before: str, targets: Iterable[str], expected_after: Callable[[str], Expectation]) -> Sequence[str]:
-    """The keywords that may follow the text, and the names of targets where one of those may. `expected_after` says
-    what belongs behind the text of a statement."""
+    """Return the keywords that may follow the text `before`, and the names of targets where a target may follow.
+    `expected_after` says what belongs behind the text of a statement."""
     # A mark behind the text tells whether its last statement has ended.
     pieces, unclosed = split(f"{before}\0")
     if unclosed is not None or not pieces:

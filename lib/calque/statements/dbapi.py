@@ -1,10 +1,11 @@
-"""PEP 249 over statements: a connection, its cursors, and the tree of errors. `calque.connect` opens one.
+"""The interface of PEP 249 over statements: a connection, its cursors, and the tree of errors. `calque.connect` opens a
+connection.
 
     Error
     ├── InterfaceError
     └── DatabaseError
         ├── DataError, IntegrityError     never raised
-        ├── OperationalError              something does not answer, or refuses us: Unavailable, AccessRefused
+        ├── OperationalError              a service does not answer, or refuses us: Unavailable, AccessRefused
         ├── InternalError                 an invariant fell: Broken
         ├── ProgrammingError              refused, or not to be parsed: Refused, StatementSyntaxError
         └── NotSupportedError             `rollback`
@@ -73,7 +74,8 @@ class NotSupportedError(DatabaseError):
 
 
 class Connection:
-    """Statements take effect at once: there is nothing to commit."""
+    """A connection of PEP 249 over a session. Statements take effect at once, so `commit` does nothing and `rollback`
+    is not supported."""
 
     def __init__(self, session: Session, language: Language) -> None:
         self._session: Session | None = session
@@ -95,7 +97,7 @@ class Connection:
         self._session = None
 
     def session(self) -> Session:
-        """Raises `ProgrammingError` when the connection was closed."""
+        """Return the session. Raises `ProgrammingError` when the connection was closed."""
         if self._session is None:
             raise ProgrammingError("The connection is closed.")
         return self._session
@@ -110,7 +112,7 @@ class Connection:
 
 
 class Cursor:
-    """`execute` takes one statement; `USE` holds for the whole connection."""
+    """A cursor of PEP 249. `execute` takes one statement; a `USE` holds for the whole connection."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -125,11 +127,13 @@ class Cursor:
 
     @property
     def rowcount(self) -> int:
-        """-1 also where rows come from an engine, whose number is not known before the last one."""
+        """The number of rows; -1 where there are none to give, and where rows come from an engine, because their number
+        is not known before the last one."""
         return len(self._result.rows) if isinstance(self._result, Result) and self._result.columns else -1
 
     def execute(self, operation: str, parameters: Sequence[Parameter] = ()) -> Self:
-        """Each `?` in the statement stands for a parameter: a string, a number, or the name of a target."""
+        """Carry out one statement and return this cursor. A `?` in the statement stands for the next of `parameters`: a
+        string, a number, or the name of a target. Raises the errors of the module's tree."""
         session = self._session()
         self._result, self._rows = NO_RESULT, iter(())
         try:
@@ -159,10 +163,10 @@ class Cursor:
         return iter(self.fetchone, None)
 
     def setinputsizes(self, sizes: Sequence[object]) -> None:
-        """Does nothing, as PEP 249 permits."""
+        """Do nothing, as PEP 249 permits."""
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
-        """Does nothing, as PEP 249 permits."""
+        """Do nothing, as PEP 249 permits."""
 
     def close(self) -> None:
         self._is_closed = True
@@ -188,7 +192,7 @@ class Cursor:
         return language.execute(statements[0].statement, session)
 
     def _fetched(self, most: int | None) -> list[Row]:
-        """The next rows, all for None."""
+        """Return the next `most` rows; all that are left for None."""
         self._session()
         if not self._result.columns:
             raise ProgrammingError("There are no rows: execute a statement that gives rows back.")
@@ -199,7 +203,7 @@ class Cursor:
 
 
 def error_of(error: CalqueError) -> Error:
-    """A syntax error shows its place below the text."""
+    """Return the error of PEP 249 for calque's own. A syntax error shows its place below the text."""
     match error:
         case StatementSyntaxError():
             return ProgrammingError(f"{error}\n{error.excerpt}")

@@ -1,4 +1,5 @@
-"""The table of statements: how each kind is written, what it does, which columns its rows have, and who carries it out.
+"""The table of statements: how each kind is written, what it does, which columns its rows have, and which executor
+carries it out.
 
     Form(
         rule="show_targets",            # the grammar's; its parts are the fields of `kind`, in their order
@@ -9,7 +10,7 @@
         example="SHOW TARGETS",
     )
 
-Help needs the table alone. What carries statements out is loaded when the first one is carried out.
+Help needs the table alone. Executors are imported when the first statement is carried out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:
-    """One kind of statement. `example` is a whole one."""
+    """A row of the table of statements: one kind of statement. `example` is a whole statement."""
 
     rule: str
     kind: type
@@ -38,8 +39,9 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Executors:
-    """What carries statements out: those of a class, and those that are nobody's own (`foreign`), which gives None for
-    one that is for somebody else. All raise `Refused`, `Unavailable` and `Broken` as the commands do."""
+    """The functions that carry statements out. `by_kind` has one for each class of statements. `foreign` are tried in
+    turn for a statement that is for an engine; one that does not want the statement returns None. All raise `Refused`,
+    `Unavailable` and `Broken` as the commands do."""
 
     by_kind: Mapping[type, Callable[[Any, Session], AnyResult]]
     foreign: tuple[Callable[[EngineStatement, Session], AnyResult | None], ...] = ()
@@ -50,8 +52,8 @@ NO_EXECUTORS = Executors({})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Statements:
-    """What the kernel, or a plugin, says of the language. The rules of `grammar` are lark's: those of `forms`, over the
-    names and terminals of the kernel's grammar."""
+    """The part of the language that the kernel or a plugin gives. `grammar` has lark's rules of `forms`, over the names
+    and terminals of the kernel's grammar. `executors` imports and returns what carries the statements out."""
 
     grammar: str = ""
     forms: tuple[Form, ...] = ()

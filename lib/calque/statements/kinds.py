@@ -1,4 +1,4 @@
-"""What the kernel's statements say, and the columns of their rows."""
+"""The kernel's parsed statements as values, and the columns of their rows."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ class UseDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """`topic` is how the statements begin that are meant."""
+    """The statement `HELP`. `topic` is the beginning of the statements that are meant; None for all."""
 
     topic: str | None

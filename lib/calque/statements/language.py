@@ -21,34 +21,36 @@ if TYPE_CHECKING:
 
 
 class Language:
-    """Of the kernel and `plugins`. `forms` is the table of statements."""
+    """The language of the kernel and of `plugins`. `forms` is the table of all its statements."""
 
     def __init__(self, plugins: Iterable[Statements] = ()) -> None:
         self._parts = (KERNEL, *plugins)
         self.forms = tuple(form for part in self._parts for form in part.forms)
 
     def forms_of(self, beginning: str) -> tuple[Form, ...]:
-        """Those whose syntax begins with these words, in any case; all for none."""
+        """Return the forms whose syntax begins with these words, in any case; all forms for an empty text."""
         words = beginning.upper().split()
         return tuple(form for form in self.forms if form.syntax.upper().split()[: len(words)] == words)
 
     def parse(self, text: str, parameters: Sequence[Parameter] = ()) -> tuple[ParsedStatement, ...]:
-        """As `StatementParser.parse`."""
+        """Return the statements of the text; see `StatementParser.parse`."""
         return self._parser.parse(text, parameters)
 
     def completions(self, before: str, targets: Iterable[str]) -> Sequence[str]:
-        """The keywords that may follow the text, and the names of targets where one of those may."""
+        """Return the keywords that may follow the text `before`, and the names of targets where a target may follow."""
         return completions(before, targets, self._parser.expected_after)
 
     def run(self, text: str, session: Session) -> Iterator[tuple[str, AnyResult]]:
-        """The statements of the text one after another, each with its result. Nothing is carried out before the whole
-        text was parsed; the first statement that fails is the last one. Raises what `parse` and `execute` raise."""
+        """Carry out the statements of the text one after another, and yield each statement's text with its result. No
+        statement is carried out before the whole text was parsed; the first one that fails is the last one. Raises what
+        `parse` and `execute` raise."""
         for parsed in self.parse(text):
             session.report(parsed.text)
             yield parsed.text, self.execute(parsed.statement, session)
 
     def execute(self, statement: Statement, session: Session) -> AnyResult:
-        """Raises `Refused`, `Unavailable` and `Broken` as the commands do."""
+        """Carry out the statement and return its result. Raises `Refused`, `Unavailable` and `Broken` as the commands
+        do."""
         match statement:
             case Help():
                 return self._help(statement)
@@ -84,7 +86,8 @@ class Language:
         return result_of(HELP_COLUMNS, ({"statement": form.syntax, "does": form.does} for form in forms))
 
     def _no_engine(self, statement: EngineStatement) -> Refused:
-        """Names calque's own statement that begins alike: `SHOW TABLES` may lack its AT."""
+        """Return the refusal of a statement for an engine where no cluster is configured. It names calque's own
+        statement that begins alike, because a `SHOW TABLES` may only lack its AT."""
         words = statement.text.split()[:2]
         own_forms = self.forms_of(" ".join(words))
         if own_forms:

@@ -1,4 +1,4 @@
-"""What is wrong with a statement that can't be parsed, and where: the error that points at the place."""
+"""The error for a statement that can't be parsed: what is wrong, and at which place."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ENGINE_WORDS = frozenset(
         "WITH",
     }
 )
-"""How statements of Hive and Spark begin."""
+"""The first words of statements of Hive and Spark."""
 ENGINE_SHOWS = frozenset(
     {
         "CATALOGS",
@@ -89,7 +89,7 @@ ENGINE_SHOWS = frozenset(
         "VIEWS",
     }
 )
-"""What follows SHOW there."""
+"""The words that follow SHOW in statements of Hive and Spark."""
 OWN_WORDS = frozenset({"AT", "CLUSTER", "CLUSTERS", "EPOCHS", "REMOTE", "SECONDARY", "SETS", "TARGETS", "VERSIONS"})
 """Keywords that make a statement calque's own, although an engine knows how it begins."""
 FIRST_WORDS = re.compile(r"[(\s]*([A-Za-z]+)(?:\s+([A-Za-z]+))?")
@@ -109,16 +109,17 @@ SYMBOLS = {
     "REST": "more text",
     "$END": "the end of the statement",
 }
-"""What errors call the grammar's terminals; keywords are called as they are written."""
+"""The names of the grammar's terminals in errors. Keywords are not here, because they are called as they are
+written."""
 CLOSING = {"/*": "*/"}
 SHOWN = 40
-"""Characters of a word that errors show, and of a line on either side of the place."""
+"""The most characters of a word that errors show, and of a line on either side of the place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A statement can be understood up to `position` in its text; `understood` are the terminals before it, and one of
-    `expected` belongs there."""
+    """The point up to which a statement can be understood: `position` in its text. `understood` are the terminals
+    before it, and one of `expected` belongs there."""
 
     position: int
     understood: frozenset[str]
@@ -126,7 +127,8 @@ class Expectation:
 
 
 def misread(piece: Piece, text: str, expectation: Expectation) -> StatementSyntaxError | None:
-    """The error of a statement of calque's own; None where the statement is an engine's."""
+    """Return the error for a statement of calque's own that can't be parsed; None where the statement is an engine's.
+    `text` is the whole text that the piece is a part of."""
     if is_for_engine(piece.text) and not expectation.understood & OWN_WORDS:
         return None
     words = expected_words(expectation.expected)
@@ -139,7 +141,7 @@ def misread(piece: Piece, text: str, expectation: Expectation) -> StatementSynta
 
 
 def is_for_engine(statement: str) -> bool:
-    """Whether it begins as statements of an engine do."""
+    """Tell whether the statement begins as statements of an engine do."""
     match = FIRST_WORDS.match(statement)
     if match is None:
         return False
@@ -160,7 +162,7 @@ def error_at(position: int, text: str, what: str, why: str, todo: str) -> Statem
 
 
 def line_with_mark(line: str, column: int) -> str:
-    """The line, shortened where it is long, and a mark under the column, which counts from 1."""
+    """Return the line, shortened where it is long, and below it a mark under the column, which counts from 1."""
     start = max(column - 1 - SHOWN, 0)
     before, after = line[start : column - 1], line[column - 1 : column - 1 + SHOWN]
     shown = printable(f"{'…' if start else ''}{before}")
@@ -169,13 +171,13 @@ def line_with_mark(line: str, column: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Without characters that would steer a terminal."""
+    """Replace the characters that would steer a terminal."""
     return "".join(character if character.isprintable() or character == "\t" else "?" for character in text)
 
 
 def expected_words(terminals: frozenset[str]) -> Sequence[str]:
-    """What people call them: keywords first, then kinds of values."""
-    # A number may be a name, too.
+    """Return the terminals by the names that people know: keywords first, then kinds of values."""
+    # A number may stand for a name, so it is not mentioned beside a name.
     hidden = {"NUMBER"} if "NAME" in terminals else set()
     keywords = sorted(terminals - SYMBOLS.keys())
     return [*keywords, *(text for name, text in SYMBOLS.items() if text and name in terminals - hidden)]
@@ -186,7 +188,7 @@ def joined(words: Sequence[str]) -> str:
 
 
 def todo(word: str, words: Sequence[str]) -> str:
-    """The nearest of the words, if one is near."""
+    """Return the advice for a wrong word: the nearest of the words, if one is near."""
     matches = get_close_matches(word.upper(), words, n=1)
     return f"The nearest is {matches[0]}" if matches else "Write HELP to see all statements"
 

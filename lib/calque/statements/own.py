@@ -1,4 +1,4 @@
-"""Carries out the kernel's statements: what `calque status` and `calque epochs list` know, as rows, and `USE`."""
+"""The executors of the kernel's statements: what `calque status` and `calque epochs list` know, as rows, and `USE`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from calque.statements.session import Session
 
 
 def show_targets(_: ShowTargets, session: Session) -> Result:
-    """Raises `Refused` for a configuration that has clusters alone."""
+    """Return a row for each target. Raises `Refused` for a configuration that has only clusters."""
     session.wiring.config.require_source()
     targets = snapshot(session.wiring)["targets"]
     return result_of(
@@ -20,14 +20,16 @@ def show_targets(_: ShowTargets, session: Session) -> Result:
 
 
 def show_tables(statement: ShowTables, session: Session) -> Result:
-    """Raises `Refused` for an unknown target and a wrong pattern, `Unavailable` where the ledger can't be read."""
+    """Return a row for each table of the target that the pattern takes. Raises `Refused` for an unknown target and a
+    wrong pattern, `Unavailable` where the ledger can't be read."""
     target = session.only_target(statement.target)
     takes = chosen([] if statement.pattern is None else [in_session(statement.pattern, session)])
     return result_of(TABLE_COLUMNS, tables_at(session.wiring, target, takes))
 
 
 def in_session(pattern: str, session: Session) -> str:
-    """A pattern without a database means tables of the session's."""
+    """Return the pattern with the session's database before it, where the pattern names none and the session has
+    one."""
     names_database = "." in pattern or pattern.startswith("/")
     return pattern if names_database or session.database is None else f"{session.database}.{pattern}"
 

@@ -1,4 +1,5 @@
-"""What does a text say? Its statements as values, or the place that can't be understood and what belongs there."""
+"""The parser of statements: it turns a text into values, or finds the place that can't be understood and what belongs
+there."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ ESCAPES = {r"\n": "\n", r"\t": "\t", r"\r": "\r"}
 
 @dataclass(frozen=True, slots=True)
 class ParsedStatement:
-    """A statement, and its text as it was written."""
+    """A statement's value, and its text as it was written."""
 
     text: str
     statement: Statement
@@ -34,14 +35,14 @@ class ParsedStatement:
 
 @dataclass(frozen=True)
 class StatementParser:
-    """Of a grammar. `rules` has the class of each of its statements, whose fields are what the rule names, in that
-    order."""
+    """The parser of one grammar. `rules` has the class of each of its statements; the fields of a class are what the
+    rule names, in that order."""
 
     grammar: str
     rules: Mapping[str, type]
 
     def parse(self, text: str, parameters: Sequence[Parameter] = ()) -> tuple[ParsedStatement, ...]:
-        """The statements of the text. Each `?` stands for one of `parameters`, in their order.
+        """Return the statements of the text. A `?` stands for the next of `parameters`.
 
         Raises `StatementSyntaxError` with the place of the first mistake, and `Refused` where the parameters do not
         fit.
@@ -57,7 +58,7 @@ class StatementParser:
         return statements
 
     def expected_after(self, text: str) -> Expectation:
-        """How far the text of a statement can be understood, and what belongs there."""
+        """Return how far the text of a statement can be understood, and what belongs there."""
         state = self.lark.parse_interactive(text)
         tokens: list[Token] = []
         try:
@@ -71,11 +72,11 @@ class StatementParser:
 
     @cached_property
     def lark(self) -> Lark:
-        """Made when the first statement is parsed: that takes 0.05 s."""
+        """The parser of lark, made when the first statement is parsed, because that takes 0.05 s."""
         return Lark(self.grammar, parser="lalr", lexer="contextual", maybe_placeholders=True)
 
     def _parse_piece(self, piece: Piece, text: str, parameters: Iterator[Parameter]) -> Statement:
-        """The value of one statement of the text."""
+        """Return the value of one statement of the text."""
         try:
             tree = self.lark.parse(piece.text)
         except UnexpectedInput:
@@ -94,7 +95,8 @@ class StatementParser:
 
 @v_args(inline=True)
 class StatementBuilder(Transformer[Token, Statement]):
-    """Makes values of the grammar's rules, from the innermost ones outwards."""
+    """A transformer that makes values of the grammar's rules, from the innermost ones outwards. The name of a method is
+    that of its rule or terminal."""
 
     def __init__(self, rules: Mapping[str, type], parameters: Iterator[Parameter]) -> None:
         super().__init__()
@@ -186,8 +188,8 @@ class StatementBuilder(Transformer[Token, Statement]):
 
 
 def unescaped(literal: str) -> str:
-    """A string without its quotes. A quote stands after a backslash or twice, a backslash twice; \\n, \\t and \\r are
-    characters; any other backslash stands for itself, as regular expressions need it."""
+    r"""Return the text of a string literal, without its quotes. A quote stands after a backslash or twice, a backslash
+    twice; \n, \t and \r are characters; any other backslash stands for itself, as regular expressions need it."""
     quote = literal[0]
     return ESCAPED.sub(lambda match: unescaped_pair(match.group(), quote), literal[1:-1])
 

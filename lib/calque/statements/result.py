@@ -1,4 +1,4 @@
-"""What a statement gives back: rows under the names of their columns."""
+"""The result of a statement: rows under the names of their columns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 
 Row = tuple[object, ...]
-"""Values of JSON."""
+"""A row's values, as JSON has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """No columns: the statement gives nothing back."""
+    """The rows of a statement that has been carried out. No columns mean that it gives nothing back."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -24,7 +24,8 @@ NO_RESULT = Result((), ())
 
 @dataclass(frozen=True, slots=True)
 class StreamedResult:
-    """Rows that come while they are read, once; values are Python's, as the engine's client has them."""
+    """The rows of a statement at an engine. They come while they are read, once; values are Python's, as the engine's
+    client has them."""
 
     columns: tuple[str, ...]
     rows: Iterator[Row]
@@ -34,7 +35,7 @@ AnyResult = Result | StreamedResult
 
 
 def json_value(value: object) -> object:
-    """The value as JSON can say it: exact numbers, times and bytes (in hexadecimal) are texts."""
+    """Return the value as JSON can say it. Exact numbers, times and bytes (in hexadecimal) become texts."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -54,5 +55,5 @@ def json_value(value: object) -> object:
 
 
 def result_of(columns: Sequence[str], documents: Iterable[Mapping[str, object]]) -> Result:
-    """Those fields of the documents."""
+    """Return a result with a row for each document, of the document's fields named by `columns`."""
     return Result(tuple(columns), tuple(tuple(document[name] for name in columns) for document in documents))

@@ -1,4 +1,4 @@
-"""What statements are carried out with: the configured world, and what earlier statements said."""
+"""The session in which statements are carried out: the configured world, and what earlier statements said."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ LOG = logging.getLogger(__name__)
 
 
 class Kept(Protocol):
-    """What a plugin keeps for a session; made without arguments, ended with the session."""
+    """A value that a plugin keeps for a session. It is made without arguments when it is first asked for, and closed
+    with the session."""
 
     def close(self) -> None: ...
 
@@ -34,20 +35,20 @@ def log_note(text: str) -> None:
 
 @dataclass(slots=True)
 class Session:
-    """One person's, or one connection's. `target` is what statements mean that name none; `database` is the one of
-    names without one, from `USE`."""
+    """The session of one person or one connection. `target` is the target of statements that name none; `database` is
+    that of names without one, from `USE`."""
 
     wiring: Wiring
     target: str | None = None
     database: str | None = None
     report: Callable[[str], None] = field(default=say_nothing)
-    """Shows how far a long statement is, in place of what it showed before."""
+    """Show how far a long statement is, in place of what was shown before."""
     note: Callable[[str], None] = field(default=log_note)
-    """Takes what a person should know of a statement that was carried out, such as a key that changed nothing."""
+    """Take what a person should know of a statement that was carried out, such as a key that changed nothing."""
     _kept: dict[type[Kept], Kept] = field(default_factory=dict)
 
     def kept(self, kind: type[T]) -> T:
-        """The session's only value of the class, the same for all statements."""
+        """Return the session's only value of the class `kind`, made when it is first asked for."""
         value = self._kept.get(kind)
         if not isinstance(value, kind):
             value = self._kept[kind] = kind()
@@ -58,7 +59,7 @@ class Session:
             self._kept.popitem()[1].close()
 
     def only_target(self, name: str | None) -> str:
-        """The named target, else the session's, else the only one. Raises `Refused`."""
+        """Return the named target, else the session's, else the configuration's only one. Raises `Refused`."""
         config = self.wiring.config
         config.require_source()
         chosen = name or self.target
@@ -70,5 +71,5 @@ class Session:
 
 
 def named(table: QualifiedTable, session: Session) -> TableName:
-    """Without a database it is in the session's, else in `default`, as for Hive."""
+    """Return the table's full name. A name without a database is in the session's, else in `default`, as for Hive."""
     return table_name(table.database or session.database or "default", table.table)

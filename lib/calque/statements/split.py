@@ -1,4 +1,5 @@
-"""Where does each statement of a text begin and end? Semicolons in strings, quoted names and comments end none."""
+"""The beginnings and ends of the statements of a text. A semicolon in a string, a quoted name or a comment does not end
+a statement."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A statement's text without the blanks and comments around it; `start` is its place in the whole text."""
+    """A statement's text without the blanks and comments around it. `start` is its place in the whole text."""
 
     text: str
     start: int
@@ -34,7 +35,8 @@ class Unclosed:
 
 
 def split(text: str) -> tuple[tuple[Piece, ...], Unclosed | None]:
-    """The statements of the text, empty ones left out, and what keeps the last one from ending."""
+    """Return the statements of the text, empty ones left out, and the quote or comment that keeps the last one from
+    ending, None for none."""
     pieces = []
     for piece in split_lazily(text):
         match piece:
@@ -67,12 +69,13 @@ def split_lazily(text: str) -> Iterator[Piece | Unclosed]:
 
 
 def count_placeholders(text: str) -> int:
-    """How many `?` stand in the text for values: those in strings, quoted names and comments are none."""
+    """Return the number of `?` in the text that stand for values; those in strings, quoted names and comments do not
+    count."""
     return sum(token.group().count("?") for token in TOKEN.finditer(text) if token.lastgroup == "text")
 
 
 def is_complete(text: str) -> bool:
-    """Whether a semicolon ends the last statement, as a shell needs it."""
+    """Tell whether a semicolon ends the last statement, as a shell needs it to know whether to read another line."""
     pieces, unclosed = split(text)
-    # An x behind the text belongs to the last statement, unless that one has ended.
+    # An x behind the text becomes a part of the last statement, unless a semicolon has ended that one.
     return unclosed is None and len(split(f"{text}\nx")[0]) > len(pieces)

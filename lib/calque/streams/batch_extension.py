@@ -1,4 +1,4 @@
-"""A batch of Spark's that takes the events that come soon after its own: `BatchExtension`."""
+"""The stay of a Spark batch for events that come soon after its own: `BatchExtension`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from dataclasses import dataclass, field
 from calque.model.names import EventId
 
 STAY_SECONDS, LONGEST_SECONDS = 1.0, 30.0
-"""How long a batch stays after events that it took, and for how long in all: Spark's offsets stay behind meanwhile."""
+"""Seconds that a batch stays after events that it took, and seconds that it stays in all. Spark's committed offset does
+not advance meanwhile."""
 MOST_EVENTS = 1_000
-"""No more are taken at once before their batch: those come as a batch of their own."""
+"""Events that one look takes at most before their own batch. More events than that end the stay, and come as a batch of
+their own."""
 
 
 @dataclass(slots=True)
 class BatchExtension:
-    """Another batch takes Spark as long to begin as calque takes for an event. A batch that waits inside for more ends
-    when it `halted`. What it takes comes again as rows of the next batch."""
+    """The stay of one batch that takes further events, because Spark needs as long to begin a batch as calque for an
+    event.
+
+    A batch that waits for events ends as soon as `halted` returns True. Events that were taken early come again as rows
+    of the next batch.
+    """
 
     halted: Callable[[], bool]
     ends_at: float = field(init=False)
@@ -26,8 +32,12 @@ class BatchExtension:
         self.ends_at = time.monotonic() + LONGEST_SECONDS
 
     def next(self, shown: EventId, newest: Callable[[], EventId], pause: float) -> EventId | None:
-        """The newest event as soon as it is beyond `shown`, looked for every `pause` seconds; None where the batch is
-        to end. Raises what `newest` does."""
+        """Return the newest event id as soon as it is beyond `shown`, and None when the batch is to end.
+
+        `newest` is asked every `pause` seconds. The batch ends after `STAY_SECONDS` without an event, after
+        `LONGEST_SECONDS` in all, when it is halted, or when more than `MOST_EVENTS` have come at once. Raises what
+        `newest` raises.
+        """
         ends_at = min(self.ends_at, time.monotonic() + STAY_SECONDS)
         while time.monotonic() < ends_at and not self.halted():
             if (found := newest()) > shown:

@@ -1,4 +1,4 @@
-"""Where the journal begins."""
+"""The event after which the journal of a source begins: `JournalBeginning`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from calque.wiring.wiring import Wiring
 
 
 class JournalBeginning:
-    """Where a source's journal begins: fixed by the first process that asks, before anything else, and by each gap.
-    `starts` are those of the targets that follow the source; `positions` gives the events that targets have come to
-    without a journal, by loading dumps."""
+    """The event after which the journal of `source` begins.
+
+    The first process that asks fixes the event in the state folder before it does anything else. Each gap in the log
+    moves it behind the gap. `starts` are the configured `start` of the targets that follow the source. `positions`
+    returns the events that targets have reached without a journal, by loading dumps.
+    """
 
     def __init__(
         self,
@@ -31,16 +34,26 @@ class JournalBeginning:
         self.found: EventId | None = None
 
     def event(self) -> EventId:
-        """The event id after which the journal begins. Raises `Unavailable`, `Refused`."""
+        """Return the event id after which the journal begins, and fix it if no process has.
+
+        Raises `Refused` as `recorded` does and where the source's log can't give every guarantee, unless
+        `allow_weak_log` is set. Raises `Unavailable` where the source does not answer, and while capture has not begun
+        the journal anew behind a gap.
+        """
         return begin_of(self.source.gaps(), self.first())
 
     def foreseen(self) -> EventId:
-        """The same, and fixes nothing: before any process did, where the journal would begin if one did now."""
+        """Return the event id after which the journal begins, and write nothing.
+
+        Before a process has fixed it: where the journal would begin if a process fixed it now. Raises `Refused` and
+        `Unavailable`, but does not look whether the log is a weak one.
+        """
         recorded = self.recorded()
         return begin_of(self.source.gaps(), self.chosen() if recorded is None else recorded)
 
     def first(self) -> EventId:
-        """The same before any gap."""
+        """Return the event id after which the journal began before any gap, and fix it if no process has. Safe from
+        several threads and processes. Raises `Refused` and `Unavailable`."""
         with self.lock:
             if self.found is None:
                 if not self.source.plug.keys.allow_weak_log:
@@ -61,7 +74,8 @@ class JournalBeginning:
         return after
 
     def recorded(self) -> EventId | None:
-        """What was fixed; None before that. Raises `Refused` where the state folder is another source's."""
+        """Return the event id that was fixed; None before that. Raises `Refused` where the state folder is another
+        source's."""
         record, source = self.record(), self.source.plug.name
         if record is None:
             return None
@@ -74,13 +88,13 @@ class JournalBeginning:
         return int(str(record["after"]))
 
     def chosen(self) -> EventId:
-        """Where the journal begins that does not exist yet: at the source's newest event, or before that where the
-        first of all targets starts, since they share it."""
+        """Choose the event id after which a journal begins that does not exist yet: the source's newest event, or the
+        lowest event at which a target starts where that is lower, because all targets share the journal."""
         starts = [*(start for start in self.starts if start is not None), *self.positions()]
         return min([self.source.side().log.current(), *starts])
 
     def begun_ns(self) -> int:
-        """When the journal began; 0 where that was not recorded."""
+        """Return when the journal began, in nanoseconds since 1970; 0 where that was not recorded."""
         match self.record():
             case {"at": float(begun_seconds)}:
                 return int(begun_seconds * 1e9)
@@ -91,7 +105,8 @@ class JournalBeginning:
 
 
 def beginning_of(wiring: Wiring, source: str) -> JournalBeginning:
-    """That of the source's journal."""
+    """Return where the journal of the source called `source` begins, with the starts and the last epochs of all targets
+    that follow it. Nothing is read or fixed yet."""
     names = wiring.config.targets_of(source)
 
     def positions() -> Sequence[EventId]:

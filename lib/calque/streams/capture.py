@@ -1,9 +1,9 @@
-"""The source's log into the journal, and what goes on beside: evidence, retention, scans, the look for gaps."""
+"""Capture of one source: its log is copied into the journal, and evidence, retention, scans and the look for gaps go on
+beside: `SourceCapture`."""
 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -34,14 +34,22 @@ from calque.logs.fields import with_fields
 from calque.model.names import EventId, TableName
 from calque.model.requests import Action
 from calque.ports.records import Json
-from calque.serve.heartbeat import PATIENCE_SECONDS
-from calque.serve.metrics import CaptureLook
-from calque.streams.background import BackgroundThread
+from calque.serve.liveness_probe import PATIENCE_SECONDS
+from calque.serve.metrics import CaptureSample
+from calque.streams.background import BackgroundThread, BackgroundWork
 from calque.streams.batch_extension import BatchExtension
 from calque.streams.link_admissions import LinkAdmissions
-from calque.streams.shared import RunForParts, SourceStream
+from calque.streams.shared import ProcessContext, SourceStream
 from calque.streams.source_query import SourceQuery
-from calque.streams.supervisor import ONLY_UNANSWERED, Attempts, StatusRecord, Supervisor, Work, no_problem, nothing
+from calque.streams.supervisor import (
+    ONLY_UNANSWERED,
+    AttemptSchedule,
+    StatusRecord,
+    SupervisedWork,
+    Supervisor,
+    no_problem,
+    nothing,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,34 +61,36 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-BackgroundWork = Callable[[threading.Event], None]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaptureAddition:
-    """What the capture of sources of one kind does beside that of any other.
+    """The work that capture does for sources of one kind alone, such as remote catalogs.
 
-    `before` comes before each attempt, and may raise `Refused` and `Unavailable`; `beside` is what goes on beside
-    capture, by the names of its threads; `told` are keys of the source's status; `end` comes when no attempt
-    follows."""
+    `before` is called before each attempt, and may raise `Refused` and `Unavailable`. `background` returns work that
+    goes on beside capture, by the names of its threads. `problem` returns what is wrong though capture goes on, or
+    None. `status_keys` returns further keys of the source's status. `end` is called once, when no attempt follows."""
 
-    before: Callable[[CapturePart], None]
-    beside: Callable[[CapturePart], Mapping[str, BackgroundWork]]
+    before: Callable[[SourceCapture], None]
+    background: Callable[[SourceCapture], Mapping[str, BackgroundWork]]
     problem: Callable[[], str | None]
-    told: Callable[[], Mapping[str, Json]]
+    status_keys: Callable[[], Mapping[str, Json]]
     end: Callable[[], None]
 
 
-NO_ADDITION = CaptureAddition(before=lambda _: None, beside=lambda _: {}, problem=no_problem, told=dict, end=nothing)
+NO_ADDITION = CaptureAddition(
+    before=lambda _: None, background=lambda _: {}, problem=no_problem, status_keys=dict, end=nothing
+)
 
 
-class CapturePart:
-    """The source's log into the journal. With `is_vital` what is refused, or fails, ends the process; the capture of
-    any other source is tried again."""
+class SourceCapture:
+    """The part of a process that captures one source into its journal.
+
+    With `is_vital` an error other than `Unavailable` ends the process. Without it the part is tried again after such an
+    error, and no other part ends.
+    """
 
     def __init__(
         self,
-        run: RunForParts,
+        run: ProcessContext,
         stream: SourceStream,
         addition: CaptureAddition = NO_ADDITION,
         *,
@@ -92,46 +102,51 @@ class CapturePart:
         self.name = self.source.places.role
         self.addition, self.is_vital = addition, is_vital
         record = self.source.places.status_record
-        work = Work(
-            once=self.once,
+        work = SupervisedWork(
+            run_attempt=self.run_attempt,
             close=self.close,
             end=self.addition.end,
             failed=self.failed,
             problem=self.problem,
             ask=self.ask,
-            status=StatusRecord(self.tell_state, partial(self.wiring.control.remove, record)),
+            status=StatusRecord(self.write_status, partial(self.wiring.control.remove, record)),
         )
-        attempts = ONLY_UNANSWERED if is_vital else Attempts()
+        attempts = ONLY_UNANSWERED if is_vital else AttemptSchedule()
         self.supervisor = Supervisor(run, self.name, work, attempts, {"source": stream.name})
         self.query = SourceQuery(run, self.source.places.query, self.halted)
         self.gatherer: EvidenceGatherer | None = None
         self.background: list[BackgroundThread] = []
         self.continuity: Continuity | None = None
         self.suspected_gap = ""
+        """Why the log may not continue the journal, as a thread beside capture has noticed it; empty for no
+        suspicion."""
         self.defect: BaseException | None = None
-        """What nobody expected of the work beside capture: it ends capture."""
+        """An exception of the work beside capture that nothing there has caught: capture ends with it."""
         self.log = self.source.impatient_log(PATIENCE_SECONDS)
         self.last: EventId | None = None
+        """The newest event of the journal; None before the journal was opened."""
         self.committed: EventId = 0
-        """The event up to which Spark has committed batches: it asks for none of these again."""
+        """The event up to which Spark has committed batches: Spark asks for none of these events again."""
         self.links = LinkAdmissions(run, self.source)
         self.pins: str | None = None
-        """How files of the source are kept; None while that is not known."""
+        """The way in which files of the source are kept (`hardlink`, `copy` or `none`); None while that is not
+        known."""
         self.kept_seconds: float | None = None
-        """For how long Hive keeps files itself; None where it keeps none, and while that is not known."""
+        """Seconds for which Hive itself keeps files that it has replaced; None where it keeps none, and while that is
+        not known."""
 
     def ask(self) -> EventId:
         head = self.log.current()
-        self.stream.heads.note_head(head, time.time())
+        self.stream.head_times.note_head(head, time.time())
         return head
 
-    def look(self) -> CaptureLook:
+    def snapshot(self) -> CaptureSample:
         supervisor = self.supervisor
-        head = self.stream.heads.newest()
-        return CaptureLook(supervisor.state, supervisor.problem(), supervisor.answers(), head, self.last)
+        head = self.stream.head_times.newest()
+        return CaptureSample(supervisor.state, supervisor.problem(), supervisor.answers(), head, self.last)
 
     def followers(self) -> list[TargetWiring]:
-        """The targets that follow the source, of whatever process."""
+        """Return all targets that follow the source, also those that another process replicates to."""
         return [self.wiring.target(name) for name in self.wiring.config.targets_of(self.stream.name)]
 
     def problem(self) -> str | None:
@@ -142,23 +157,27 @@ class CapturePart:
             self.run.fail(error)
         else:
             LOG.warning("%s failed: %s", self.name, error)
-            self.stream.looked.set()
+            self.stream.continuity_checked.set()
 
-    def tell_state(self) -> None:
+    def write_status(self) -> None:
         supervisor, record = self.supervisor, self.source.places.status_record
-        more = {"pins": self.pins, "kept_seconds": self.kept_seconds, **self.addition.told()}
+        more = {"pins": self.pins, "kept_seconds": self.kept_seconds, **self.addition.status_keys()}
         tell(self.wiring.control, record, supervisor.state, supervisor.problem(), **more)
 
-    def once(self) -> None:
-        """Capture; where the log does not continue the journal, let that begin anew, and go on. Raises `Refused` where
-        the source is another metastore than before."""
+    def run_attempt(self) -> None:
+        """Capture until the part is to stop, and begin the journal anew wherever the log does not continue it.
+
+        No target counts as having reached an event before this has looked for a gap once, or could not look. Raises
+        `Refused` where the source is another metastore than before, or where `[source] gap` is "stop" and a gap was
+        found; `Unavailable` where the source does not answer.
+        """
         suspected = ""
         try:
             self.addition.before(self)
             settle_source(self.wiring, self.source)
         except CalqueError:
             # Targets go on with what the journal has.
-            self.stream.looked.set()
+            self.stream.continuity_checked.set()
             raise
         while not self.supervisor.stopped():
             self.close()
@@ -166,7 +185,7 @@ class CapturePart:
                 continuity = self.continuity = self.continuity or self.new_continuity()
                 continuity.mend(suspected)
             finally:
-                self.stream.looked.set()
+                self.stream.continuity_checked.set()
             suspected = self.suspected_gap = ""
             try:
                 self.capture(continuity)
@@ -187,33 +206,35 @@ class CapturePart:
         self.query.stop()
 
     def end_with(self, defect: BaseException) -> None:
-        """Have capture raise it."""
+        """End the query that runs, and have capture raise `defect`. Called by threads beside capture."""
         self.defect = defect
         self.query.stop()
 
     def halted(self) -> bool:
-        """Whether the query that runs is to end."""
+        """Tell whether the query that runs is to end: for a suspected gap, for a defect, or because the part is to
+        stop."""
         return bool(self.suspected_gap) or self.defect is not None or self.supervisor.stopped()
 
     def capture(self, continuity: Continuity) -> None:
-        """Run the query until it ends. Raises `Interrupted`, `LogGap`, `EventRepeated`."""
+        """Run the query, and the work beside it, until the query ends. Raises `Interrupted`, `LogGap` and
+        `EventRepeated` where the log does not continue the journal, and the defect of a thread beside capture."""
         source, after = self.source.side(), self.stream.begin.event()
         admissions = [target.admission() for target in self.followers() if target.plug.links is None]
 
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions) or self.links.copies(name)
 
-        gatherer = self.gatherer = EvidenceGatherer(source, takes, self.stream.ring)
+        gatherer = self.gatherer = EvidenceGatherer(source, takes, self.stream.wake)
         reloads = UnscannedReloads(takes, self.source.plug.keys.intervals(), self.compare, source.clock)
-        capture = Capture(source, after, gatherer, continuity, reloads.hear)
-        self.stream.ring()
+        capture = Capture(source, after, gatherer, continuity, reloads.note_entries)
+        self.stream.wake()
         gatherer.resume(after, capture.last())
         self.start_background("evidence", lambda _: gatherer.run())
-        self.start_background("pins", lambda _: self.see_what_is_kept(admissions))
+        self.start_background("pins", lambda _: self.probe_retention(admissions))
         self.scan(source, admissions, after)
         self.start_background("reloads", reloads.run)
         self.keep(source)
-        for name, work in self.addition.beside(self).items():
+        for name, work in self.addition.background(self).items():
             self.start_background(name, work)
         self.start_background("vigil", lambda stopping: watch(continuity, self.notice, stopping))
         self.stream.gaps = gap = newest(source.gaps)
@@ -226,7 +247,8 @@ class CapturePart:
             raise self.defect
 
     def take_batch(self, capture: Capture, rows: pa.Table) -> None:
-        """Append the rows of a batch, then what comes soon after them."""
+        """Append the rows of one batch to the journal, then the events that come soon after them where `[source] early`
+        is set."""
         self.supervisor.state = "running"
         if not rows.num_rows:
             return
@@ -234,32 +256,35 @@ class CapturePart:
         self.committed = first - 1
         capture.look()
         capture.append(rows)
-        self.come_to(last)
+        self.advance_to(last)
         if self.source.plug.keys.early:
             self.take_early(capture, BatchExtension(self.halted))
 
-    def come_to(self, event_id: EventId) -> None:
-        """The journal has events up to that one."""
+    def advance_to(self, event_id: EventId) -> None:
+        """Note that the journal has all events up to `event_id`, and wake the targets that follow it."""
         self.last = max(self.last or 0, event_id)
-        self.supervisor.goes_on("running")
-        self.stream.heads.note_event(self.last, time.time())
-        self.stream.ring()
+        self.supervisor.note_progress("running")
+        self.stream.head_times.note_event(self.last, time.time())
+        self.stream.wake()
 
     def take_early(self, capture: Capture, extension: BatchExtension) -> None:
-        """Take what comes next in the batch in hand. A log that does not answer is the query's to wait for."""
+        """Append events that come while the batch stays. A log that does not answer ends the stay without an error: the
+        query waits for the log anyway."""
         pause = brisk(self.source.plug.keys.poll)
         with suppress(Unavailable):
             while (newest := extension.next(capture.last(), self.log.current, pause)) is not None:
                 capture.take(newest)
-                self.come_to(newest)
+                self.advance_to(newest)
 
     def start_background(self, name: str, work: BackgroundWork) -> None:
-        """Do the work beside capture, until `close`."""
+        """Start a thread called `name` that does `work` beside capture until `close`. An exception of the work ends
+        capture."""
         self.background.append(BackgroundThread(name, work, self.end_with))
         self.background[-1].begin()
 
-    def see_what_is_kept(self, admissions: Sequence[Admission]) -> None:
-        """See once how files of the source can be kept, and for how long Hive keeps them."""
+    def probe_retention(self, admissions: Sequence[Admission]) -> None:
+        """Find out once how files of the source can be kept, and for how long Hive keeps them. An error is logged
+        only."""
 
         def takes(database: str) -> bool:
             return any(admission.touches_database(database) for admission in admissions)
@@ -273,14 +298,15 @@ class CapturePart:
             LOG.info("files of the source are kept for targets that lag by: %s", self.pins)
 
     def compare(self, names: Sequence[TableName]) -> None:
-        """Have the targets that copy files of these tables compare them."""
+        """Ask each target that copies files of these tables to compare them with the source. The requests lie in the
+        state folder until a window takes them up."""
         for target in self.followers():
             admission = target.admission()
             if copied := [str(name) for name in names if admission.takes(name) and admission.copies(name)]:
                 leave_request(self.wiring, target.plug.name, Action.COMPARE, copied)
 
     def keep(self, source: SourceSide) -> None:
-        """Let go, beside capture, of what is past its retention."""
+        """Start the thread that lets go of events, evidence, pins and scans past their retention."""
         plug, ledgers = self.source.plug, [target.ledger() for target in self.followers()]
         retention, limits = plug.journal.retention, Limits(plug.keys.pin_bytes, plug.keys.pin_age)
         side = with_believed_clock(self.wiring, self.stream.name, fenced(source))
@@ -292,7 +318,8 @@ class CapturePart:
         self.start_background("retention", lambda stopping: keep(side, ledgers, retention, limits, stopping, before))
 
     def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
-        """Look for changes without events, beside capture, where the configuration asks for it."""
+        """Start the thread that looks for files which changed without an event, where the configuration asks for scans.
+        `after` is the event after which the journal begins."""
         assert self.gatherer is not None
         if source.scans is None:
             return
@@ -307,7 +334,7 @@ class CapturePart:
         pending = self.gatherer.locations
         begun_ns = self.stream.begin.begun_ns()
         scanner = Scanner(
-            source, source.scans, ScanSelection(cache(chosen), databases), pending, after, begun_ns, self.stream.ring
+            source, source.scans, ScanSelection(cache(chosen), databases), pending, after, begun_ns, self.stream.wake
         )
         self.start_background("scan", scanner.run)
 

@@ -1,4 +1,4 @@
-"""The replica that a target's part has open, and what the pieces of the part share about it: `CurrentReplica`."""
+"""The replica that a target's part has open, with the facts that the pieces of the part share: `CurrentReplica`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from calque.engine.sides.journal_reads import newest
 from calque.model.names import EventId
 from calque.model.state_places import TargetPlaces
 from calque.ports.records import MISSING, Stamp
-from calque.streams.shared import Bell, RunForParts, SourceStream
+from calque.streams.shared import ProcessContext, SourceStream, WakeUpSignal
 
 if TYPE_CHECKING:
     from calque.engine.replica.replica import Replica
@@ -19,51 +19,55 @@ if TYPE_CHECKING:
 
 
 class CurrentReplica:
-    """Written by the thread of the part, read by others, too."""
+    """The replica of one target while its part runs. The part's own thread writes the attributes; other threads read
+    them."""
 
-    def __init__(self, run: RunForParts, stream: SourceStream, name: str) -> None:
+    def __init__(self, run: ProcessContext, stream: SourceStream, name: str) -> None:
         self.run, self.stream, self.name = run, stream, name
         self.wiring = run.wiring
         self.places = TargetPlaces(name)
         self.source = run.wiring.sources[stream.name]
         self.target: TargetWiring = run.wiring.target(name)
         self.next_target: TargetWiring | None = None
-        """The same target under a policy with other links, which the next window is of."""
+        """The same target under a policy with other links. The next window is to be applied under this policy; None for
+        no such change."""
         self.replica: Replica | None = None
-        """None while none is open."""
+        """The open replica; None while none is open."""
         self.gap = 0
-        """The newest gap that the replica knows."""
+        """The number of the newest gap in the source's log when the replica was opened."""
         self.after: EventId = 0
         """The event after which the journal begins, behind that gap."""
         self.rules: Stamp = MISSING
-        """Of the record of held back tables that the replica goes by."""
+        """The stamp of the record of paused tables that the replica goes by."""
         self.refused: str | None = None
-        """Why what was asked for last is not done."""
+        """Why the operators' last request was refused; None where it was not."""
         self.window_id: str | None = None
-        """Of the newest window."""
-        self.bell = Bell()
+        """The name of the newest window, as log lines have it."""
+        self.signal = WakeUpSignal()
         self.is_woken = threading.Event()
-        """Something beside the journal's events wants a window."""
+        """Set when work other than the journal's events waits for a window."""
 
     def wake(self) -> None:
-        """Have a window begin, one without events if there are none."""
+        """Have a window begin soon, one without events if the journal has none."""
         self.is_woken.set()
-        self.bell.ring()
+        self.signal.send()
 
     def is_behind(self) -> bool:
-        """Whether a gap was found that the replica does not know."""
+        """Tell whether a gap was found since the replica was opened."""
         return newest(self.source.gaps()) != self.gap
 
     def is_paused(self) -> bool:
         return is_paused(self.wiring.control, self.name)
 
-    def is_told(self) -> bool:
-        """Whether operators want something that no window has taken up."""
+    def has_requests(self) -> bool:
+        """Tell whether operators asked for anything that no window has taken up: a request, or other rules of paused
+        tables."""
         return bool(open_requests(self.wiring, self.name)) or stamp_of(self.wiring.control, self.name) != self.rules
 
     def problem(self) -> str | None:
-        """What was refused, or what the storage does not answer."""
-        return self.refused or self.target.side().troubles.newest()
+        """Return why the last request was refused, else what the target's storage has not answered; None where all is
+        well."""
+        return self.refused or self.target.side().storage_failures.newest()
 
     def close(self) -> None:
         if self.replica is not None:

@@ -1,4 +1,4 @@
-"""How many files and sockets the process may have open: as many as whoever starts it permits."""
+"""The number of files and sockets that the process may have open at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ LOG = logging.getLogger(__name__)
 
 
 def raise_descriptor_limit() -> None:
-    """To the hard limit. What permits more is the operator's: `LimitNOFILE=` of the unit, `ulimit -Hn`."""
+    """Raise the process's soft limit of open files to its hard limit; where the system refuses that, only log it. More
+    than the hard limit is the operator's to permit: `LimitNOFILE=` of the unit, `ulimit -Hn`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == hard:
         return

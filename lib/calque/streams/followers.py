@@ -1,23 +1,25 @@
-"""What goes on beside the windows of each target, from when its replica is opened until it ends."""
+"""Work that plugins do beside the windows of each target, from the moment that its replica is opened until the part
+ends."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from calque.streams.background import BackgroundWork
 from calque.wiring.target import TargetWiring
 from calque.wiring.wiring import Wiring
-
-Work = Callable[[threading.Event], None]
-"""What a thread does until the event is set."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Follower:
-    """`work` makes what the thread of one target does, None where the configuration wants none; the thread is called
-    `name` and its target. `ended` says in the log, behind the target's name, that it ended by a defect."""
+    """Work of a plugin beside a target's windows.
+
+    `work` returns what the thread of one target does, or None where the configuration wants no such thread. The thread
+    is called `name` and the target's name. `ended` completes the log line "TARGET …" that says that a defect has ended
+    the thread.
+    """
 
     name: str
     ended: str
-    work: Callable[[Wiring, TargetWiring], Work | None]
+    work: Callable[[Wiring, TargetWiring], BackgroundWork | None]

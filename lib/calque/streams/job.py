@@ -1,4 +1,4 @@
-"""The process around the streams: the only one of its roles, ended by signals, told what it waits for."""
+"""The process around the streams: it takes its roles, serves its pages, runs the parts and ends by signals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from calque.config.serve_keys import Serve
 from calque.control.pause_rules import is_paused
 from calque.control.process_locks import Roles, roles
 from calque.control.status import snapshot
-from calque.core.records.standing import Standing, standing
+from calque.core.records.reached_state import ReachedState, reached_state
 from calque.engine.failpoints import NAMES, is_known
 from calque.errors import AccessRefused, CalqueError, Refused, StateUnusable, Unavailable
 from calque.logs.setup import log_to_stderr, report_error
@@ -29,7 +29,7 @@ from calque.serve.pages import Pages
 from calque.streams.descriptors import raise_descriptor_limit
 from calque.streams.kinds import KERNEL_ALONE, ProcessKinds
 from calque.streams.reload import ConfigurationReader
-from calque.streams.run import Run
+from calque.streams.replicator_process import ReplicatorProcess
 from calque.streams.signals import ended_by_signals, set_by_handler
 from calque.wiring.wiring import Wiring
 
@@ -49,10 +49,17 @@ def run_job(
     serve_settings: Serve | None = None,
     kinds: ProcessKinds = KERNEL_ALONE,
 ) -> int:
-    """Run capture and the targets until `stopping`, or until every target shows `until`. The exit code; raises what
-    ended a part. Capture and targets may be spread over processes with one state folder, each in one of them. On
-    SIGHUP, or when `calque reload` asks, the configuration is read again as `reread` says. Meanwhile health and metrics
-    are served as `serve_settings` says. `kinds` are what the process does besides."""
+    """Run capture and the targets until `stopping` is set, or until every target shows `until`, and return the exit
+    code.
+
+    `until` is an event id, "head" for each source's newest event, or None for ever. With `capture` all sources are
+    captured. Several processes over one state folder may share sources and targets between them, each in one process
+    only. SIGHUP and `calque reload` have `reread` read the configuration again. Health and metrics are served as
+    `serve_settings` says. `kinds` is what plugins add to the process.
+
+    Raises `Refused` for a configuration that can't run, `Unavailable` where another process has one of the roles or
+    where tables that are set aside are missing at `until`, and the error that ended capture or the targets.
+    """
     log_to_stderr(wiring.config.log.format, wiring.config.log.level)
     raise_descriptor_limit()
     require_known_failpoint()
@@ -71,14 +78,14 @@ def run_job(
             source.journal_location.agree()
         require_known_ledgers(wiring, targets)
         goal = goals_of(wiring, until)
-        run = Run(wiring, targets, capture, held_roles, reread, kinds, stopping=stopping)
+        run = ReplicatorProcess(wiring, targets, capture, held_roles, reread, kinds, stopping=stopping)
         with (
             reloading_on_hangup(run.presence.reload_requested),
             served(serve_settings, run, lambda: snapshot(run.wiring.afresh(), kinds.status)),
         ):
             try:
                 run.start()
-                if run.wait(goal) is Standing.WITHOUT:
+                if run.wait(goal) is ReachedState.WITHOUT:
                     raise missing(run, goal or {})
             except CalqueError as error:
                 if not run.stop():
@@ -101,8 +108,13 @@ def watched(
     reread: ConfigurationReader | None,
     kinds: ProcessKinds,
 ) -> tuple[Wiring, Sequence[str]]:
-    """The configuration with what watches find now, and the process's targets in it: of the process that captures all,
-    and has their roles. What does not answer is waited for later."""
+    """Take the roles of the plugins' watches, and return the wiring and the targets of the configuration that the
+    watches find. Called by the process that captures all sources.
+
+    A watch that the configuration does not want is passed over. A source that does not answer while a watch is prepared
+    is only logged: the watch finds it later, while the process runs. Raises `Unavailable` where another process has the
+    roles.
+    """
     for kind in kinds.watches:
         wanted = kind.roles(wiring.config)
         if not wanted or not held_roles.take(wanted, stopping):
@@ -118,21 +130,22 @@ def watched(
 
 
 def require_known_ledgers(wiring: Wiring, targets: Sequence[str]) -> None:
-    """`Refused` where a target's ledger has a format that this calque does not take over. One that does not answer is
-    waited for later, and one that is damaged ends its target alone."""
+    """Raise `Refused` where the ledger of a target has a format that this calque does not take over. A ledger that does
+    not answer is waited for later, and a damaged one ends its target alone."""
     for name in targets:
         with suppress(Unavailable, StateUnusable):
             wiring.ledger(name).require_known_format()
 
 
-def missing(run: Run, goals: Mapping[str, EventId]) -> Unavailable:
-    """Why not every target shows the event of its source that was waited for, though nothing more comes of itself."""
+def missing(run: ReplicatorProcess, goals: Mapping[str, EventId]) -> Unavailable:
+    """Return the error that says why a target does not show the event that was waited for. Called once nothing more
+    comes of itself. `goals` are the events by source."""
     for name in run.targets:
         ledger, goal = run.wiring.ledger(name), goals.get(run.wiring.config.source_of(name).name)
         if goal is None:
             continue
         epoch = ledger.last_epoch()
-        reached = standing(epoch.event_id if epoch else None, ledger.tables().values(), goal)
+        reached = reached_state(epoch.event_id if epoch else None, ledger.tables().values(), goal)
         if reached.missing:
             tables = ", ".join(reached.missing)
             return Unavailable(f"{name} shows event {goal} without {tables}", "These tables are set aside", SEE)
@@ -143,8 +156,11 @@ def missing(run: Run, goals: Mapping[str, EventId]) -> Unavailable:
 
 
 @contextmanager
-def served(serve_settings: Serve | None, run: Run, status: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
-    """The page, health and metrics, as long as it runs. Raises what `serve` raises."""
+def served(
+    serve_settings: Serve | None, run: ReplicatorProcess, status: Callable[[], Mapping[str, Any]]
+) -> Iterator[None]:
+    """Serve the page, health and metrics while the context is entered; none where `serve_settings` switches them off.
+    Raises what `serve` raises."""
     if serve_settings is None or (serve_settings.address is None and not serve_settings.is_default()):
         yield
         return
@@ -152,7 +168,7 @@ def served(serve_settings: Serve | None, run: Run, status: Callable[[], Mapping[
     access = Access(tokens, serve_settings.tls.tls())
     page = run.kinds.page(run, tokens.every is not None) if run.kinds.page is not None else None
     front = page.front() if page is not None else None
-    serving = serve(serve_settings.address, Pages(run.look, run.meters.text, status, front), access)
+    serving = serve(serve_settings.address, Pages(run.snapshot, run.meters.text, status, front), access)
     run.presence.serves = serving.address
     if page is not None:
         page.begin()
@@ -165,7 +181,7 @@ def served(serve_settings: Serve | None, run: Run, status: Callable[[], Mapping[
 
 
 def leave(code: int) -> NoReturn:
-    """End though a thread hangs in a call, for which Python would wait."""
+    """End the process with `code` at once, though a thread hangs in a call: Python would wait for the thread."""
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -182,9 +198,11 @@ def run_file(
     kinds: ProcessKinds,
     address: str = "",
 ) -> int:
-    """`run_job` as the file says that `load` reads and `wire` wires, with the `named` targets: all where none is named,
-    and with None no target. Several processes may have one file, so that each says itself where it serves health and
-    metrics."""
+    """Do `run_job` for the configuration that `load` reads and `wire` makes live, until a signal ends it.
+
+    `named` are the process's targets: all where it is empty, none where it is None. `address` is where the process
+    serves health and metrics, in place of the file's, because several processes may share one file.
+    """
     with ended_by_signals() as stopping:
         config = load()
         config.require_source()
@@ -204,8 +222,11 @@ def run_file(
 
 
 def goals_of(wiring: Wiring, until: str | int | None) -> Mapping[str, EventId] | None:
-    """The event to wait for, by source: the newest of each for `head`, but for remote catalogs that do not answer.
-    Raises `Refused` for an event id where there are several sources."""
+    """Return the event to wait for, by source; None where `until` is None.
+
+    For "head" it is each source's newest event now. A remote catalog that does not answer is left out with a warning.
+    Raises `Refused` for an event id where there are several sources.
+    """
     if until is None:
         return None
     if not isinstance(until, str):
@@ -223,7 +244,7 @@ def goals_of(wiring: Wiring, until: str | int | None) -> Mapping[str, EventId] |
 
 @contextmanager
 def reloading_on_hangup(reload_requested: threading.Event) -> Iterator[None]:
-    """SIGHUP asks to read the configuration again."""
+    """Set `reload_requested` at each SIGHUP while the context is entered."""
     before = signal.signal(signal.SIGHUP, lambda _number, _frame: set_by_handler(reload_requested))
     try:
         yield

@@ -1,4 +1,4 @@
-"""What plugins add to the process: parts beside captures and targets, and the page that it serves."""
+"""The kinds of parts that plugins add to a process beside captures and targets, and the page that it serves."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ from calque.control.status import StatusParts
 from calque.errors import Refused
 from calque.model.names import EventId, TableName
 from calque.serve.front_page import FrontPage
-from calque.serve.metrics import ChannelLook, ProcessView
-from calque.streams.capture import CapturePart
+from calque.serve.metrics import ChannelSample, ProcessView
+from calque.streams.capture import SourceCapture
 from calque.streams.followers import Follower
-from calque.streams.shared import RunForParts, SourceStream
+from calque.streams.shared import ProcessContext, SourceStream
 from calque.streams.supervisor import Supervisor
-from calque.streams.target import TargetPart
+from calque.streams.target import TargetReplication
 from calque.wiring.comparison_kinds import ComparisonKind
 from calque.wiring.retention_kinds import RetentionKind
 from calque.wiring.wiring import Wiring
 
 
-class RunningProcess(RunForParts, Protocol):
-    """What works beside all parts needs of the process."""
+class RunningProcess(ProcessContext, Protocol):
+    """The process as watches and the page see it, which work beside all parts."""
 
-    def look(self) -> ProcessView: ...
+    def snapshot(self) -> ProcessView: ...
 
     @property
     def comparisons(self) -> tuple[ComparisonKind, ...]:
-        """What is compared besides when a person asks for it."""
+        """The comparisons that plugins add when a person asks to verify a target."""
 
-    def target_parts(self) -> Mapping[str, TargetPart]:
-        """By the names of the targets."""
+    def target_parts(self) -> Mapping[str, TargetReplication]:
+        """Return the parts of all targets that run now, by the names of the targets."""
 
 
-class RunningPart(Protocol):
-    """What the process begins, and waits for at its end."""
+class SupervisedPart(Protocol):
+    """A part that the process starts, and waits for at its end. `stream` is that of the source which the part is
+    about."""
 
     @property
     def name(self) -> str: ...
@@ -49,18 +50,21 @@ class RunningPart(Protocol):
     def supervisor(self) -> Supervisor: ...
 
 
-class Publisher(RunningPart, Protocol):
-    """Tells others of what a source or a target shows."""
+class Publisher(SupervisedPart, Protocol):
+    """A part that sends others notices of what a source or a target shows."""
 
-    def look(self) -> ChannelLook: ...
+    def snapshot(self) -> ChannelSample: ...
 
     def has_sent(self, event_id: EventId) -> bool:
-        """Whether all up to the event, which the place shows, is told; true of one that gets no further."""
+        """Tell whether the publisher has sent all notices up to `event_id`, which its source or target shows. True of a
+        publisher that gets no further, because nothing waits for it."""
 
 
 class PublisherSetup(NamedTuple):
-    """`at` is a target, or `source`. A reload leaves a publisher alone whose setup is the same, and whose place goes
-    on."""
+    """The settings of one publisher, and the place whose events it publishes: a target's name, or "source".
+
+    A reload leaves a publisher alone when its setup is equal and the part of its place goes on.
+    """
 
     at: str
     settings: object
@@ -68,54 +72,64 @@ class PublisherSetup(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublisherKind:
-    """`setups` says, by the names of their parts, which publishers the configuration has."""
+    """Publishers of one plugin. `setups` returns those that a configuration has, by the names of their parts. `make`
+    returns the part of that name, which has not begun."""
 
     setups: Callable[[Config], Mapping[str, PublisherSetup]]
-    make: Callable[[RunForParts, str], Publisher]
+    make: Callable[[ProcessContext, str], Publisher]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaptureKind:
-    """How sources are captured that `takes` knows."""
+    """Capture for those sources for which `takes` returns True. `make` returns the part, which has not begun. The first
+    kind that takes a source captures it, and the kernel where none does."""
 
     takes: Callable[[Source], bool]
-    make: Callable[[RunForParts, SourceStream], CapturePart]
+    make: Callable[[ProcessContext, SourceStream], SourceCapture]
 
 
 class Watch(Protocol):
-    """Finds, beside all parts, which sources and targets the configuration gets and loses while it runs. All methods
-    are called by the thread that has the parts."""
+    """A thread of a plugin that finds, beside all parts, which sources and targets the configuration gets and loses
+    while the process runs. The process calls all methods on the thread that starts and ends parts."""
 
     @property
     def name(self) -> str:
-        """What it finds, in the plural."""
+        """A plural noun for what the watch finds, as log lines have it: "links"."""
 
     def begin(self) -> None: ...
 
     def stop(self) -> None: ...
 
     def has_news(self) -> bool:
-        """Whether the configuration may be another than at the last call. Raises `Unavailable`."""
+        """Tell whether the configuration may have changed since the last call. Raises `Unavailable`."""
 
     def is_owing(self) -> bool:
-        """Whether something is to be put right though the configuration is the same."""
+        """Tell whether objects are still to be put right, though the configuration is the same."""
 
-    def again(self) -> None:
-        """Have `has_news` say so once more, in a while."""
+    def retry_later(self) -> None:
+        """Have `has_news` return True once more, after a while."""
 
     def take_over(self, before: Config, wiring: Wiring) -> None:
-        """Go on as another configuration says."""
+        """Go on under the configuration of `wiring`, which follows `before`."""
 
     def settle(self, names: Collection[TableName] | None = None) -> None:
-        """Put right what no part writes any more: these names, or None for all. Raises `Unavailable`."""
+        """Put right objects that no part writes any more: those of these names, or all where `names` is None. Raises
+        `Unavailable`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WatchKind:
-    """`roles` are what one process at a time does, with the seconds of their leases; none where the configuration wants
-    no watch. `prepare` is called once they are taken, before captures begin; it may raise `Unavailable`, and
-    `unprepared` says in the log what holds then. `relinked` are those of the targets that are begun with others of
-    their names, and go on: only these differ between the two configurations. `names` are those of a target."""
+    """Watches of one plugin.
+
+    `roles` returns what only one process at a time does, with the seconds of the leases; nothing where the
+    configuration wants no watch. `prepare` is called once the roles are taken and before captures begin. It may raise
+    `Unavailable`; `unprepared` is the log line that says what holds then. `make` returns the watch, which has not
+    begun.
+
+    `relinked` gets the configuration before, the one now, and names of targets that differ between the two. It returns
+    those that differ in their links alone: such a target goes on with its other links, and is not begun anew. `names`
+    returns the names of a target's links in a configuration.
+    """
 
     roles: Callable[[Config], Mapping[str, float]]
     prepare: Callable[[Wiring], None]
@@ -126,7 +140,7 @@ class WatchKind:
 
 
 class Page(Protocol):
-    """The page of a process."""
+    """The page that a process serves at `/`, from `begin` to `end`."""
 
     def front(self) -> FrontPage: ...
 
@@ -137,9 +151,12 @@ class Page(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessKinds:
-    """All of them. `amended` is a configuration with what the state folder adds now, `missing_extras` what
-    has to be installed for it first; `page` is given the process, and
-    whether a request has shown a token that opens all pages."""
+    """Everything that plugins add to a process.
+
+    `amended` returns a configuration with what the state folder adds to it now. `missing_extras` returns a refusal for
+    each distribution extra that a configuration needs and this host lacks. `page` gets the process, and whether
+    requests may show a token that opens all pages; None for no page.
+    """
 
     amended: Callable[[Config], Config]
     missing_extras: Callable[[Config], tuple[Refused, ...]]

@@ -1,4 +1,4 @@
-"""Takes and keeps the lease on the target of a part, and its identity with it: `LeaseHolder`."""
+"""The lease on a part's target, which the part takes and keeps, with the identity of the target: `LeaseHolder`."""
 
 from __future__ import annotations
 
@@ -16,29 +16,36 @@ LOG = logging.getLogger(__name__)
 
 
 class IdentityOfPart(Protocol):
-    """Who is who, for one target of a process."""
+    """The check, for a part's target, that the same metastore and directories answer as its ledger remembers."""
 
     def begin(self) -> None:
-        """Before the lease is taken. Raises `Refused` where another metastore answers than the ledger remembers."""
+        """Look at what answers, before the lease is taken. Raises `Refused` where it is not what the ledger
+        remembers."""
 
     def settle(self, lease: Lease) -> str:
-        """Once it is taken: what answers is written down. The ledger's id."""
+        """Write down what answers, once the lease is taken. Return the id of the ledger."""
 
 
 class LeaseHolder:
-    """Nobody else writes to the target from `take` to `release`."""
+    """The lease of a part on its target: no other process writes to the target from `take` to `release`."""
 
     def __init__(self, target: TargetWiring, supervisor: Supervisor) -> None:
         self.target, self.supervisor, self.name = target, supervisor, supervisor.name
         self.lease = target.lease()
         self.identity: IdentityOfPart = RunIdentity(target)
         self.writer: Writer | None = None
+        """The writer as which this part has the lease, the same at each attempt; None before the first."""
         self.ledger_id = ""
-        """That of the ledger, by which claims name it; empty before the lease was taken."""
+        """The id of the target's ledger, by which claims on directories name it; empty before the identity was
+        settled."""
 
     def take(self) -> None:
-        """Wait until nobody else has it. Raises `LeaseHeldByOther`; `Refused` where another metastore answers than the
-        target's ledger remembers."""
+        """Take the lease, and keep it renewed; wait for a holder that may be dead. Return without the lease when the
+        part is to stop.
+
+        Does nothing where the lease is kept already. Raises `LeaseHeldByOther` where another writer has the lease and
+        lives, and `Refused` where another metastore answers than the target's ledger remembers.
+        """
         lease, supervisor = self.lease, self.supervisor
         if lease.keeper is not None:
             return
@@ -62,7 +69,7 @@ class LeaseHolder:
             self.ledger_id = self.identity.settle(self.lease)
 
     def note_epoch(self, epoch: int) -> None:
-        """Have renewals tell of the ledger's newest epoch."""
+        """Have renewals of the lease tell that `epoch` is the newest one of the ledger."""
         self.lease.shown = self.ledger_id, epoch
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""What links take of a remote catalog at this moment: `LinkAdmissions`."""
+"""The tables that links take of a remote catalog at this moment: `LinkAdmissions`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from calque.core.policy.admit import Admission
 from calque.model.names import TableName
-from calque.streams.shared import RunForParts
+from calque.streams.shared import ProcessContext
 from calque.wiring.source import SourceWiring
 
 if TYPE_CHECKING:
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LinkAdmissions:
-    """Links come and go while a remote catalog is captured: the configuration of the process is asked each time."""
+    """The admissions of the links to one remote catalog. Links come and go while the catalog is captured, so each call
+    asks the process's current configuration."""
 
-    run: RunForParts
+    run: ProcessContext
     source: SourceWiring
     _found: Sequence[Admission] = ()
     _config: Config | None = field(default=None, repr=False)
-    """The one that `_found` is of."""
+    """The configuration that `_found` was made from."""
 
     def now(self) -> Sequence[Admission]:
         config = self.run.wiring.config
@@ -33,5 +34,6 @@ class LinkAdmissions:
         return self._found
 
     def copies(self, name: TableName) -> bool:
-        """Whether the table's files are copied for a link: those of all others are nobody's to list."""
+        """Tell whether a link copies the files of the table. The files of all other tables of a remote catalog are not
+        listed."""
         return any(one.copies_some and one.takes(name) and one.copies(name) for one in self.now())

@@ -1,4 +1,5 @@
-"""What a running process takes over of a configuration that it reads again, and what it can't."""
+"""The parts that a running process ends and begins when it reads its configuration again, and the changes that it
+refuses."""
 
 from __future__ import annotations
 
@@ -13,14 +14,18 @@ from calque.streams.kinds import KERNEL_ALONE, ProcessKinds
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationReader:
-    """How a process reads its configuration again, and which of the targets there are its own: those that were `named`
-    at its start, all where none was; with None it has none."""
+    """The way in which a process reads its configuration again, and the rule for which of its targets are this
+    process's.
+
+    The process's targets are those that were `named` at its start, and all where no name was given. With None the
+    process has no target.
+    """
 
     load: Callable[[], Config]
     named: Sequence[str] | None = ()
 
     def has_all(self) -> bool:
-        """Whether all targets are the process's."""
+        """Tell whether every target of a configuration is this process's."""
         return self.named is not None and not self.named
 
     def targets(self, config: Config) -> tuple[str, ...]:
@@ -30,17 +35,17 @@ class ConfigurationReader:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """What a process has to end and to begin; the rest goes on undisturbed."""
+class ConfigurationChange:
+    """The parts that a process ends and begins for another configuration. All other parts go on undisturbed."""
 
     captures: tuple[str, ...]
-    """Sources whose capture is to end, where there is one, and to begin anew."""
+    """Sources whose capture ends, where it runs, and begins anew."""
     ended_targets: tuple[str, ...]
     begun_targets: tuple[str, ...]
     ended_captures: tuple[str, ...] = ()
-    """Sources that are gone: endpoints of links that are."""
+    """Sources that the configuration has no more, such as endpoints of links that are gone."""
     relinked_targets: tuple[str, ...] = ()
-    """Projections that get or lose links, and nothing else: they go on with others."""
+    """Projections that get or lose links, and differ in nothing else: they go on with their other links."""
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -51,14 +56,15 @@ class Difference:
         return tuple(name for name in self.ended_targets if name not in self.begun_targets)
 
 
-def difference(
+def configuration_change(
     before: Config,
     now: Config,
     old_targets: Sequence[str],
     new_targets: Sequence[str],
     kinds: ProcessKinds = KERNEL_ALONE,
-) -> Difference:
-    """From `old_targets`, which the process replicates to, to `new_targets`, which it is to replicate to."""
+) -> ConfigurationChange:
+    """Return what a process has to end and begin that replicates to `old_targets` under `before`, and is to replicate
+    to `new_targets` under `now`."""
     sources = {name for name, source in now.sources.items() if source != before.sources.get(name)}
     common_targets = [name for name in old_targets if name in new_targets]
     disturbed_targets = {
@@ -68,7 +74,7 @@ def difference(
     candidates = changed_targets - disturbed_targets
     relinked_targets = {name for kind in kinds.watches for name in kind.relinked(before, now, candidates)}
     changed_targets -= relinked_targets
-    return Difference(
+    return ConfigurationChange(
         tuple(name for name in now.sources if name in sources or taken(before, name) != taken(now, name)),
         tuple(name for name in old_targets if name in changed_targets or name not in new_targets),
         tuple(name for name in new_targets if name in changed_targets or name not in old_targets),
@@ -78,7 +84,8 @@ def difference(
 
 
 def taken(config: Config, source: str) -> object:
-    """What the source's capture looks at for its targets."""
+    """Return a value that differs where the source's capture has to begin anew, because its targets take other
+    tables."""
     targets = [config.targets[name] for name in config.targets_of(source)]
     if source in config.sources and config.sources[source].is_linked:
         return {target.name for target in targets}
@@ -86,7 +93,8 @@ def taken(config: Config, source: str) -> object:
 
 
 def fixed(config: Config) -> Mapping[str, object]:
-    """Sections, and keys of them, that journals and all that is open depend on."""
+    """Return the sections and keys that can't change while the process runs, because the journal or an open object
+    depends on them: values by the names that errors give them."""
     return {
         "[source] name": config.own_sources(),
         "[source] metastore": [config.sources[name].keys.metastore for name in config.own_sources()],
@@ -99,7 +107,8 @@ def fixed(config: Config) -> Mapping[str, object]:
 
 
 def require_reloadable(before: Config, now: Config) -> None:
-    """`Refused` where the difference needs a new start, or can't be had at all."""
+    """Raise `Refused` where the new configuration can't be run at all, or where it changes a key that needs a new
+    start."""
     for refusal in unsupported(now):
         raise refusal
     fixed_before, fixed_now = fixed(before), fixed(now)

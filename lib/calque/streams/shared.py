@@ -1,4 +1,5 @@
-"""What the parts of one process share: the process itself, and for each source what its capture tells its targets."""
+"""The objects that parts of one process share: the process, and for each source the stream that joins its capture and
+its targets."""
 
 from __future__ import annotations
 
@@ -20,54 +21,59 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Bell:
-    """Wakes whoever waits for news, and forgets no ring: `wait` says how often it has rung by then."""
+class WakeUpSignal:
+    """A counter that wakes threads which wait for news. No signal is lost: a thread that was busy compares the count of
+    sent signals with the one that it knows."""
 
     def __init__(self) -> None:
-        self.changed, self.rings = threading.Condition(), 0
+        self.changed, self.sent = threading.Condition(), 0
 
-    def ring(self) -> None:
+    def send(self) -> None:
         with self.changed:
-            self.rings += 1
+            self.sent += 1
             self.changed.notify_all()
 
-    def wait(self, heard: int, seconds: float) -> int:
-        """Until it has rung more often than `heard`, or for that long."""
+    def wait(self, seen: int, seconds: float) -> int:
+        """Wait until more than `seen` signals were sent in all, at most `seconds`. Return how many were sent."""
         with self.changed:
-            self.changed.wait_for(lambda: self.rings > heard, seconds)
-            return self.rings
+            self.changed.wait_for(lambda: self.sent > seen, seconds)
+            return self.sent
 
 
 @dataclass(slots=True)
 class SourceStream:
-    """What the capture of a source, and the targets that follow it, share in one process."""
+    """The state of one source that its capture and the targets that follow it share in one process."""
 
     name: str
     begin: JournalBeginning
-    heads: HeadTimes = field(default_factory=HeadTimes)
-    looked: threading.Event = field(default_factory=threading.Event)
-    """Capture has looked whether the log goes on where the journal ends, or could not, or is in another process."""
+    head_times: HeadTimes = field(default_factory=HeadTimes)
+    continuity_checked: threading.Event = field(default_factory=threading.Event)
+    """Set when capture has looked whether the log goes on where the journal ends, or could not look, or is in another
+    process."""
     gaps: int = 0
-    """Found so far, as far as a part knows."""
-    bells: list[Bell] = field(default_factory=list)
-    """Of those who follow the journal in this process."""
+    """The number of gaps in the log, as far as a part of this process has found them."""
+    signals: list[WakeUpSignal] = field(default_factory=list)
+    """The signals of parts that follow the journal in this process."""
 
-    def ring(self) -> None:
-        """The journal has more, or evidence or a scan came. That is all that is handed over, so that nobody is waited
-        for: whoever was busy meanwhile reads of the journal what there is."""
-        for bell in tuple(self.bells):
-            bell.ring()
+    def wake(self) -> None:
+        """Wake the parts that follow the source, because the journal has more events, or evidence or a scan came.
+
+        Nothing else is handed over, so that no part waits for another: one that was busy reads from the journal what
+        there is.
+        """
+        for signal in tuple(self.signals):
+            signal.send()
 
 
-class RunForParts(Protocol):
-    """What a part needs of the process that it is of."""
+class ProcessContext(Protocol):
+    """The process as one of its parts sees it."""
 
     @property
     def wiring(self) -> Wiring: ...
 
     @property
     def streams(self) -> Mapping[str, SourceStream]:
-        """By the names of the sources."""
+        """The streams of all sources, by the names of the sources."""
 
     @property
     def roles(self) -> Roles: ...
@@ -77,24 +83,24 @@ class RunForParts(Protocol):
 
     @property
     def followers(self) -> tuple[Follower, ...]:
-        """What goes on beside each target's windows."""
+        """Work of plugins beside each target's windows."""
 
     @property
     def retention(self) -> tuple[RetentionKind, ...]:
-        """What is kept of what journals forget."""
+        """Work of plugins before journals and ledgers forget rows."""
 
     @property
     def stopping(self) -> threading.Event:
-        """Set when every part is to end."""
+        """The event that is set when every part is to end."""
 
     @property
     def starting(self) -> threading.Lock:
-        """Held by the part whose query begins."""
+        """A lock that a part holds while its query begins."""
 
-    def bell(self, target: str) -> Bell:
-        """Rung by an epoch of the target of that name: the same at each call."""
+    def epoch_signal(self, target: str) -> WakeUpSignal:
+        """Return the signal that each epoch of `target` sends, the same one at each call."""
 
     def spark(self) -> SparkSession: ...
 
     def fail(self, error: CalqueError) -> None:
-        """Nothing can go on: the process ends with the error."""
+        """Have the process end with `error`, because nothing can go on."""

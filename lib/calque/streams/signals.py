@@ -1,4 +1,5 @@
-"""Signals that ask a process to end. Little is imported: they may come before anything else is loaded."""
+"""The signals that ask a process to end. The module imports little, because a signal may come before any other module
+is loaded."""
 
 from __future__ import annotations
 
@@ -14,8 +15,11 @@ from types import FrameType
 
 @contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
-    """The event is set by SIGTERM and SIGINT; a second one ends the process at once, also while it ends after this
-    context. SIGUSR1 writes to standard error where each thread is."""
+    """Yield an event that SIGTERM and SIGINT set; restore the former handlers afterwards where no signal came.
+
+    A second signal ends the process at once, also when it comes after this context. SIGUSR1 writes to standard error
+    where each thread is.
+    """
     stopping, is_asked = threading.Event(), False
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -37,7 +41,10 @@ def ended_by_signals() -> Iterator[threading.Event]:
 
 
 def set_by_handler(event: threading.Event) -> None:
-    """Set the event from a signal's handler. That runs in the midst of what the main thread does, which may be a wait
-    for this event, with its lock held: so another thread sets it. Starting one takes no lock here, as
-    `threading.Thread` would."""
+    """Set `event` from a signal's handler.
+
+    The handler runs in the midst of what the main thread does. That may be a wait for this very event, whose lock the
+    main thread holds then, so another thread has to set the event. `_thread.start_new_thread` takes no lock, as
+    `threading.Thread` would.
+    """
     _thread.start_new_thread(event.set, ())

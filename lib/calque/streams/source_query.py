@@ -1,4 +1,4 @@
-"""The streaming query of a source in one process: `SourceQuery`."""
+"""The streaming query over a source's log or journal in one process: `SourceQuery`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,31 @@ from dataclasses import dataclass
 from calque.adapters.spark.event_source import EventStream
 from calque.adapters.spark.query import Apply, CheckpointUnusable, Query, discard, start
 from calque.errors import Unavailable
-from calque.streams.shared import RunForParts
+from calque.streams.shared import ProcessContext
 
 BEGIN_SECONDS = 20.0
-"""For which other queries wait until one has begun."""
+"""Seconds for which other queries wait at most until one has begun."""
 
 
 @dataclass(slots=True)
 class SourceQuery:
-    """Runs one query at a time, until it ends or `halted` says that it is to end."""
+    """A streaming query called `name` that a part runs again and again, one run at a time. A run ends by itself, or
+    when `halted` returns True."""
 
-    run: RunForParts
+    run: ProcessContext
     name: str
     halted: Callable[[], bool]
     query: Query | None = None
     has_failed_to_begin: bool = False
     begins_anew: bool = False
-    """The next run discards its checkpoint: its offsets are not those of the log any more."""
+    """Whether the next run discards its checkpoint, because its offsets are not those of the log any more."""
 
     def follow(self, stream: EventStream, apply: Apply, checkpoint: str | None) -> None:
-        """Run a query until it ends. Raises what ended it. One that could not begin is `Unavailable` once; the next one
-        makes its checkpoint anew."""
+        """Run a query over `stream` until it ends; `apply` gets the rows of each batch. Raises what ended it.
+
+        Where the query could not begin from its checkpoint this raises `Unavailable` once, and the next run discards
+        the checkpoint. A second time it raises `CheckpointUnusable`.
+        """
         if self.begins_anew and checkpoint is not None:
             discard(self.run.spark(), checkpoint)
         self.begins_anew = False
@@ -43,7 +47,8 @@ class SourceQuery:
             raise Unavailable(what, str(unbegun), "It is tried again, once") from unbegun
 
     def _run(self, stream: EventStream, apply: Apply, checkpoint: str | None) -> None:
-        """Queries begin one after the other: each starts a process, which must answer within Spark's ten seconds."""
+        """Run the query. Queries of a process begin one after the other, because each starts a Python process, which
+        must answer within Spark's ten seconds."""
         with self.run.starting:
             deadline = time.monotonic() + BEGIN_SECONDS
             query = start(self.run.spark(), stream, apply, name=self.name, checkpoint=checkpoint)
@@ -55,6 +60,6 @@ class SourceQuery:
                 query.stop()
 
     def stop(self) -> None:
-        """End the query that runs, from another thread; its batch in hand is finished."""
+        """End the query that runs, after its batch in hand. Called from another thread."""
         if self.query is not None:
             self.query.stop()

@@ -1,4 +1,4 @@
-"""The Spark session of a running process, and how it is begun before all else: its JVM starts beside the imports."""
+"""The Spark session of a running process. Its JVM starts on a thread while Python still imports modules."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LOG = logging.getLogger(__name__)
 
 
 def own_session(state: Path) -> SparkSession:
-    """The process's session, with its scratch files in the state folder, and with Delta where its jars are installed.
-    Raises `Refused`."""
+    """Return the process's Spark session, started at the first call. Its scratch files lie in the state folder, and it
+    reads Delta tables where their jars are installed. Raises `Refused`."""
     try:
         jars = delta_jars()
     except Unavailable:
@@ -31,7 +31,8 @@ def own_session(state: Path) -> SparkSession:
 
 
 def begin(state: Path) -> None:
-    """Begin to start it, and come back at once. What goes wrong is met again by who asks for it."""
+    """Start the session on a thread, and return at once. An error is not raised here: the first caller of `own_session`
+    meets it."""
     try:
         delta_jars()
     except Unavailable as missing:

@@ -1,4 +1,4 @@
-"""Keeps the work of one part of a process up, tells of it, and ends it: `Supervisor`."""
+"""The loop that keeps the work of one part of a process up, tells of it and ends it: `Supervisor`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from calque.engine.lease.keeper import LeaseHeldByOther
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.logs.fields import with_fields
 from calque.model.names import EventId
-from calque.serve.heartbeat import Heartbeat
-from calque.streams.shared import RunForParts
+from calque.serve.liveness_probe import LivenessProbe
+from calque.streams.shared import ProcessContext
 
 LOG = logging.getLogger(__name__)
 BACK_OFF: wait_base = wait_random_exponential(multiplier=0.25, max=15)
@@ -43,29 +43,30 @@ def disregard(_error: CalqueError) -> None:
 
 
 class StatusRecord(NamedTuple):
-    """Writes what `calque status` is to know of a part, and takes it back when the part has ended without a failure.
-    Both may raise `Unavailable`."""
+    """The record by which `calque status` knows of a part. `write` refreshes it; `remove` takes it away when the part
+    has ended without a failure. Both may raise `Unavailable`."""
 
     write: Callable[[], None]
     remove: Callable[[], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
-    """What a part does.
+class SupervisedWork:
+    """The work of one part, as functions that its `Supervisor` calls.
 
-    `once` opens what is needed, and works until `Supervisor.stopped`; `close` gives back what it opened, after each
-    attempt, and `end` what all attempts share. `failed` is told what ended an attempt, `unanswered` each `Unavailable`
-    that is tried again. `stop` and `cut` come from another thread: begin nothing more, and give up calls in hand.
-    `problem` is what is wrong though no attempt ended. `ask` asks the part's metastore for something, and raises
-    `Unavailable`; None where nobody is asked beside the work."""
+    `run_attempt` opens what is needed, and works until `Supervisor.stopped`. `close` gives back what one attempt
+    opened, `end` what all attempts share. `failed` gets the error that ended an attempt, `unanswered` each
+    `Unavailable` that is tried again. `stop` and `cancel_calls` are called from another thread: `stop` has the work
+    begin nothing more, `cancel_calls` has it give up calls in hand. `problem` returns what is wrong though no attempt
+    has ended. `ask` makes a small call to the part's metastore, and raises `Unavailable` where it is not answered; None
+    for a part without such calls."""
 
-    once: Callable[[], None]
+    run_attempt: Callable[[], None]
     close: Callable[[], None]
     failed: Callable[[CalqueError], None]
     unanswered: Callable[[CalqueError], None] = disregard
     stop: Callable[[], None] = nothing
-    cut: Callable[[], None] = nothing
+    cancel_calls: Callable[[], None] = nothing
     end: Callable[[], None] = nothing
     problem: Callable[[], str | None] = no_problem
     ask: Callable[[], EventId] | None = None
@@ -73,9 +74,13 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attempts:
-    """When an attempt follows one that ended with an error: after `unanswered` where something did not answer, else
-    after `first` seconds, and after twice as many each time until they are `longest`. None follows one of `never`."""
+class AttemptSchedule:
+    """The pauses between the attempts of a part.
+
+    After an `Unavailable` the same attempt is tried again as `unanswered` says. After any other error the next attempt
+    follows in `first` seconds, and in twice as many each time up to `longest`. No attempt follows an error of a type in
+    `never`.
+    """
 
     unanswered: wait_base = BACK_OFF
     first: float = 2.0
@@ -83,15 +88,21 @@ class Attempts:
     never: tuple[type[CalqueError], ...] = ()
 
 
-ONLY_UNANSWERED = Attempts(never=(CalqueError,))
-"""Silence alone is waited for."""
+ONLY_UNANSWERED = AttemptSchedule(never=(CalqueError,))
+"""The attempts of a part that waits for services which do not answer, and ends at any other error."""
 
 
 class Supervisor:
-    """Runs the work of a part on a thread of its own, begins it anew as `attempts` say, and tells of it on another."""
+    """The loop that runs the work of a part on one thread, begins it anew as `attempts` say, and writes its status on
+    another thread."""
 
     def __init__(
-        self, run: RunForParts, name: str, work: Work, attempts: Attempts, log_fields: Mapping[str, str]
+        self,
+        run: ProcessContext,
+        name: str,
+        work: SupervisedWork,
+        attempts: AttemptSchedule,
+        log_fields: Mapping[str, str],
     ) -> None:
         self.run, self.name, self.work, self.attempts = run, name, work, attempts
         self.runtime = run.wiring.runtime
@@ -99,15 +110,15 @@ class Supervisor:
         self.state = "starting"
         self.last_error: str | None = None
         self.failure: CalqueError | None = None
-        """Why it gets nowhere, until it does again."""
-        self.is_over = False
-        """This attempt has failed, and begins nothing any more."""
+        """The error that ended the last attempt; None once the work gets on again."""
+        self.attempt_failed = False
+        """Whether this attempt has failed, and is to begin nothing any more."""
         self.retry_seconds = attempts.first
-        self.untold: str | None = None
-        """Why the status does not know how it is."""
-        self.pulse = Heartbeat(work.ask, name) if work.ask is not None else None
-        self.told_at = time.monotonic()
-        self.thread = threading.Thread(target=with_fields(self.keep_up, **log_fields), name=name, daemon=True)
+        self.status_error: str | None = None
+        """Why the status record could not be written last; None where it was written."""
+        self.probe = LivenessProbe(work.ask, name) if work.ask is not None else None
+        self.status_written_at = time.monotonic()
+        self.thread = threading.Thread(target=with_fields(self.run_until_stopped, **log_fields), name=name, daemon=True)
         report = with_fields(self.report, **log_fields)
         self.reported = threading.Thread(target=report, name=f"report-{name}", daemon=True)
 
@@ -115,86 +126,89 @@ class Supervisor:
         self.thread.start()
         if self.work.status is not None:
             self.reported.start()
-        if self.pulse is not None:
-            self.pulse.begin()
+        if self.probe is not None:
+            self.probe.begin()
 
     def threads(self) -> Sequence[threading.Thread]:
-        """What is waited for at the end."""
+        """Return the threads that the process waits for at the end of the part."""
         return (self.thread,) if self.work.status is None else (self.thread, self.reported)
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Have the part begin nothing more. Its calls in hand go on."""
         self.ending.set()
-        if self.pulse is not None:
-            self.pulse.stop()
+        if self.probe is not None:
+            self.probe.stop()
         self.work.stop()
 
-    def cut(self) -> None:
-        """Make no call any more, though a window may be in hand. What parts share goes on until the process ends."""
+    def cancel_calls(self) -> None:
+        """Have the part make no call any more, though a window may be in hand. Objects that several parts share are
+        given up only when the whole process ends."""
         if self.run.stopping.is_set():
             self.runtime.ending.set()
-        self.work.cut()
+        self.work.cancel_calls()
 
     def ends(self) -> bool:
-        """Whether the part is to end."""
+        """Tell whether the part is to end, and not to be begun anew."""
         return self.ending.is_set() or self.run.stopping.is_set()
 
     def stopped(self) -> bool:
-        """Whether this attempt is to end."""
-        return self.ends() or self.is_over
+        """Tell whether the attempt that runs is to end."""
+        return self.ends() or self.attempt_failed
 
     def answers(self) -> bool:
-        """Whether the metastore of the part answered last."""
-        return self.pulse is not None and self.pulse.answered_at is not None and self.pulse.problem is None
+        """Tell whether the part's metastore answered when it was asked last."""
+        return self.probe is not None and self.probe.answered_at is not None and self.probe.problem is None
 
     def problem(self) -> str | None:
-        """What is wrong now, so that the part gets no further."""
-        unheard = self.pulse.problem if self.pulse is not None else None
-        return self.last_error or unheard or self.untold or self.work.problem()
+        """Return what keeps the part from getting on now; None where nothing does."""
+        silence = self.probe.problem if self.probe is not None else None
+        return self.last_error or silence or self.status_error or self.work.problem()
 
-    def turns(self) -> bool:
-        """Whether the part's threads do what they are there for."""
-        is_told = self.work.status is None or time.monotonic() - self.told_at < SILENT_SECONDS
-        return self.state == "failed" or (self.thread.is_alive() and is_told)
+    def is_alive(self) -> bool:
+        """Tell whether the part's threads live and its status was refreshed within `SILENT_SECONDS`. True of a part
+        that has failed, because its status says so."""
+        is_fresh = self.work.status is None or time.monotonic() - self.status_written_at < SILENT_SECONDS
+        return self.state == "failed" or (self.thread.is_alive() and is_fresh)
 
     def report(self) -> None:
-        """Tell the status what only this process knows, until the part has ended."""
+        """Refresh the part's status record every `TICK_SECONDS`, until the part has ended; then remove it, unless the
+        part failed."""
         status = self.work.status
         assert status is not None
         while True:
             self.thread.join(TICK_SECONDS)
-            is_alive, self.told_at = self.thread.is_alive(), time.monotonic()
+            is_alive, self.status_written_at = self.thread.is_alive(), time.monotonic()
             try:
                 if is_alive or self.state == "failed":
                     status.write()
                 else:
                     status.remove()
-                self.untold = None
+                self.status_error = None
             except (CalqueError, OSError) as error:
-                if self.untold is None:
+                if self.status_error is None:
                     LOG.warning("status of %s is not told, which is tried again: %s", self.name, error)
-                self.untold = str(error)
+                self.status_error = str(error)
             if not is_alive:
                 return
 
-    def keep_up(self) -> None:
-        """Attempts, until the part is to end or no other follows."""
+    def run_until_stopped(self) -> None:
+        """Make attempts until the part is to end, or no attempt follows."""
         try:
             while True:
                 self.attempt()
-                if self.ends() or not self.is_over or isinstance(self.failure, self.attempts.never):
+                if self.ends() or not self.attempt_failed or isinstance(self.failure, self.attempts.never):
                     return
                 self.sleep(self.retry_seconds)
                 if self.ends():
                     return
                 self.retry_seconds = min(2 * self.retry_seconds, self.attempts.longest)
-                self.is_over = False
+                self.attempt_failed = False
         finally:
             self.work.end()
 
     def attempt(self) -> None:
         try:
-            self.retry(self.work.once)
+            self.retry(self.work.run_attempt)
         except CalqueError as error:
             self.fail(error)
         except Exception as error:
@@ -204,20 +218,23 @@ class Supervisor:
             self.work.close()
 
     def fail(self, error: CalqueError) -> None:
-        """The attempt is over."""
+        """End the attempt that runs with `error`. Called from other threads, too, such as the one that renews the
+        lease."""
         if not self.stopped():
-            self.is_over, self.failure = True, error
+            self.attempt_failed, self.failure = True, error
             self.state, self.last_error = "failed", str(error)
             self.work.failed(error)
 
-    def goes_on(self, state: str) -> None:
-        """It got somewhere."""
-        if not self.is_over:
+    def note_progress(self, state: str) -> None:
+        """Note that the work gets on in this `state`: its last error is over, and the pauses between attempts are short
+        again."""
+        if not self.attempt_failed:
             self.state, self.last_error, self.failure = state, None, None
             self.retry_seconds = self.attempts.first
 
     def retry(self, action: Callable[[], None]) -> None:
-        """Do it again, after longer and longer, while something does not answer."""
+        """Call `action` again, after longer and longer pauses, while it raises `Unavailable`. Raises its last error
+        when the attempt is to end, and any other error at once, `LeaseHeldByOther` too."""
         retrying = Retrying(
             retry=retry_if_exception_type(Unavailable) & retry_if_not_exception_type(LeaseHeldByOther),
             wait=self.attempts.unanswered,

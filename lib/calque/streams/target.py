@@ -1,4 +1,5 @@
-"""The journal into one target: its replica is opened, followed, exchanged for another and closed here."""
+"""The part of a process that replicates one journal to one target: it opens, feeds, exchanges and closes a replica:
+`TargetReplication`."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ from calque.engine.apply import database_looks
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.journal_reads import newest
-from calque.engine.sides.sides import ending_source
+from calque.engine.sides.sides import stoppable_source
 from calque.errors import Broken, CalqueError, StateUnusable
 from calque.model.names import EventId
-from calque.serve.heartbeat import PATIENCE_SECONDS
+from calque.serve.liveness_probe import PATIENCE_SECONDS
 from calque.streams.background import BackgroundThread, again_and_again
 from calque.streams.current_replica import CurrentReplica
 from calque.streams.followers import Follower
 from calque.streams.lease_holder import LeaseHolder
-from calque.streams.shared import RunForParts, SourceStream
-from calque.streams.supervisor import Attempts, StatusRecord, Supervisor, Work, nothing
+from calque.streams.shared import ProcessContext, SourceStream
+from calque.streams.supervisor import AttemptSchedule, StatusRecord, SupervisedWork, Supervisor, nothing
 from calque.streams.target_report import TargetReport
 from calque.streams.window_loop import WindowLoop
 
@@ -32,29 +33,32 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 LANDING_SECONDS = 0.5
-"""Tables that land are recorded, and let join the windows, together: single ones would cost a commit each."""
+"""Seconds for which tables that were read exactly are collected, because recording each one alone would cost a commit
+of the ledger."""
 LOOK_SECONDS = 0.5
-"""Between two looks for what rings no bell: operators' requests, gaps, files that were waited for."""
-ATTEMPTS = Attempts(first=2.0, longest=60.0, never=(Broken, StateUnusable))
-"""What was refused is tried again: somebody may have mended it. What is damaged in the state folder is not: it is put
-right while nothing runs."""
+"""Seconds between two looks for what sends no signal: operators' requests, gaps, and files that were waited for."""
+ATTEMPTS = AttemptSchedule(first=2.0, longest=60.0, never=(Broken, StateUnusable))
+"""The attempts of a target's part. What was refused is tried again, because an operator may have mended it meanwhile. A
+damaged state folder is not, because it is mended while nothing runs."""
 
 
-class TargetPart:
-    """One target's replica, fed by the journal. Nobody else writes to the target until all its calls have ended; what
-    goes wrong here ends no other part."""
+class TargetReplication:
+    """The part that keeps one target equal to its source by the journal. No other process writes to the target before
+    all calls of this part have ended. An error here ends no other part."""
 
-    def __init__(self, run: RunForParts, stream: SourceStream, name: str, attempts: Attempts = ATTEMPTS) -> None:
+    def __init__(
+        self, run: ProcessContext, stream: SourceStream, name: str, attempts: AttemptSchedule = ATTEMPTS
+    ) -> None:
         self.run, self.stream, self.name = run, stream, name
         self.current = CurrentReplica(run, stream, name)
         self.metastore = self.current.target.impatient_server(PATIENCE_SECONDS)
-        work = Work(
-            once=self.once,
+        work = SupervisedWork(
+            run_attempt=self.run_attempt,
             close=self.close,
             end=self.end,
             failed=self.failed,
             stop=self.stop,
-            cut=self.cut,
+            cancel_calls=self.cancel_calls,
             problem=self.current.problem,
             ask=self.ask,
             status=StatusRecord(lambda: self.report.write_status(), lambda: self.report.remove_status()),
@@ -66,15 +70,15 @@ class TargetPart:
         self.following: list[BackgroundThread] = []
         self.looking: BackgroundThread | None = None
         self.between: Callable[[], None] = nothing
-        """Called before the replica of the next policy opens."""
+        """The function that is called before the replica of the next policy opens."""
 
     def exchange(self, target: TargetWiring, between: Callable[[], None]) -> None:
-        """Go on under another policy of the same target without beginning anew: before the next window. `between` is
-        called when nothing writes under the old policy any more."""
+        """Go on under another policy of the same target with the next window, without beginning anew. `between` is
+        called when nothing is written under the old policy any more."""
         target.share_lease(self.current.target)
         self.between = between
         self.current.next_target = target
-        self.current.bell.ring()
+        self.current.signal.send()
 
     def ask(self) -> EventId:
         self.metastore.ping()
@@ -83,19 +87,20 @@ class TargetPart:
     def stop(self) -> None:
         if self.current.replica is not None:
             self.current.replica.player.stopping.set()
-        self.current.bell.ring()
+        self.current.signal.send()
 
-    def cut(self) -> None:
+    def cancel_calls(self) -> None:
         self.current.target.side().stopping.set()
 
     def failed(self, error: CalqueError) -> None:
         LOG.warning("%s failed: %s", self.name, error)
 
-    def once(self) -> None:
-        """Replicate; with each gap that is found, begin anew behind it."""
-        current, bells = self.current, self.stream.bells
-        if current.bell not in bells:
-            bells.append(current.bell)
+    def run_attempt(self) -> None:
+        """Take the lease, and replicate until the part is to stop. Behind each gap that is found the replica is opened
+        anew."""
+        current, signals = self.current, self.stream.signals
+        if current.signal not in signals:
+            signals.append(current.signal)
         self.holder.take()
         self.holder.settle_identity()
         while not self.supervisor.stopped():
@@ -112,27 +117,28 @@ class TargetPart:
                 return
 
     def replicate(self, after: EventId) -> None:
-        """Follow the journal, which begins after that event, until the part is to end or a gap is found."""
+        """Follow the journal, which begins after event `after`, until the part is to end or a gap is found."""
         current = self.current
         current.after = after
         self.open_replica()
         self.begin_followers()
         self.look_at_databases()
-        heard, is_due = current.bell.rings, True
+        seen, is_due = current.signal.sent, True
         while not self.supervisor.stopped() and not current.is_behind():
             if is_due:
                 current.is_woken.clear()
-                self.supervisor.retry(self.reach)
-            rings = current.bell.wait(heard, LOOK_SECONDS)
-            heard, is_due = rings, self.windows.is_due(has_rung=rings > heard)
+                self.supervisor.retry(self.apply_journal)
+            sent = current.signal.wait(seen, LOOK_SECONDS)
+            seen, is_due = sent, self.windows.is_due(has_signal=sent > seen)
 
-    def reach(self) -> None:
-        """Windows as far as the journal goes. While the target does not answer they are tried again."""
+    def apply_journal(self) -> None:
+        """Apply windows as far as the journal goes."""
         replica = self.current_replica()
         self.windows.apply_until(replica, max(replica.cursor, replica.source.journal.last() or 0))
 
     def current_replica(self) -> Replica:
-        """The replica, opened anew where the target has another policy now."""
+        """Return the open replica. Where the target has another policy now, the old replica is closed, and one with the
+        new policy opened."""
         current, target = self.current, self.current.next_target
         if target is not None:
             current.close()
@@ -149,7 +155,7 @@ class TargetPart:
         current, control = self.current, self.current.wiring.control
         side, after = current.target.side(), current.after
         replica = Replica(
-            ending_source(fenced(current.target.followed()), side.stopping),
+            stoppable_source(fenced(current.target.followed()), side.stopping),
             side,
             lambda: after,
             current.wake,
@@ -165,7 +171,8 @@ class TargetPart:
         replica.epochs.passed = position_of(current.wiring, self.name, replica.epoch) or 0
 
     def begin_followers(self) -> None:
-        """Beside the windows, what the configuration wants of it."""
+        """Start the threads that plugins run beside the target's windows, as far as the configuration wants them. A
+        defect ends such a thread alone."""
         for follower in self.run.followers:
             work = follower.work(self.current.wiring, self.current.target)
             if work is not None:
@@ -177,11 +184,11 @@ class TargetPart:
         LOG.error("%s %s", self.name, follower.ended, exc_info=defect)
 
     def look_at_databases(self) -> None:
-        """Beside the windows, for changes that the source's log has no event of."""
+        """Start the thread that compares databases with the source, for changes that its log has no event of."""
 
         def look() -> None:
             if (replica := self.current.replica) is not None and replica.opened:
-                replica.looks.once(replica.databases, replica.cursor)
+                replica.looks.run_once(replica.databases, replica.cursor)
 
         what = f"databases at {self.name}"
         work = again_and_again(look, what, database_looks.SECONDS, database_looks.SHARE)
@@ -204,6 +211,6 @@ class TargetPart:
             self.looking = None
 
     def end(self) -> None:
-        if self.current.bell in self.stream.bells:
-            self.stream.bells.remove(self.current.bell)
+        if self.current.signal in self.stream.signals:
+            self.stream.signals.remove(self.current.signal)
         self.holder.release()

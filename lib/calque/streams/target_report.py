@@ -1,4 +1,4 @@
-"""What is told of one target while it runs: its status, its metrics, its tables, where it stands: `TargetReport`."""
+"""The report on one target while it runs, for its status, its metrics and the page: `TargetReport`."""
 
 from __future__ import annotations
 
@@ -8,62 +8,70 @@ from collections.abc import Callable, Mapping
 from calque.control.status_records import HELD_BACK, copying_of, reading_of, tell
 from calque.core.records.gap_states import dealt_with
 from calque.core.records.lifecycle import UNREAD, State
-from calque.core.records.standing import Standing, standing
+from calque.core.records.reached_state import ReachedState, reached_state
 from calque.engine.sides import told_states
 from calque.model.ledger import DatabaseRow, FunctionRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.ports.records import Json
-from calque.serve.metrics import TargetLook
+from calque.serve.metrics import TargetSample
 from calque.serve.table_lag import TableLag, lagging_of, table_lags
 from calque.streams.current_replica import CurrentReplica
 from calque.streams.supervisor import Supervisor
 
 
 class TargetReport:
-    """Read by any thread, beside the windows: what it tells of tables is of a moment ago."""
+    """The report on one target, for any thread. Windows go on meanwhile, so what it says of tables may be a moment
+    old."""
 
     def __init__(self, current: CurrentReplica, supervisor: Supervisor) -> None:
         self.current, self.supervisor, self.name = current, supervisor, current.name
-        self.control, self.head_times = current.wiring.control, current.stream.heads
+        self.control, self.head_times = current.wiring.control, current.stream.head_times
         self.mended_gap = 0
-        """The newest gap that the target's ledger has dealt with, as far as is known."""
+        """The number of the newest gap that the target's ledger has dealt with, as far as is known."""
         self.is_held = False
-        """Whether operators hold the target back, as its status has it."""
+        """Whether an operator has paused the target, as its status record says."""
         record = self.control.read(current.places.status_record) or {}
         self.last_reported = {key: record[key] for key in ("position", "epoch") if key in record}
 
     # Where it stands
 
-    def standing(self, event_id: EventId) -> Standing:
-        """A target that is held back is not waited for."""
-        standing = self.standing_unless_paused(event_id)
-        return Standing.WITHOUT if standing is Standing.GOING and self.current.is_paused() else standing
+    def reached_state(self, event_id: EventId) -> ReachedState:
+        """Tell how the target stands to `event_id`. A paused target that has not reached the event counts as `WITHOUT`,
+        because it is not waited for."""
+        state = self.reached_state_unless_paused(event_id)
+        return ReachedState.WITHOUT if state is ReachedState.GOING and self.current.is_paused() else state
 
-    def standing_unless_paused(self, event_id: EventId) -> Standing:
+    def reached_state_unless_paused(self, event_id: EventId) -> ReachedState:
         current, replica = self.current, self.current.replica
-        if replica is None or not replica.opened or not current.stream.looked.is_set():
-            return Standing.GOING
+        if replica is None or not replica.opened or not current.stream.continuity_checked.is_set():
+            return ReachedState.GOING
         if current.is_behind() or not self.is_mended():
-            return Standing.GOING
-        if not replica.comparing.is_done() or replica.tables.in_state(*UNREAD - {State.PARKED}) or current.is_told():
-            return Standing.GOING
-        return standing(replica.epochs.position(), told_states.recorded(replica.tables), event_id).standing
+            return ReachedState.GOING
+        if (
+            not replica.comparing.is_done()
+            or replica.tables.in_state(*UNREAD - {State.PARKED})
+            or current.has_requests()
+        ):
+            return ReachedState.GOING
+        return reached_state(replica.epochs.position(), told_states.recorded(replica.tables), event_id).state
 
     def is_mended(self) -> bool:
-        """Whether the target has dealt with every gap: until then its position is of another history."""
+        """Tell whether the target has dealt with every gap in the log. Until then its position is an event id of
+        another history."""
         if self.mended_gap < self.current.gap:
             self.mended_gap = dealt_with(self.current.target.ledger().records())
         return self.mended_gap >= self.current.gap
 
     def reached(self) -> Mapping[str, Json]:
-        """The position, and the epoch that it goes on from; what was told last while that is not looked up."""
+        """Return the position and the newest epoch as keys of the status record; what was told last where no replica is
+        open."""
         replica = self.current.replica
         if replica is not None and replica.opened and replica.epoch is not None:
             self.last_reported = {"position": replica.epochs.position(), "epoch": replica.epoch.epoch}
         return self.last_reported
 
     def lag(self) -> tuple[float | None, int | None]:
-        """Seconds and events that it lacks now; None while that is not known."""
+        """Return the seconds and the events by which the target lags; None for both while that is not known."""
         replica, head = self.current.replica, self.head_times.newest()
         position = replica.epochs.position() if replica is not None and replica.opened else None
         if position is None or head is None:
@@ -74,7 +82,7 @@ class TargetReport:
     # Status and metrics
 
     def write_status(self) -> None:
-        """Raises `Unavailable`."""
+        """Write the target's status record. Raises `Unavailable`."""
         current, replica = self.current, self.current.replica
         states: dict[str, Json] = {}
         if replica is not None:
@@ -98,17 +106,17 @@ class TargetReport:
         self.is_held = current.is_paused()
 
     def remove_status(self) -> None:
-        """Raises `Unavailable`."""
+        """Remove the target's status record. Raises `Unavailable`."""
         self.control.remove(self.current.places.status_record)
 
-    def look(self) -> TargetLook:
+    def snapshot(self) -> TargetSample:
         supervisor, replica = self.supervisor, self.current.replica
         state = "paused" if supervisor.state in HELD_BACK and self.is_held else supervisor.state
         if replica is None:
-            return TargetLook(self.name, state, supervisor.problem(), supervisor.answers())
+            return TargetSample(self.name, state, supervisor.problem(), supervisor.answers())
         position, head = replica.epochs.position(), self.head_times.newest()
         is_behind = position is not None and head is not None and head > position
-        return TargetLook(
+        return TargetSample(
             self.name,
             state,
             supervisor.problem(),
@@ -126,7 +134,8 @@ class TargetReport:
     # Tables
 
     def table_lags(self) -> tuple[TableLag, ...]:
-        """Of tables that show less than the target does."""
+        """Return the lag of those tables that show less than the target does, the farthest behind first, a few at
+        most."""
         replica = self.current.replica
         position = replica.epochs.position() if replica is not None else None
         if replica is None or position is None:
@@ -136,8 +145,8 @@ class TargetReport:
     def find_tables(
         self, takes: Callable[[TableName], bool], state: str, offset: int, limit: int
     ) -> tuple[int, list[TableRow]]:
-        """How many tables are wanted, in that state where one is named, and some of them in the order of their
-        names."""
+        """Return how many tables `takes` wants, and `limit` of them behind the first `offset`, in the order of their
+        names. An empty `state` stands for every state."""
         replica = self.current.replica
         if replica is None:
             return 0, []
@@ -148,7 +157,7 @@ class TargetReport:
         return rows[0] if rows else None
 
     def others_aside(self) -> list[DatabaseRow | FunctionRow]:
-        """Databases and functions that are set aside."""
+        """Return the rows of databases and functions that are set aside."""
         replica = self.current.replica
         if replica is None:
             return []

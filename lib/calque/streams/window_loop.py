@@ -1,4 +1,4 @@
-"""Windows of the journal into one target, as far as it goes: `WindowLoop`."""
+"""The windows of a journal into one target, as far as the journal goes: `WindowLoop`."""
 
 from __future__ import annotations
 
@@ -23,28 +23,34 @@ LOG = logging.getLogger(__name__)
 
 
 class WindowLoop:
-    """Says when a window is due, and applies windows with what operators ask for meanwhile."""
+    """The loop of one target that tells when a window is due, and applies windows with what operators ask for
+    meanwhile."""
 
     def __init__(self, current: CurrentReplica, supervisor: Supervisor, holder: LeaseHolder) -> None:
         self.current, self.supervisor, self.holder = current, supervisor, holder
         self.wiring, self.name = current.wiring, current.name
         self.window_size = WindowSize.of(self.wiring, self.name)
         self.was_paused = False
-        """As `is_due` met it last."""
+        """Whether the target was paused at the last call of `is_due`."""
 
-    def is_due(self, *, has_rung: bool) -> bool:
-        """Whether a window has something to do. The source's bell rings for each listing, too, which few windows wait
-        for; the journal, which may lie in a store, is asked when it rang alone."""
+    def is_due(self, *, has_signal: bool) -> bool:
+        """Tell whether a window has any work. `has_signal` says whether the source has sent a signal since the last
+        call.
+
+        A signal alone makes no window due, because each listing sends one, too, and few windows wait for listings. The
+        journal is asked only after a signal, because it may lie in a slow store.
+        """
         current = self.current
         was_paused, self.was_paused = self.was_paused, current.is_paused()
         if current.replica is None or self.was_paused:
             return False
-        is_asked = was_paused or current.is_woken.is_set() or current.next_target is not None or current.is_told()
-        return is_asked or has_more(current.replica) or (has_rung and has_events(current.replica))
+        is_asked = was_paused or current.is_woken.is_set() or current.next_target is not None or current.has_requests()
+        return is_asked or has_more(current.replica) or (has_signal and has_events(current.replica))
 
     def apply_until(self, replica: Replica, upto: EventId) -> None:
-        """Apply everything to `upto`, which may be far beyond the replica's position: in windows of the size that is
-        due, one at least, which may have no events. A stop waits for one of them only."""
+        """Apply events up to `upto`, in windows of the size that is due, until a gap, a pause or a stop. `upto` may be
+        far beyond the replica's position. At least one window is applied unless a gap or a pause stands against it; it
+        may have no events. A stop waits for the window in hand only."""
         while not self.current.is_behind() and not self.current.is_paused():
             self.apply_window(replica, min(upto, replica.cursor + self.window_size.begin()))
             self.window_size.end(is_behind=replica.cursor < upto)
@@ -61,11 +67,11 @@ class WindowLoop:
             window = replica.window(upto)
             if window is not None:
                 self.current.run.meters.window(self.name, window, time.monotonic() - began, name)
-            self.supervisor.goes_on("running" if replica.epoch is not None else "bootstrapping")
+            self.supervisor.note_progress("running" if replica.epoch is not None else "bootstrapping")
             if window is None or window.epoch is None:
                 return
             epoch = window.epoch
-            self.current.run.bell(self.name).ring()
+            self.current.run.epoch_signal(self.name).send()
             self.holder.note_epoch(epoch.epoch)
             LOG.info(
                 "%s: epoch %d at event %d: %d events, %d hops, %d calls, %d files",
@@ -80,7 +86,8 @@ class WindowLoop:
             )
 
     def take_requests(self, replica: Replica) -> None:
-        """Take up what operators ask for. What is refused is told until something else is asked for."""
+        """Take up the operators' open requests. The reason of a refused one is told until the next request is taken
+        up."""
         for request in open_requests(self.wiring, self.name):
             try:
                 names = replica.take_request(request)
@@ -96,7 +103,7 @@ class WindowLoop:
             remove_request(self.wiring, request)
 
     def hold_back(self, replica: Replica) -> None:
-        """Take over which tables operators hold back, where that changed."""
+        """Have the replica go by the operators' rules of paused tables, where these have changed."""
         stamp = stamp_of(self.wiring.control, self.name)
         if stamp != self.current.rules:
             rules = rules_of(self.wiring.control, self.name)
@@ -106,7 +113,8 @@ class WindowLoop:
 
 
 def has_events(replica: Replica) -> bool:
-    """Whether the journal has more; also where it does not answer, which a window says."""
+    """Tell whether the journal has events that the replica has not taken. True where the journal does not answer, so
+    that a window is begun and tells the error."""
     try:
         return (replica.source.journal.last() or 0) > replica.cursor
     except CalqueError:
@@ -114,7 +122,7 @@ def has_events(replica: Replica) -> bool:
 
 
 def has_more(replica: Replica) -> bool:
-    """Whether a window without events has something to do, now or in a moment."""
+    """Tell whether a window without events would have any work, now or in a moment."""
     reading = not replica.reading.finished.empty() or replica.comparing.has_news()
     owes = replica.scanned.news() or replica.positions.is_due() or bool(replica.looks.found)
     waits = bool(replica.tables.waiting_for_files or replica.retries.later) or not replica.opened

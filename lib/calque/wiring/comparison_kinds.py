@@ -1,4 +1,4 @@
-"""What plugins compare of a target with its source, besides what the engine does."""
+"""The kind of comparison that plugins add to those of the engine between a target and its source."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from calque.engine.verify.comparison import Comparison
 from calque.wiring.target import TargetWiring
 
 ComparisonKind = Callable[[TargetWiring], Comparison | None]
-"""Makes the comparison of one target; None where its policy wants none."""
+"""A function that makes the comparison of one target; it returns None where the target's policy wants none."""

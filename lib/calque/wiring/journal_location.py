@@ -1,4 +1,4 @@
-"""Which journal a source has: where capture began it, or where it was moved to since."""
+"""The place of a source's journal: where capture began it, or where an operator has moved it: `JournalLocation`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from calque.ports.records import Records
 
 @dataclass(frozen=True, slots=True)
 class JournalAddress:
-    """Where a journal is; a Delta table's is for the rest of the configuration to say."""
+    """The format of a journal, and the topic where it is one of Kafka's. Where a Delta table lies the rest of the
+    configuration says."""
 
     format: str
     brokers: str = ""
@@ -24,7 +25,8 @@ class JournalAddress:
         return "the Delta table" if self.format == "delta" else f"topic {self.topic} on {self.brokers}"
 
     def same(self, other: JournalAddress) -> bool:
-        """Whether both are one journal: lists of brokers that share one are of one cluster."""
+        """Tell whether both addresses name one journal. Two lists of brokers are of one cluster where they share a
+        broker."""
         if self.format == "delta" or other.format == "delta":
             return self.format == other.format
         return self.topic == other.topic and bool(set(self.brokers.split(",")) & set(other.brokers.split(",")))
@@ -35,7 +37,7 @@ class JournalAddress:
 
 @dataclass(frozen=True, slots=True)
 class FormerJournal:
-    """A journal that was moved away from, when event `last` was its newest."""
+    """A journal that was left for another one, when event `last` was its newest; None where it had no event."""
 
     place: JournalAddress
     last: EventId | None
@@ -43,14 +45,14 @@ class FormerJournal:
 
 @dataclass(frozen=True, slots=True)
 class JournalLocation:
-    """What the configuration says of a source's journal, and what the state folder records."""
+    """The place of a source's journal, as the configuration names it and as the state folder records it."""
 
     source: Source
     records: Records
 
     @property
     def record(self) -> str:
-        """The record's name."""
+        """The name of the record."""
         return self.source.places.journal_record
 
     def configured(self) -> JournalAddress:
@@ -60,23 +62,23 @@ class JournalLocation:
         return JournalAddress(journal.format, journal.brokers, self.source.topic())
 
     def recorded(self) -> JournalAddress | None:
-        """None before the first capture."""
+        """Return the place in the record; None before the first capture."""
         record = self.records.read(self.record)
         return None if record is None else place_of(record)
 
     def place(self) -> JournalAddress:
-        """The journal that there is; before the first capture the one that there will be."""
+        """Return the place of the journal that exists; before the first capture the place where it is going to be."""
         recorded, configured = self.recorded(), self.configured()
         return configured if recorded is None or recorded.same(configured) else recorded
 
     def former(self) -> FormerJournal | None:
-        """What the newest move left behind."""
+        """Return the journal that the newest move left behind; None where there was no move."""
         record: Any = self.records.read(self.record) or {}
         before = record.get("left")
         return None if before is None else FormerJournal(place_of(before), before["last"])
 
     def require(self) -> None:
-        """`Refused` unless the configuration names the journal that there is, if there is one."""
+        """Raise `Refused` where a journal exists and the configuration names another one."""
         recorded, configured = self.recorded(), self.configured()
         if recorded is None or recorded.same(configured):
             return
@@ -89,21 +91,23 @@ class JournalLocation:
         )
 
     def agree(self) -> None:
-        """The same, and the journal is reached by the configuration's brokers from now on."""
+        """Check the place as `require` does, and record the configuration's brokers, by which the journal is reached
+        from now on. Raises `Refused`."""
         self.require()
         recorded, configured = self.recorded(), self.configured()
         if recorded is not None and recorded != configured:
             self.records.put(self.record, {**(self.records.read(self.record) or {}), **configured.record()})
 
     def move(self, to: JournalAddress, last: EventId | None) -> None:
-        """Record that the journal is there now; `last` is the newest event of the one that it came from."""
+        """Record that the journal is at `to` now. `last` is the newest event of the journal that it came from."""
         record = self.records.read(self.record) or {}
         left_journal = {**place_of(record).record(), "last": last}
         self.records.put(self.record, {**record, **to.record(), "left": left_journal})
 
 
 def place_of(record: Mapping[str, Any]) -> JournalAddress:
-    """Records of versions that knew one format only do not say it."""
+    """Return the place that a record names. A record without a format, as early versions wrote it, names the Delta
+    table."""
     return JournalAddress(
         str(record.get("format", "delta")), str(record.get("brokers", "")), str(record.get("topic", ""))
     )

@@ -1,4 +1,4 @@
-"""Live objects that plugins make of a source, a target or a whole wiring, each made once."""
+"""The store of live objects that plugins make of a source, a target or a whole wiring, each made once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class KeptObjects(Generic[Owner]):
-    """Those of one owner, by the functions that make them."""
+    """The live objects of one owner, by the functions that make them."""
 
     objects: dict[Callable[[Owner], Any], Any] = field(default_factory=dict)
 
     def of(self, owner: Owner, make: Callable[[Owner], T]) -> T:
-        """What `make` makes of the owner, the same at each call."""
+        """Return the object that `make` makes of the owner. It is made at the first call, and the same one is returned
+        at each later call."""
         if make not in self.objects:
             self.objects[make] = make(owner)
         return cast("T", self.objects[make])

@@ -1,4 +1,5 @@
-"""What plugins plug in below sources and targets; Spark's workers get these values, too."""
+"""The kinds of journals, file systems, formats and target parts that plugins add below sources and targets. Spark's
+workers get these values, too."""
 
 from __future__ import annotations
 
@@ -21,19 +22,21 @@ if TYPE_CHECKING:
 
 
 class JournalTable(Journal, Protocol):
-    """A journal whose rows are read as columns, too."""
+    """A journal whose rows can also be read as columns."""
 
     def rows(self, span: Span) -> pa.Table:
-        """The rows of the span without their messages. Raises `Refused` where the span is not all there."""
+        """Return the rows of the span without their messages, as columns. Raises `Refused` where the journal does not
+        have all of the span."""
 
 
 OpenJournal = Callable[[], tuple[JournalTable, EvidenceStore]]
-"""Opens a journal and its evidence, also in processes that Spark starts: a function of a module, or a
-`functools.partial` of one, over small values."""
+"""A function that opens a journal and its evidence, also in processes that Spark starts. It has to be a function of a
+module, or a `functools.partial` of one over small values, so that it can be pickled."""
 
 
 class MadeJournal(NamedTuple):
-    """What was made before capture begins, as a document and for people."""
+    """The report on what was made for a journal before its capture begins: as a JSON document, and as lines for
+    people."""
 
     document: Mapping[str, Any]
     lines: Sequence[str]
@@ -41,7 +44,8 @@ class MadeJournal(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JournalKind:
-    """How journals of a format are opened, and made where capture does not make them by itself."""
+    """Journals of one format. `opener` returns the function that opens the journal at an address. `make` makes what
+    capture does not make by itself, such as topics; None where there is no such thing."""
 
     format: str
     opener: Callable[[Source, StateFolder, JournalAddress], OpenJournal]
@@ -49,7 +53,7 @@ class JournalKind:
 
 
 def open_delta(journal: str, evidence: str, options: Mapping[str, Any]) -> tuple[JournalTable, EvidenceStore]:
-    """The journal and the evidence in the tables of these paths or URIs."""
+    """Return the journal and the evidence in the Delta tables at these paths or URIs."""
     from calque.adapters.delta.evidence import DeltaEvidence
     from calque.adapters.delta.journal import DeltaJournal
 
@@ -65,8 +69,11 @@ DELTA = JournalKind(format="delta", opener=delta_opener)
 
 
 class TargetContext(NamedTuple):
-    """What a target's parts are replaced with: its storage as the lease permits, and without asking it; and the number
-    of the epoch that will tell of what is done now."""
+    """The context in which a plugin replaces parts of a target.
+
+    `storage` has effects as the lease permits, `bare_storage` without asking the lease. `next_epoch` returns the number
+    of the epoch that will tell of what is done now.
+    """
 
     plug: Target
     folder: StateFolder
@@ -76,21 +83,23 @@ class TargetContext(NamedTuple):
 
 
 TargetPartsKind = Callable[[TargetParts, TargetContext], TargetParts]
-"""Replaces parts of a target, as its plug wants it; those of every other target are the same."""
+"""A function that replaces parts of a target, as its plug wants it. It returns the parts of any other target
+unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WiringKinds:
-    """All of them."""
+    """The kinds of all plugins that a wiring uses, the kernel's own included."""
 
     journals: tuple[JournalKind, ...] = (DELTA,)
     file_systems: tuple[FileSystemKind, ...] = ()
     target_parts: tuple[TargetPartsKind, ...] = ()
-    """From the innermost on."""
+    """Functions that replace parts of targets, in the order of their calls: a later one wraps what an earlier one
+    made."""
     formats: tuple[TableFormat, ...] = ()
 
     def journal(self, format: str) -> JournalKind:  # noqa: A002 - the key's name
-        """Raises `Refused` for a format that nothing here knows."""
+        """Return the kind of journals of this format. Raises `Refused` for a format that no plugin has."""
         for kind in self.journals:
             if kind.format == format:
                 return kind

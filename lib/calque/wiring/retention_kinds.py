@@ -1,4 +1,4 @@
-"""What plugins keep, or still need, of what a journal and a ledger forget in time."""
+"""The hooks by which plugins keep, or still need, what a journal and a ledger forget in time."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ def sends_no_epochs(_wiring: Wiring, _target: str) -> int | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetentionKind:
-    """`before_events` is called before a source's journal forgets events: with the side whose clock counts, and the
-    event behind which the journal began. `before_epochs` is called before a target's ledger forgets epochs: those below
-    that number, at that time in nanoseconds. `sent_epoch` is the last epoch of a
-    target that need not be read again; None where nobody reads them."""
+    """Hooks of one plugin around what journals and ledgers forget.
+
+    `before_events` is called before a source's journal forgets events. It gets the source's side, whose clock counts
+    ages, and the event after which the journal began. `before_epochs` is called before a target's ledger forgets the
+    epochs below a number; its last argument is the time in nanoseconds since 1970. `sent_epoch` returns the last epoch
+    of a target that the plugin need not read again; None where the plugin reads none of its epochs.
+    """
 
     before_events: Callable[[SourceWiring, SourceSide, EventId], None] = keep_no_events
     before_epochs: Callable[[TargetWiring, int, int], None] = keep_no_epochs

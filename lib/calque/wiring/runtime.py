@@ -1,4 +1,4 @@
-"""What all live objects of one process share."""
+"""The objects that all sources and targets of one process share: `Runtime`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Runtime:
-    """With `session` long copies and listings are spread over Spark."""
+    """The objects that all sources and targets of one process share. With a `session` long copies and listings are
+    spread over Spark. `hit` is called at each failpoint."""
 
     session: Callable[[], SparkSession] | None = None
     hit: Hit = field(default_factory=from_environment)
     ending: threading.Event = field(default_factory=threading.Event)
-    """Set when Spark is to give up what it does for sources."""
+    """Set when Spark is to give up the work that it does for sources."""
     kinds: WiringKinds = field(default_factory=WiringKinds)
-    """What plugins plug in."""
+    """The kinds that plugins add."""
 
     @property
     def guard(self) -> FailpointGuard:
-        """What every effect passes."""
+        """The guard that has the effects of ports pass their failpoints; without a `hit` it leaves the ports as they
+        are."""
         return FailpointGuard(self.hit)
 
     def storage(
@@ -42,7 +44,8 @@ class Runtime:
         pool: str = "source",
         leaves: int = 0,
     ) -> Storage:
-        """Spark does what takes long in the fair scheduler's `pool`, and leaves so many cores to others."""
+        """Return a storage over the file systems. With a session Spark does what takes long, in the fair scheduler's
+        `pool`, and leaves `leaves` cores to others, until `ended` returns True."""
         files = FileStorage(systems, terms=terms)
         if self.session is None:
             return files

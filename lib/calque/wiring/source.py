@@ -1,4 +1,4 @@
-"""Live objects of one source."""
+"""The live objects of one source: `SourceWiring`."""
 
 from __future__ import annotations
 
@@ -37,18 +37,20 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class SourceWiring:
-    """What the plug of a source names, made when it is first asked for. Nothing connects before it is used."""
+    """The live objects of one source, each made when it is first asked for. Nothing connects before it is used."""
 
     plug: Source
     folder: StateFolder
     runtime: Runtime
     first_seen: FirstSeen = field(default_factory=FirstSeen)
-    """The metastore, as this process met it first."""
+    """The id of the metastore that this process met first behind the source's addresses, so that another one is
+    refused."""
     _side: SourceSide | None = None
     _kept: KeptObjects[SourceWiring] = field(default_factory=KeptObjects)
 
     def kept(self, make: Callable[[SourceWiring], T]) -> T:
-        """What `make` makes of the source, made when it is first asked for: live objects of plugins."""
+        """Return the object that a plugin's `make` makes of the source, made at the first call and the same one
+        later."""
         return self._kept.of(self, make)
 
     @property
@@ -56,7 +58,7 @@ class SourceWiring:
         return self.plug.places
 
     def side(self) -> SourceSide:
-        """The source as the engine knows it."""
+        """Return the source as the engine knows it: its log, catalog, journal, evidence and storage."""
         if self._side is None:
             guard = self.runtime.guard
             log, catalog = self._log_and_catalog()
@@ -75,15 +77,16 @@ class SourceWiring:
         return self._side
 
     def dump_storage(self) -> Storage:
-        """Where dumps of the source lie, and what they name."""
+        """Return a storage for dumps of the source and for the files that they name."""
         return self.runtime.guard.storage(self.runtime.storage(self._systems()))
 
     def server(self) -> MetastoreServer:
-        """What the metastore says of itself."""
+        """Return the server of the source's metastore (`ports.MetastoreInfo`), through a new client."""
         return MetastoreServer(self.client())
 
     def tells_inserts(self, log: EventLog) -> bool | None:
-        """Whether engines are to tell of INSERTs, through the log's connection; None where that is not known."""
+        """Tell whether the metastore has engines log INSERTs, asked through the log's connection; None where that is
+        not known."""
         try:
             return tells_inserts(MetastoreServer(log.client)) if isinstance(log, HiveLog) else None
         except Unavailable:
@@ -91,18 +94,19 @@ class SourceWiring:
 
     @property
     def own_log(self) -> Path:
-        """The file of the log of our own, over a catalog that has none."""
+        """The file of calque's own log, for a catalog that has no log."""
         return self.folder.path / self.places.looks
 
     def impatient_log(self, seconds: float) -> ClosableLog:
-        """The log through a connection of its own, on which an answer is waited for no longer than that."""
+        """Return the log through a connection of its own, on which a call is given up after `seconds`."""
         if self.plug.catalog is not None:
             return self.plug.catalog.log(self.own_log)
         client = self.client(connect_timeout=seconds, call_timeout=seconds, connections=1)
         return HiveLog(client, max_message=self.plug.keys.max_message)
 
     def answer(self, seconds: float) -> SourceAnswer:
-        """What the source says of itself now, within that time. A catalog without a log has no id."""
+        """Return what the source says of itself now. Each call is given up after `seconds`, and a source that does not
+        answer gives an empty answer. A catalog without a log has no id."""
         if self.plug.catalog is not None:
             return SourceAnswer("")
         client = self.client(connect_timeout=seconds, call_timeout=seconds, connections=1)
@@ -112,7 +116,7 @@ class SourceWiring:
             client.close()
 
     def open_log(self) -> Callable[[], EventLog]:
-        """Makes the log, also in other processes."""
+        """Return a function that opens the log, also in other processes."""
         if self.plug.catalog is not None:
             return self.plug.catalog.log_opener(self.own_log)
         return partial(open_log, self._uris(), self.plug.access(), self.plug.keys.max_message, self.first_seen)
@@ -121,7 +125,7 @@ class SourceWiring:
         return self.folder.gaps(self.places.gaps_record)
 
     def pins(self) -> Pins | None:
-        """None where the configuration keeps no files of the source."""
+        """Return the store of files that are kept of the source; None where the configuration keeps none."""
         keys = self.plug.keys
         if keys.pin == "none":
             return None
@@ -130,15 +134,17 @@ class SourceWiring:
         return self.runtime.guard.pins(StoredPins(storage, self.pins_root(), links=links, copies=copies))
 
     def why_not_read(self) -> Callable[[str], Refused | None]:
-        """Why a location is none that is read; None where it is."""
+        """Return a function that says why a location of the source is not read; it returns None where the location is
+        read."""
         return self._systems().why_misplaced
 
     def why_not_linked(self, location: str) -> str:
-        """Why `pin = "auto"` can't keep the files of a directory by links; empty where it can."""
+        """Return why `pin = "auto"` can't keep the files of the directory at `location` by hard links; empty where it
+        can."""
         return why_not_linked(location, self.pins_root())
 
     def kept_by(self) -> str:
-        """What `pin` comes to where the source's databases lie by default: `hardlink`, `copy` or `none`."""
+        """Return how files are kept where the source's databases lie by default: `hardlink`, `copy` or `none`."""
         pin = self.plug.keys.pin
         if pin != "auto":
             return pin
@@ -147,17 +153,18 @@ class SourceWiring:
         return "hardlink" if location and not self.why_not_linked(location) else "none"
 
     def kept_seconds(self, takes_database: Callable[[str], bool]) -> float | None:
-        """How long Hive keeps files of databases that are taken; None where it keeps none, or does not say."""
+        """Return for how many seconds Hive keeps replaced files of the databases that `takes_database` wants; None
+        where it keeps none, or does not say."""
         if self.plug.catalog is not None:
             return None
         return kept_seconds_of_some(self.server(), self.side().catalog, takes_database)
 
     def pins_root(self) -> str:
-        """Where kept files lie."""
+        """Return the path or URI of the folder of kept files."""
         return self.plug.keys.pins or f"{self.folder.section.path}/{self.places.pins}"
 
     def scans(self) -> Scans | None:
-        """None where the configuration scans nothing."""
+        """Return the table of what was scanned; None where the configuration scans nothing."""
         if not self.plug.keys.scans_some():
             return None
         return self.runtime.guard.scans(DeltaScans(str(self.folder.path / self.places.scans)))
@@ -166,19 +173,21 @@ class SourceWiring:
 
     @property
     def journal_location(self) -> JournalLocation:
-        """Which journal the source has."""
+        """The place of the source's journal, by the configuration and by the record."""
         return JournalLocation(self.plug, self.folder.control)
 
     def journal(self) -> JournalTable:
-        """Opened anew."""
+        """Return the journal that exists, opened anew. Raises `Refused`."""
         return self.open_journal()[0]
 
     def open_journal(self, address: JournalAddress | None = None) -> tuple[JournalTable, EvidenceStore]:
-        """The journal (that one, or the one there is) and its evidence, opened anew. Raises `Refused`."""
+        """Open the journal at `address`, or the one that exists, and its evidence. Both are opened anew. Raises
+        `Refused`."""
         return self.journal_opener(address)()
 
     def journal_opener(self, address: JournalAddress | None = None) -> OpenJournal:
-        """What opens them, also in processes that Spark starts. Raises `Refused`."""
+        """Return a function that opens the journal and its evidence, also in processes that Spark starts. Raises
+        `Refused` for a format that no plugin has."""
         address = address or self.journal_location.place()
         return self.runtime.kinds.journal(address.format).opener(self.plug, self.folder, address)
 
@@ -189,7 +198,7 @@ class SourceWiring:
         return HiveLog(client, max_message=self.plug.keys.max_message), HiveReader(client)
 
     def client(self, **options: Any) -> Client:
-        """A client of the source's metastore."""
+        """Return a new client of the source's metastore."""
         return Client(self._uris(), self.plug.access(), first_seen=self.first_seen, **options)
 
     def _uris(self) -> str:

@@ -1,4 +1,4 @@
-"""Large windows as frames: the journal's rows are shuffled by the group that they belong to, and tasks prepare groups.
+"""The preparation of large windows in Spark's tasks: the journal's rows are shuffled by the group that they belong to.
 
 The root of a row is the table that its group goes by: its own, or the one to which renames link it. Rows of one root
 come to one task, which folds, observes and plans as the driver does for small windows.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 READERS = 4
 """Threads of a task: most of what it waits for is the target's answers."""
 SHARES_OF_CORE = 2
-"""Shares for each core, so that one that has less to do takes another. Each opens its own connections."""
+"""Shares for each core, so that a core with less work takes another share. Each share opens its own connections."""
 GROUPS_OF_ROW = 1_000
 """Prepared groups that come back in one value."""
 DESCRIPTION = "spark.job.description"
@@ -41,8 +41,9 @@ ROOT, GROUPS = "root", "groups"
 
 @dataclass(frozen=True, slots=True)
 class WorkerOpening:
-    """How a task opens its world: functions of modules, or `functools.partial` of such, over small values. `rows` gives
-    a span's rows of the journal without their messages."""
+    """The functions by which a task of Spark's opens its source and its target. Both have to be functions of modules,
+    or a `functools.partial` of such over small values. `rows` returns a span's rows of the journal without their
+    messages."""
 
     sides: Callable[[], tuple[SourceSide, TargetSide]]
     rows: Callable[[Span], pa.Table]
@@ -50,8 +51,8 @@ class WorkerOpening:
 
 @dataclass(frozen=True, slots=True)
 class SparkSpread:
-    """The port `engine.window.groups.GroupSpreader`. The driver makes entries of renames, databases, functions and what
-    is not known alone."""
+    """The port `engine.window.groups.GroupSpreader` over Spark: tasks prepare the groups of a large window. The driver
+    alone reads the entries of renames, databases, functions and unknown kinds."""
 
     session: Callable[[], SparkSession]
     opening: WorkerOpening
@@ -85,7 +86,8 @@ class SparkSpread:
 
 
 def with_roots(frame: DataFrame, links: Mapping[TableName, TableName]) -> DataFrame:
-    """The rows of tables, with the root of each."""
+    """Return the rows of tables with the root of each as a column. `links` are the tables to which renames link
+    others."""
     from pyspark.sql import functions
 
     name = functions.concat_ws("\n", "key_database", "key_table")
@@ -100,8 +102,8 @@ def with_roots(frame: DataFrame, links: Mapping[TableName, TableName]) -> DataFr
 
 @dataclass(frozen=True, slots=True)
 class TaskOfShare:
-    """What one task does with the rows of its roots: they stay columns; those of a few roots at a time become
-    entries."""
+    """The work of one task: it prepares the groups of its rows, which have a column with their roots. The rows stay
+    columns; only those of a few roots at a time become entries."""
 
     opening: WorkerOpening
     cut: WindowBounds
@@ -118,7 +120,7 @@ class TaskOfShare:
 
 
 def by_root(rows: pa.Table) -> Sequence[pa.Table]:
-    """The rows of each root, in the order of their events."""
+    """Return the rows of each root as a table, in the order of their events."""
     if not rows.num_rows:
         return ()
     numbers = rows[ROOT].combine_chunks().dictionary_encode().indices

@@ -1,4 +1,4 @@
-"""The state folder: records, locks and checkpoints, at the places that sources and targets have in it."""
+"""The state folder: its records, locks, tables and checkpoints, at the places that sources and targets have in it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from calque.state_files import make_folder, reaching, require_own, require_room,
 
 @dataclass(frozen=True, slots=True)
 class StateFolder:
-    """Places are those of `SourcePlaces` and `TargetPlaces`."""
+    """The state folder of a configuration. Places in it are those of `SourcePlaces` and `TargetPlaces`."""
 
     section: State
     guard: FailpointGuard
     file_systems: tuple[FileSystemKind, ...] = ()
-    """On which the tables may lie."""
+    """File systems of plugins on which the tables may lie."""
 
     @property
     def path(self) -> Path:
@@ -46,32 +46,37 @@ class StateFolder:
         return self.guard.gaps(ControlGaps(ControlStore(self.path / "control"), record))
 
     def table(self, place: str) -> str:
-        """The path or URI of a table."""
+        """Return the path or URI of the table at `place`."""
         return f"{self.section.table_folder()}/{place}"
 
     def tables_below(self, place: str) -> Sequence[str]:
-        """The names directly below the place of tables."""
+        """Return the names directly below a place of tables."""
         return self.storage().children(self.table(place))
 
     def storage(self) -> FileStorage:
-        """Where the tables lie."""
+        """Return a storage of the file system on which the tables lie."""
         own = OwnLocations((self.section.table_folder(),), self.section.storage)
         return FileStorage(FileSystemSet(own=own, kinds=self.file_systems))
 
     @property
     def table_options(self) -> Options:
-        """delta-rs's options for all tables."""
+        """The options of delta-rs for all tables."""
         return delta_options(self.section.table_folder(), self.section.storage)
 
     @contextmanager
     def lock(self, place: str, record: str) -> Iterator[None]:
-        """Held by one thread of one process at a time, to change the record. Raises `Unavailable`, naming it."""
+        """Hold the lock at `place` while the context is entered, to change `record`; one thread of one process has it
+        at a time. Raises `Unavailable`, which names the record."""
         with unavailable(record, self.path), locked(self.path / place):
             yield
 
     def open(self) -> None:
-        """Before anything is written: the folder and that of checkpoints are there, this user's, and have room; what an
-        older calque let others read in them, it does not any more. Raises `Unavailable`, `StateUnusable`."""
+        """Make the state folder and the folder of checkpoints for this user alone, before anything is written, and
+        check that they have room.
+
+        Other users lose what an older calque let them read there. Raises `Unavailable`, and `StateUnusable` where the
+        folder is another user's.
+        """
         for folder in (self.path, self.checkpoints()):
             if folder is not None:
                 with reaching(f"{folder} can't be used", folder):
@@ -83,13 +88,13 @@ class StateFolder:
         restrict_below(self.path, [self.path / place for place in PLACES_OF_PINS])
 
     def checkpoints(self) -> Path | None:
-        """The folder of checkpoints, where it is on a disk."""
+        """Return the folder of checkpoints; None where it is not on this machine's file system."""
         path = local_path(self.section.checkpoints)
         return None if path is None else Path(path)
 
     def identity(self) -> str:
-        """The folder's own name, made when it is first asked for, with the format of its records. Raises as
-        `require_known_format`."""
+        """Return the folder's own id, made at the first call and recorded with the format of its records. Raises as
+        `require_known_format` does."""
         self.require_known_format()
         with self.lock("locks/identity.lock", "identity"):
             record = self.control.read("identity")
@@ -99,15 +104,20 @@ class StateFolder:
         return str(record["id"])
 
     def require_known_format(self) -> None:
-        """`Refused` where a newer calque has written the folder's records, or one that is older by two formats."""
+        """Raise `Refused` where a newer calque has written the folder's records, or one that is older by two
+        formats."""
         record: Any = self.control.read("identity")
         if record is not None:
             number = int(record.get("format", FIRST_FORMAT))
             require_known_format(f"The state folder {self.path}", number, STATE_FORMAT)
 
     def checkpoint(self, query: str, gap: int = 0, takeovers: int = 0) -> str:
-        """Of a query behind that gap: with each the offsets begin anew, and they may go back. The JVM of a process that
-        was replaced while it was suspended goes on with its own, so each such takeover has another."""
+        """Return the path or URI of a query's checkpoint. Each gap has one of its own, because offsets begin anew
+        behind it and may go back.
+
+        Each takeover of the role has one, too: a process that was replaced while it was suspended may wake, and its JVM
+        goes on with its own checkpoint.
+        """
         behind_gap = f".{gap}" if gap else ""
         taken_over = f".takeover-{takeovers}" if takeovers else ""
         return f"{self.section.checkpoints}/{query}{behind_gap}{taken_over}"

@@ -1,4 +1,4 @@
-"""Try what a storage is needed for, with small things that are removed again."""
+"""Probes that try whether a storage can do what calque needs. They write small files, and remove them again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calque.model.names import OURS
 
 
 def write_probe(systems: FileSystemSet, location: str) -> None:
-    """Write a file below the location and remove it. Raises `Refused` and `Unavailable`, naming the place."""
+    """Write a file below `location`, and remove it. Raises `Refused` and `Unavailable`, which name the place."""
     file = join(location, f"{OURS}_probe_{token_hex(6)}")
     system, path = systems.at(file)
     try:
@@ -26,8 +26,8 @@ def write_probe(systems: FileSystemSet, location: str) -> None:
 
 
 def state_probe(state: State, kinds: tuple[FileSystemKind, ...]) -> None:
-    """Whether the state's tables can be written where they are to be, and safely: a commit is a file that is made only
-    if there is none of its name, so a store must keep that condition. Raises `Refused` and `Unavailable`."""
+    """Try whether the state's tables can be written, and safely. A commit is a file that is made only if no file has
+    its name, so an object store has to keep that condition. Raises `Refused` and `Unavailable`."""
     tables = state.tables
     if not tables or tables.startswith("file:"):
         return

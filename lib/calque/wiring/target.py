@@ -1,4 +1,4 @@
-"""Live objects of one target."""
+"""The live objects of one target: `TargetWiring`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
 from calque.engine.sides.claim_book import ClaimBook
-from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.subset_ports import subset_source
 from calque.errors import Refused
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
@@ -43,8 +43,8 @@ from calque.wiring.state_folder import StateFolder
 
 @dataclass(slots=True)
 class TargetWiring:
-    """What the plug of a target names, over the source that it follows, made when it is first asked for. Nothing
-    connects before it is used. Spark leaves so many cores to other targets."""
+    """The live objects of one target, and of the source that it follows, each made when it is first asked for. Nothing
+    connects before it is used. Spark leaves `leaves` cores to other targets."""
 
     plug: Target
     source: SourceWiring
@@ -52,9 +52,10 @@ class TargetWiring:
     runtime: Runtime
     leaves: int = 0
     writer_id: str = field(default_factory=lambda: uuid4().hex)
-    """By which the lease and claims on directories know this process."""
+    """The id by which the lease, and claims on directories, know this process."""
     first_seen: FirstSeen = field(default_factory=FirstSeen)
-    """The metastore, as this process met it first."""
+    """The id of the metastore that this process met first behind the target's addresses, so that another one is
+    refused."""
     _side: TargetSide | None = None
     _lease: Lease | None = None
     _admission: Admission | None = None
@@ -64,24 +65,24 @@ class TargetWiring:
         return TargetPlaces(self.plug.name)
 
     def admission(self) -> Admission:
-        """The policy's names, ready to be asked."""
+        """Return the policy's rules for names, ready to be asked."""
         if self._admission is None:
             self._admission = self.plug.admission()
         return self._admission
 
     def side(self) -> TargetSide:
-        """The target as the engine knows it; written to by whoever has the lease on it."""
+        """Return the target as the engine knows it. Its effects begin only while this process has the lease."""
         if self._side is None:
             self._side = self.side_behind(self.lease())
         return self._side
 
     def followed(self) -> SourceSide:
-        """The source as the target's policy leaves it."""
-        return narrowed_source(self.source.side(), self.admission().subset)
+        """Return the source as the target's policy narrows it."""
+        return subset_source(self.source.side(), self.admission().subset)
 
     def side_behind(self, fence: Fence, policy: Policy | None = None, ledger: DeltaLedger | None = None) -> TargetSide:
-        """Written to as the fence permits; under the target's own policy and with its own ledger, where no other is
-        given."""
+        """Return the target as the engine knows it, with effects that begin only where `fence` permits them. It has the
+        target's own policy and ledger where no other is given."""
         stopping, guard = threading.Event(), self.runtime.guard
         storage = self.runtime.storage(self.systems(), self._terms(), stopping.is_set, self.places.pool, self.leaves)
         parts = parts_of(guard.catalog(self.catalog(CallTerms(permit=fence.permit))))
@@ -104,14 +105,18 @@ class TargetWiring:
         return DeltaLedger(self.folder.table(self.places.ledger), self.folder.table_options)
 
     def ledger_of_load(self, database: str, source: str) -> DeltaLedger:
-        """Of dumps of the source into the database, which the target does not follow by itself."""
+        """Return the ledger of dumps of the source that are loaded into the database. The target does not follow that
+        source by its log."""
         return DeltaLedger(self.folder.table(self.places.ledger_of_load(database, source)), self.folder.table_options)
 
     def ledger_of_stream(
         self, database: str, source: str, source_database: str, is_loaded: Callable[[], bool]
     ) -> DeltaLedger:
-        """The one of dumps of the source into the database. What an earlier version had of all loads of the source's
-        database is that of the database which it was loaded into, as `is_loaded` says."""
+        """Return the ledger of dumps of `source` that are loaded into `database`.
+
+        Early versions had one ledger for all loads of a source's database. That one is returned where it has epochs,
+        `is_loaded` says that they are of loads into this database, and the newer ledger has none.
+        """
         ledger = self.ledger_of_load(database, source)
         if ledger.last_epoch() is None and is_loaded():
             first = self.first_ledger_of_load(source_database)
@@ -119,11 +124,12 @@ class TargetWiring:
         return ledger
 
     def first_ledger_of_load(self, database: str) -> DeltaLedger:
-        """What earlier versions had of the first name under which dumps of a source's database were loaded."""
+        """Return the ledger that early versions had for all loads of a source's `database`."""
         return DeltaLedger(self.folder.table(self.places.first_ledger_of_load(database)), self.folder.table_options)
 
     def ledgers_of_loads(self) -> dict[str, DeltaLedger]:
-        """Those of all streams of loads that the target ever had, by database and source."""
+        """Return the ledgers of all streams of loads that the target ever had, by `DATABASE` for early ones, else by
+        `DATABASE/SOURCE`."""
         ledgers: dict[str, DeltaLedger] = {}
         for database in self.folder.tables_below(self.places.loads):
             ledgers[database] = self.first_ledger_of_load(database)
@@ -132,24 +138,27 @@ class TargetWiring:
         return ledgers
 
     def catalog_for_statements(self) -> Catalog:
-        """For objects that are no replicas, and that anybody may write."""
+        """Return the target's catalog without a fence, for objects that are no replicas, which any process may
+        write."""
         return self.runtime.guard.catalog(self.catalog(CallTerms()))
 
     def storage_for_statements(self) -> Storage:
         return self.runtime.guard.storage(self.runtime.storage(self.systems(), self._terms()))
 
     def server(self, terms: CallTerms = CallTerms()) -> MetastoreInfo:  # noqa: B008  (it is frozen)
-        """What the metastore says of itself."""
+        """Return the server of the target, through a new client."""
         if self.plug.catalog is not None:
             return self.plug.catalog.server(terms)
         return MetastoreServer(self.client(terms))
 
     def impatient_server(self, seconds: float) -> MetastoreInfo:
-        """The same through a connection of its own, on which an answer is waited for no longer than that."""
+        """Return the server of the target through a connection of its own, on which a call is given up after
+        `seconds`."""
         return self.server(CallTerms(connect_timeout=seconds, call_timeout=seconds, connections=1))
 
     def systems(self) -> FileSystemSet:
-        """What the storage opens: the target's own locations by its own options, all others by the source's."""
+        """Return the file systems of the target. Its own locations are opened by its own options, and all others by the
+        source's options."""
         keys = self.plug.keys
         locations = tuple(filter(None, (keys.warehouse, keys.external_base, *keys.locations.values())))
         keys_of_source = self.source.plug.keys
@@ -163,7 +172,8 @@ class TargetWiring:
         )
 
     def spread(self) -> SparkSpread | None:
-        """Prepares large windows in Spark's tasks; None without a session, and of a subset of the source."""
+        """Return the port that prepares large windows in Spark's tasks; None without a session, and for a target that
+        takes a subset of the source."""
         if self.runtime.session is None or not self.admission().subset.is_all:
             return None
         sides = partial(sides_anew, self.source.plug, self.plug, self.folder.section, self.runtime.kinds)
@@ -172,30 +182,32 @@ class TargetWiring:
     # Who may write
 
     def lease(self) -> Lease:
-        """It has to be taken."""
+        """Return this process's lease on the target, the same one at each call. The caller has to take it."""
         if self._lease is None:
             self._lease = Lease(self.leases(), self.plug.name, self.plug.keys.lease)
         return self._lease
 
     def share_lease(self, other: TargetWiring) -> None:
-        """Have the lease that the other has on the same target."""
+        """Use the lease that `other` has on the same target, and its id as a writer."""
         self._lease, self.writer_id = other.lease(), other.writer_id
 
     def deputy(self) -> CommandFence:
-        """What a command needs that writes beside `run`."""
+        """Return the fence for a command that writes beside `run`, or while none runs."""
         return CommandFence(self.leases(), self.plug.name, self.folder.identity(), self.plug.keys.lease)
 
     def writer(self, proof: str) -> Writer:
-        """This process."""
+        """Return this process as a writer of the lease. `proof` is that of its role
+        (`control.process_locks.Roles.proof`)."""
         return Writer(self.writer_id, gethostname(), os.getpid(), self.folder.identity(), proof)
 
     def living_writer(self) -> str:
-        """Who may be writing at the target now, by the lease; empty where nobody is."""
+        """Return the id of the writer that may write to the target now, by the lease; empty where none has it."""
         newest = self.leases().newest()
         return newest.writer.id if newest is not None and not newest.released else ""
 
     def leases(self) -> Leases:
-        """Through a connection of its own, so that no long call holds up a renewal."""
+        """Return the generations of the lease, through a connection of their own, so that no long call holds up a
+        renewal."""
         keys = self.plug.keys
         seconds = renewed_after(keys.lease)
         terms = CallTerms(connect_timeout=min(10.0, seconds), call_timeout=seconds, connections=1)
@@ -204,29 +216,28 @@ class TargetWiring:
         return self.runtime.guard.leases(leases)
 
     def first_place(self, warehouse: str) -> str:
-        """The spelling under which the warehouse was marked first."""
+        """Return the spelling under which the warehouse was marked first. Names in the target's metastore are made of
+        it."""
         if not self.admission().copies_some:
             return warehouse
         return first_place(self.storage_for_statements(), warehouse)
 
     def _terms(self) -> CopyTerms:
-        """On which files are copied."""
+        """Return the bandwidth and the number of copies at a time."""
         return CopyTerms(bandwidth=self.plug.keys.bandwidth, parallel=self.plug.keys.parallel_copies)
 
     def catalog(self, terms: CallTerms) -> Catalog:
-        """The target's, with nothing around it."""
+        """Return a new catalog of the target, without a fence or any other interceptor."""
         if self.plug.catalog is not None:
             return self.plug.catalog.opened(terms)
         return HiveCatalog(self.client(terms), TargetCapabilities())
 
     def client(self, terms: CallTerms = CallTerms()) -> Client:  # noqa: B008  (it is frozen)
-        """A client of the target's metastore. Raises `Refused` where the target is none."""
+        """Return a new client of the target's metastore. Raises `Refused` where the target is no metastore."""
         keys = self.plug.keys
         if self.plug.catalog is not None:
             what = f"The target {self.plug.name} is no Hive metastore"
-            raise Refused(
-                what, "Privileges and marks of Hive are in one alone", 'Leave out grants = "follow" and marks'
-            )
+            raise Refused(what, "Privileges are in one alone", 'Leave out grants = "follow"')
         return Client(
             ",".join(keys.metastore),
             keys.access(),
@@ -239,13 +250,13 @@ class TargetWiring:
 
 
 def next_epoch(ledger: Ledger) -> int:
-    """The number of the epoch that tells of what is done now."""
+    """Return the number of the epoch that will tell of what is done now."""
     last = ledger.last_epoch()
     return last.epoch + 1 if last is not None else 1
 
 
 def sides_anew(source: Source, target: Target, state: State, kinds: WiringKinds) -> tuple[SourceSide, TargetSide]:
-    """A target and its source, opened anew, also in other processes."""
+    """Open a source and its target anew, also in other processes, and return them as the engine knows them."""
     runtime = Runtime(kinds=kinds)
     folder = StateFolder(state, runtime.guard, kinds.file_systems)
     source_wiring = SourceWiring(source, folder, runtime)

@@ -1,4 +1,4 @@
-"""Configuration → world: one wiring for each source and for each target, over one state folder."""
+"""The live objects of a whole configuration: one wiring for each source and for each target, over one state folder."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Wiring:
-    """Everything that a configuration names. Nothing connects before it is used."""
+    """The live objects of everything that a configuration names. Nothing connects before it is used."""
 
     config: Config
     runtime: Runtime = field(default_factory=Runtime)
     sources: Mapping[str, SourceWiring] = field(init=False)
-    """By their names, as in the configuration."""
+    """The wirings of sources by their names, in the order of the configuration."""
     targets: Mapping[str, TargetWiring] = field(init=False)
     _kept: KeptObjects[Wiring] = field(default_factory=KeptObjects, init=False)
 
@@ -50,7 +50,8 @@ class Wiring:
         assert_never(plug)
 
     def kept(self, make: Callable[[Wiring], T]) -> T:
-        """What `make` makes of the wiring, made when it is first asked for: live objects of plugins."""
+        """Return the object that a plugin's `make` makes of the wiring, made at the first call and the same one
+        later."""
         return self._kept.of(self, make)
 
     @property
@@ -59,7 +60,7 @@ class Wiring:
 
     @property
     def state(self) -> Path:
-        """The state folder's path."""
+        """The path of the state folder."""
         return self.folder.path
 
     @property
@@ -67,20 +68,21 @@ class Wiring:
         return self.folder.control
 
     def behind(self, fence: Fence) -> Wiring:
-        """The same, whose effects begin only where the fence permits it."""
+        """Return a new wiring of the same configuration, whose effects begin only where `fence` permits them."""
         runtime = Runtime(self.runtime.session, FencedHit(fence, self.runtime.hit), kinds=self.runtime.kinds)
         return Wiring(self.config, runtime)
 
     def afresh(self) -> Wiring:
-        """The same, opened anew, without what is spread over Spark."""
+        """Return a new wiring of the same configuration, which opens all objects anew and uses no Spark."""
         return Wiring(self.config, Runtime(kinds=self.runtime.kinds))
 
     def only_source(self) -> SourceWiring:
-        """See `Config.only_source`."""
+        """Return the wiring of `Config.only_source`. Raises `Refused` where the configuration has several sources, or
+        none."""
         return self.sources[self.config.only_source().name]
 
     def target(self, name: str) -> TargetWiring:
-        """Raises `Refused` for one that the configuration does not have."""
+        """Return the wiring of the target. Raises `Refused` for a target that the configuration does not have."""
         return self.targets[self.config.target(name).name]
 
     def ledger(self, target: str) -> DeltaLedger:

@@ -1,4 +1,5 @@
-"""How the processes that Spark starts open the log. Little is imported: each query starts several.
+"""Functions by which processes that Spark starts open the log. The module imports little, because each query starts
+several such processes.
 
 Arguments are shown in plans. Secrets among them are references, which those processes read.
 """
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def open_log(uris: str, access: MetastoreAccess, max_message: int, first_seen: FirstSeen | None = None) -> EventLog:
-    """The notification log behind a comma-separated list of addresses, with messages of at most so many bytes."""
+    """Return the notification log behind `uris`, a comma-separated list of addresses. Messages longer than
+    `max_message` bytes are not decoded."""
     from calque.adapters.metastore.client import Client
     from calque.adapters.metastore.log import HiveLog
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from calque.core.records.lease import Watch
+from calque.core.records.lease import ObservedLease
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease, LeaseHeldByOther
 from calque.errors import Broken, Unavailable
@@ -101,11 +101,11 @@ def test_two_writers_hand_a_target_over(world, leases: CatalogLeases) -> None:  
     clock = Elapsed()
     first, second, third = (Lease(leases, "dr", 30.0, clock) for _ in range(3))
     assert first.attempt(writer("a")) is None
-    assert isinstance(second.attempt(writer("b")), Watch)
+    assert isinstance(second.attempt(writer("b")), ObservedLease)
     first.renew()
     with pytest.raises(LeaseHeldByOther):
         second.attempt(writer("b"))
-    assert isinstance(third.attempt(writer("c")), Watch)
+    assert isinstance(third.attempt(writer("c")), ObservedLease)
     clock.now += 30
     assert third.attempt(writer("c")) is None
     third.permit()

@@ -27,7 +27,7 @@ from calque.adapters.delta.columns import (
 )
 from calque.adapters.delta.latest import FRESH, LatestEpochs, RecentRows
 from calque.adapters.delta.ledger import DeltaLedger
-from calque.adapters.delta.snapshot import Change
+from calque.adapters.delta.snapshot import SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.core.records.contents import contents, line_of
 from calque.core.records.digest import is_intact, sealed
@@ -541,7 +541,7 @@ class TestAsDeltaTables:
         table = RangedTable(f"{tmp_path}/internal", INTERNAL, ("sequence",), None, LEDGER_FORMAT)
         plain = {"sequence": 1, "kind": kind, "key": "", "format": 2, "payload": "{}", "removed": False}
         files = table.write([pa.Table.from_pylist([plain], schema=INTERNAL)])
-        table.commit(lambda _: Change(add=files, marks={"sequence": 1}))
+        table.commit(lambda _: SnapshotChange(add=files, marks={"sequence": 1}))
         with pytest.raises(Broken, match=rf"record {kind} can't be read\. {why}\. Restore"):
             DeltaLedger(str(tmp_path)).records()
 
@@ -599,7 +599,7 @@ def test_a_ledger_without_the_column_for_gaps_goes_on_and_gets_it(tmp_path: Path
     first = sealed(epoch(1, 5), (), None)
     record = {name: value for name, value in epoch_record(first).items() if name != "gap"}
     files = old.write([pa.Table.from_pylist([record], schema=old_schema)])
-    old.commit(lambda _: Change(add=files, marks={"epoch": 1, "writer": 1}))
+    old.commit(lambda _: SnapshotChange(add=files, marks={"epoch": 1, "writer": 1}))
     ledger = DeltaLedger(folder)
     assert ledger.epochs() == (first,)
     ledger.publish(epoch(2, 9, gap=(6, 8)), (), ())
@@ -625,7 +625,7 @@ def test_a_ledger_whose_rows_do_not_say_how_files_are_read_goes_on_and_knows_no_
         old = RangedTable(f"{folder}/{name}", old_schema, (*marks, "forgotten"))
         kept = [{key: value for key, value in record.items() if key not in lacking} for record in records]
         files = old.write([pa.Table.from_pylist(kept, schema=old_schema)])
-        old.commit(lambda _, files=files, marks=marks: Change(add=files, marks=marks))  # type: ignore[misc]
+        old.commit(lambda _, files=files, marks=marks: SnapshotChange(add=files, marks=marks))  # type: ignore[misc]
     ledger = DeltaLedger(folder)
     assert is_intact(ledger.epochs()[0], ledger.objects(1))
     after = row("t", "", 8, change="alter_table", definition="{}", step=1)
@@ -653,7 +653,7 @@ def test_a_ledger_whose_rows_do_not_say_why_tables_are_not_live_goes_on_and_says
     records = [{**state_row(row, number), "why": None} for number, row in enumerate(rows, 1)]
     old = RangedTable(f"{tmp_path}/tables", old_schema, ("sequence",), None, LEDGER_FORMAT)
     files = old.write([pa.Table.from_pylist(records, schema=old_schema)])
-    old.commit(lambda _: Change(add=files, marks={"sequence": len(rows)}))
+    old.commit(lambda _: SnapshotChange(add=files, marks={"sequence": len(rows)}))
     ledger = DeltaLedger(str(tmp_path))
     whys = [NotLiveReason.GAP, NotLiveReason.HELD, NotLiveReason.ALL, NotLiveReason.OWN, NotLiveReason.OWN]
     assert list(ledger.tables().values()) == [replace(row, why=why) for row, why in zip(rows, whys, strict=True)]
@@ -677,7 +677,7 @@ def test_a_ledger_of_format_one_is_refused_in_one_line(tmp_path: Path, ask: Call
     """It had its records in `tables`."""
     old = RangedTable(f"{tmp_path}/tables", TABLES, ("sequence",), None, 1)
     files = old.write([pa.Table.from_pylist([state_row(state("t"), 1)], schema=TABLES)])
-    old.commit(lambda _: Change(add=files, marks={"sequence": 1}))
+    old.commit(lambda _: SnapshotChange(add=files, marks={"sequence": 1}))
     with pytest.raises(Refused, match=r"^The table .+/tables has format 1\. An older calque has written it; [^\n]+$"):
         ask(DeltaLedger(str(tmp_path)))
 

@@ -232,7 +232,7 @@ class Engine:
     def capture(self) -> int:
         """The journal's last event, which is the log's."""
         self.capturing.take(self.wiring.only_source().side().log.current())
-        self.gatherer.once()
+        self.gatherer.run_once()
         return self.capturing.last()
 
     def settle(self, target: str) -> None:

@@ -18,7 +18,7 @@ from calque.engine.failpoints import EFFECTS
 from calque.engine.replica.dry_run import ExplainedWindow, explain_next_window
 from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.sides import TargetSide
-from calque.engine.window.result import Window as Played
+from calque.engine.window.result import WindowResult as Played
 from calque.errors import Unavailable
 from calque.model.hive import Partition, is_view
 from calque.model.ledger import TableRow, TableState

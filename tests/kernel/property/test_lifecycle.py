@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calque.core.records.lifecycle import ASIDE, BEHIND, RECORDED, TRANSITIONS, UNREAD, Change, State, after, arrows
+from calque.core.records.lifecycle import ASIDE, BEHIND, RECORDED, TRANSITIONS, UNREAD, State, Transition, after, arrows
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR, TableStates
 from calque.errors import Broken
 from calque.model.ledger import TableRow
@@ -35,12 +35,12 @@ def test_a_read_is_the_only_way_out_of_the_states_in_which_nothing_is_known() ->
     into_shown = {
         (state, change) for state, change, following in arrows() if state in UNREAD and following not in ASIDE
     }
-    assert {change for _, change in into_shown} == {Change.READ_LANDS, Change.IS_GONE}
+    assert {change for _, change in into_shown} == {Transition.READ_LANDS, Transition.IS_GONE}
 
 
 def test_a_quarantined_table_comes_back_by_a_read_alone() -> None:
     assert {change for change, to in TRANSITIONS[State.QUARANTINED].items() if to is not State.QUARANTINED} == {
-        Change.READ_IS_NEEDED
+        Transition.READ_IS_NEEDED
     }
 
 
@@ -50,7 +50,7 @@ def test_users_know_every_state_but_the_one_in_which_there_is_nothing() -> None:
 
 @pytest.mark.parametrize("state", State)
 def test_a_change_that_is_not_in_the_table_is_a_defect(state: State) -> None:
-    for change in set(Change) - set(TRANSITIONS[state]):
+    for change in set(Transition) - set(TRANSITIONS[state]):
         with pytest.raises(Broken, match=f'"{change.value}"'):
             after(state, change)
 

@@ -43,7 +43,7 @@ class ScannedWorld(World):
         with self.uninterrupted():
             self.clock.now += 1_000_000_000
             self.capture_all()
-            self.scanner.once()
+            self.scanner.run_once()
 
     def converge(self) -> None:
         self.settle()

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from calque.adapters.delta.columns import INTERNAL, LEDGER_FORMAT
-from calque.adapters.delta.snapshot import Change
+from calque.adapters.delta.snapshot import SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.adapters.delta.table_log import commit_path
 from calque.adapters.files.storage import FileStorage
@@ -124,7 +124,7 @@ def test_a_file_that_nobody_committed_yet_survives_a_vacuum_by_a_clock_that_is_a
     table = RangedTable(str(tmp_path), INTERNAL, ("sequence",), None, LEDGER_FORMAT)
     row = {"sequence": 1, "kind": "a", "key": "b", "format": LEDGER_FORMAT, "payload": "{}", "removed": False}
     rows = pa.Table.from_pylist([row], schema=INTERNAL)
-    table.commit(lambda _: Change(table.write([rows])))
+    table.commit(lambda _: SnapshotChange(table.write([rows])))
     (uncommitted,) = table.write([rows])
     written, newest = tmp_path / uncommitted.path, tmp_path / commit_path(table.snapshot().version)
     # The machine's clock is a day ahead of the storage's.

@@ -20,7 +20,7 @@ from markdown_it.token import Token
 from calque.app import APP
 from calque.cli import commands
 from calque.config.file import form_of
-from calque.core.records.lifecycle import Change, State
+from calque.core.records.lifecycle import State, Transition
 from support.places import ROOT
 from support.services.authority import Authority
 
@@ -226,4 +226,4 @@ def test_readme_fits_on_a_few_screens() -> None:
 
 def test_the_picture_of_a_table_s_life_shows_every_state_and_every_change() -> None:
     drawn = set(re.findall(r">([a-z ]+)</text>", picture()))
-    assert drawn == {state.value for state in State} | {change.value for change in Change}
+    assert drawn == {state.value for state in State} | {change.value for change in Transition}

@@ -10,7 +10,16 @@ import pytest
 
 from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
-from calque.core.records.lease import FirstSight, LeaseLost, Living, Step, TakeGeneration, Watch, next_step, usable
+from calque.core.records.lease import (
+    FirstObservation,
+    LeaseLost,
+    LiveHolder,
+    ObservedLease,
+    Step,
+    TakeGeneration,
+    next_step,
+    usable,
+)
 from calque.engine.lease.fence import AT_A_TIME, CommandFence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease, LeaseHeldByOther
@@ -34,22 +43,34 @@ def generation(number: int, by: Writer, renewals: int = 0, *, released: bool = F
     [
         (0, None, None, 5, TakeGeneration(1)),
         (0, generation(3, OTHER, released=True), None, 5, TakeGeneration(4)),
-        (0, generation(3, OTHER), None, 5, Watch(generation(3, OTHER), 0)),
-        (0, generation(3, OTHER), FirstSight(generation(3, OTHER), 5), 34.9, Watch(generation(3, OTHER), 29.9)),
-        (0, generation(3, OTHER), FirstSight(generation(3, OTHER), 5), 35, TakeGeneration(4)),
-        (0, generation(3, OTHER, 1), FirstSight(generation(3, OTHER), 5), 35, Living(generation(3, OTHER, 1))),
-        (0, generation(4, OTHER), FirstSight(generation(3, OTHER), 5), 35, Living(generation(4, OTHER))),
-        (0, generation(3, OTHER, 1, released=True), FirstSight(generation(3, OTHER), 5), 6, TakeGeneration(4)),
+        (0, generation(3, OTHER), None, 5, ObservedLease(generation(3, OTHER), 0)),
+        (
+            0,
+            generation(3, OTHER),
+            FirstObservation(generation(3, OTHER), 5),
+            34.9,
+            ObservedLease(generation(3, OTHER), 29.9),
+        ),
+        (0, generation(3, OTHER), FirstObservation(generation(3, OTHER), 5), 35, TakeGeneration(4)),
+        (
+            0,
+            generation(3, OTHER, 1),
+            FirstObservation(generation(3, OTHER), 5),
+            35,
+            LiveHolder(generation(3, OTHER, 1)),
+        ),
+        (0, generation(4, OTHER), FirstObservation(generation(3, OTHER), 5), 35, LiveHolder(generation(4, OTHER))),
+        (0, generation(3, OTHER, 1, released=True), FirstObservation(generation(3, OTHER), 5), 6, TakeGeneration(4)),
         (0, generation(3, ME), None, 5, TakeGeneration(4)),
         (2, generation(3, ME), None, 5, TakeGeneration(4)),
-        (3, generation(3, ME), FirstSight(generation(2, OTHER), 5), 6, TakeGeneration(4)),
+        (3, generation(3, ME), FirstObservation(generation(2, OTHER), 5), 6, TakeGeneration(4)),
         (3, generation(4, OTHER), None, 5, LeaseLost(generation(4, OTHER))),
         (3, generation(4, OTHER, released=True), None, 5, LeaseLost(generation(4, OTHER, released=True))),
         (3, None, None, 5, LeaseLost(None)),
     ],
 )
 def test_what_a_writer_does_that_holds_nothing(
-    held: int, newest: Generation | None, first: FirstSight | None, began: float, step: Step
+    held: int, newest: Generation | None, first: FirstObservation | None, began: float, step: Step
 ) -> None:
     assert next_step(ME, held, newest, first, began) == step
 
@@ -58,8 +79,8 @@ def test_what_a_writer_does_that_holds_nothing(
     ("mine", "theirs", "step"),
     [
         ("boot:1:2", "boot:1:2", TakeGeneration(4)),
-        ("boot:1:2", "boot:1:3", Watch(generation(3, writer("other", "boot:1:3")), 0)),
-        ("", "", Watch(generation(3, OTHER), 0)),
+        ("boot:1:2", "boot:1:3", ObservedLease(generation(3, writer("other", "boot:1:3")), 0)),
+        ("", "", ObservedLease(generation(3, OTHER), 0)),
     ],
 )
 def test_whoever_holds_the_lock_of_a_dead_process_need_not_wait(mine: str, theirs: str, step: Step) -> None:
@@ -165,7 +186,7 @@ def test_what_others_wait_for_begins_when_they_have_seen_it_and_ends_before_they
 
 def test_a_writer_that_comes_second_is_told_who_lives_there(world: World) -> None:
     first, second = world.taken(ME), world.lease()
-    assert second.attempt(OTHER) == Watch(generation(1, ME), 0)
+    assert second.attempt(OTHER) == ObservedLease(generation(1, ME), 0)
     world.clock.now += 10
     first.renew()
     with pytest.raises(LeaseHeldByOther) as refusal:

@@ -15,8 +15,8 @@ from calque.engine.lease.keeper import Lease, LeaseHeldByOther
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.model.lease import Generation
 from calque.model.state_places import TargetPlaces
-from calque.streams.run import Run
-from calque.streams.target import TargetPart
+from calque.streams.replicator_process import ReplicatorProcess
+from calque.streams.target import TargetReplication
 from support.faults.leases import Elapsed, leases_of, writer
 from support.memory.metastore import HIVE_3, MemoryCatalog, MemoryMetastore
 
@@ -46,8 +46,8 @@ class Process:
         wiring = APP.wiring(APP.load(str(file)))
         self.catalog = MemoryCatalog(MemoryMetastore(HIVE_3, "file:/warehouse"))
         self.leases, self.clock = leases_of(self.catalog), Elapsed()
-        self.run = Run(wiring, ["dr"], held_roles=held)
-        self.part = TargetPart(self.run, self.run.streams["hq"], "dr")
+        self.run = ReplicatorProcess(wiring, ["dr"], held_roles=held)
+        self.part = TargetReplication(self.run, self.run.streams["hq"], "dr")
         self.part.holder.lease = Lease(self.leases, "dr", 30.0, self.clock)
         self.part.holder.identity = Known()
         self.run.parts.append(self.part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calque.core.states.fold import fold
-from calque.core.states.locate import LocatedState, ObservedTable, locate, observed_cells
+from calque.core.states.locate import LocatedState, ObservedTable, locate, observed_state
 from calque.core.states.state import stages_of
 from calque.model.names import TableName
 from calque.model.plan import Data
@@ -17,8 +17,8 @@ def test_a_table_read_at_another_table_s_event_is_not_taken_for_that_table() -> 
     log = Log().at(13).insert(T).insert(U).at(17).drop(U).rename(T, "u")
     t, u = TableName("d1", "t"), TableName("d1", "u")
     chain = fold(log.entries())
-    cells = observed_cells(chain, {t: ObservedTable(10, "r10"), u: ObservedTable(13, "r13")}, lambda _: 10)
-    assert (cells.names[t], cells.names[u]) == (chain.names[t], chain.names[u])
+    values = observed_state(chain, {t: ObservedTable(10, "r10"), u: ObservedTable(13, "r13")}, lambda _: 10)
+    assert (values.names[t], values.names[u]) == (chain.names[t], chain.names[u])
 
 
 def located(content: str) -> LocatedState:
@@ -32,8 +32,8 @@ def located(content: str) -> LocatedState:
 
     observed = {TableName("d1", "t"): ObservedTable(11, "11", content)}
     first, stages = stages_of(chain, lambda _: True, content_of)
-    cells = observed_cells(chain, observed, lambda _: 10)
-    return locate(cells, first, stages, observed, lambda _: 10, lambda one, other: set(one) <= set(other))
+    values = observed_state(chain, observed, lambda _: 10)
+    return locate(values, first, stages, observed, lambda _: 10, lambda one, other: set(one) <= set(other))
 
 
 def test_a_state_on_which_an_append_began_is_not_shown_again() -> None:

@@ -20,10 +20,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from calque.engine.exact_reads.progress import ReadTotals
 from calque.engine.sides.copy_progress import Progress
-from calque.engine.window.result import Window
+from calque.engine.window.result import WindowResult
 from calque.model.ledger import Epoch
 from calque.model.names import Span
-from calque.serve.metrics import CaptureLook, Meters, ProcessView, SourceLook, TargetLook
+from calque.serve.metrics import CaptureSample, Meters, ProcessView, SourceSample, TargetSample
 from calque.serve.monitoring import ALERTS, DASHBOARD
 from calque.serve.table_lag import TableLag
 from support.places import ROOT
@@ -36,7 +36,7 @@ RULE_KEYS = {"alert", "expr", "for", "labels", "annotations"}
 
 def exported() -> Mapping[str, set[str]]:
     """Each metric of a process that has done everything once, with its labels."""
-    target = TargetLook(
+    target = TargetSample(
         "dr",
         "running",
         None,
@@ -50,9 +50,9 @@ def exported() -> Mapping[str, set[str]]:
         ReadTotals(0, 0, 0, 0, 0, 0, 0),
         (TableLag("a.b", 1, 2, 3.0),),
     )
-    capture = CaptureLook("running", None, True, 12, 12)
-    meters = Meters(lambda: ProcessView((SourceLook("hq", capture),), (target,)))
-    window = Window(Span(8, 10))
+    capture = CaptureSample("running", None, True, 12, 12)
+    meters = Meters(lambda: ProcessView((SourceSample("hq", capture),), (target,)))
+    window = WindowResult(Span(8, 10))
     window.epoch = Epoch(3, 10, 8, "", "window")
     meters.window("dr", window, 0.3, "dr-3-8")
     meters.retries.labels("dr").inc()

@@ -13,8 +13,8 @@ from calque.config import Config
 from calque.control.process_locks import Roles
 from calque.control.processes import Answer, ProcessPresence, answers, ask_reload, processes
 from calque.errors import Refused, Unavailable
-from calque.streams.reload import ConfigurationReader, Difference, difference, require_reloadable
-from calque.streams.run import Run
+from calque.streams.reload import ConfigurationChange, ConfigurationReader, configuration_change, require_reloadable
+from calque.streams.replicator_process import ReplicatorProcess
 
 SOURCE = '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\n'
 
@@ -35,17 +35,21 @@ BASE = SOURCE + target("a") + target("b")
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (BASE, Difference((), (), ())),
-        (SOURCE + target("a", 'rename = { "a" = "x" }') + target("b"), Difference((), ("a",), ("a",))),
-        (SOURCE + target("a", 'exclude = ["a.t"]') + target("b"), Difference(("hq",), ("a",), ("a",))),
-        (SOURCE + target("b") + target("c"), Difference(("hq",), ("a",), ("c",))),
-        (SOURCE + 'poll = "1s"\n' + target("a") + target("b"), Difference(("hq",), ("a", "b"), ("a", "b"))),
-        (BASE + "[window]\nmax_events = 5\n", Difference((), ("a", "b"), ("a", "b"))),
+        (BASE, ConfigurationChange((), (), ())),
+        (SOURCE + target("a", 'rename = { "a" = "x" }') + target("b"), ConfigurationChange((), ("a",), ("a",))),
+        (SOURCE + target("a", 'exclude = ["a.t"]') + target("b"), ConfigurationChange(("hq",), ("a",), ("a",))),
+        (SOURCE + target("b") + target("c"), ConfigurationChange(("hq",), ("a",), ("c",))),
+        (SOURCE + 'poll = "1s"\n' + target("a") + target("b"), ConfigurationChange(("hq",), ("a", "b"), ("a", "b"))),
+        (BASE + "[window]\nmax_events = 5\n", ConfigurationChange((), ("a", "b"), ("a", "b"))),
     ],
 )
-def test_only_what_has_another_configuration_is_disturbed(tmp_path: Path, text: str, found: Difference) -> None:
+def test_only_what_has_another_configuration_is_disturbed(
+    tmp_path: Path, text: str, found: ConfigurationChange
+) -> None:
     before, now = config(tmp_path, BASE), config(tmp_path, text)
-    assert difference(before, now, tuple(before.targets), ConfigurationReader(lambda: now).targets(now)) == found
+    assert (
+        configuration_change(before, now, tuple(before.targets), ConfigurationReader(lambda: now).targets(now)) == found
+    )
 
 
 def test_a_process_keeps_to_the_targets_that_it_was_started_for(tmp_path: Path) -> None:
@@ -77,7 +81,7 @@ def test_what_needs_a_new_start_is_refused(tmp_path: Path, text: str, what: str)
 def test_a_refused_reload_changes_nothing_and_is_answered(tmp_path: Path) -> None:
     before = config(tmp_path, BASE)
     path = tmp_path / "calque.toml"
-    run = Run(APP.wiring(before), ("a", "b"), reread=ConfigurationReader(lambda: APP.load(path)))
+    run = ReplicatorProcess(APP.wiring(before), ("a", "b"), reread=ConfigurationReader(lambda: APP.load(path)))
     control = run.wiring.control
     run.presence.begin(run.targets)
     try:
@@ -96,7 +100,7 @@ def test_a_refused_reload_changes_nothing_and_is_answered(tmp_path: Path) -> Non
 
 def test_a_target_that_another_process_has_is_not_taken_over(tmp_path: Path) -> None:
     before = config(tmp_path, SOURCE + target("a"))
-    run = Run(
+    run = ReplicatorProcess(
         APP.wiring(before),
         ("a",),
         reread=ConfigurationReader(lambda: config(tmp_path, SOURCE + target("a") + target("b") + target("c"))),

@@ -27,7 +27,7 @@ from calque.control.processes import ProcessPresence
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.sides import told_states
 from calque.engine.sides.table_states import TableStates
-from calque.engine.window.result import Window
+from calque.engine.window.result import WindowResult
 from calque.errors import Refused, Unavailable
 from calque.model.ledger import Bridge, Epoch, Parts, Reread, RereadCause, TableRow, TableState
 from calque.model.names import Span, TableName
@@ -38,10 +38,10 @@ from calque.serve import http
 from calque.serve.connections import ACCEPTED
 from calque.serve.connections import MOST as MOST_OPEN
 from calque.serve.guard import Tokens
-from calque.serve.heartbeat import Heartbeat
 from calque.serve.http import DEFAULT, Access, Serving, serve
 from calque.serve.lag_clock import MOST, HeadTimes
-from calque.serve.metrics import CaptureLook, Meters, ProcessView, SourceLook, TargetLook
+from calque.serve.liveness_probe import LivenessProbe
+from calque.serve.metrics import CaptureSample, Meters, ProcessView, SourceSample, TargetSample
 from calque.serve.pages import Pages, hindrances
 from calque.serve.table_lag import MOST as MOST_TABLES
 from calque.serve.table_lag import TableLag, table_lags
@@ -49,14 +49,16 @@ from calque.wiring.wiring import Wiring
 from support.places import ROOT
 from support.services.authority import Authority
 
-CAPTURES = CaptureLook("running", None, True, 12, 12)
+CAPTURES = CaptureSample("running", None, True, 12, 12)
 LAGS = TableLag("sales.x", 7, 5, 90.0)
-RUNS = TargetLook("dr", "running", None, True, 10, 3, 2, 1.5, {"live": 4, "quarantined": 1}, lagging=(LAGS,))
+RUNS = TargetSample("dr", "running", None, True, 10, 3, 2, 1.5, {"live": 4, "quarantined": 1}, lagging=(LAGS,))
 
 
-def of_one(capture: CaptureLook | None, targets: tuple[TargetLook, ...], silent: tuple[str, ...] = ()) -> ProcessView:
+def of_one(
+    capture: CaptureSample | None, targets: tuple[TargetSample, ...], silent: tuple[str, ...] = ()
+) -> ProcessView:
     """A process with one source."""
-    return ProcessView((SourceLook("hq", capture),), targets, silent)
+    return ProcessView((SourceSample("hq", capture),), targets, silent)
 
 
 WELL = of_one(CAPTURES, (RUNS,))
@@ -114,11 +116,11 @@ def test_what_goes_well_is_healthy_and_ready() -> None:
     ("look", "problems"),
     [
         (of_one(None, ()), ["it starts"]),
-        (of_one(CaptureLook("starting", None, False, None, None), (RUNS,)), ["capture is starting"]),
-        (of_one(CaptureLook("running", "No answer.", False, 1, 1), (RUNS,)), ["capture: No answer."]),
-        (of_one(CAPTURES, (TargetLook("dr", "paused", None, True),)), ["dr is paused"]),
-        (of_one(None, (TargetLook("dr", "failed", "It broke.", True),)), ["dr is failed: It broke."]),
-        (of_one(None, (TargetLook("dr", "running", "No answer.", False),)), ["dr: No answer."]),
+        (of_one(CaptureSample("starting", None, False, None, None), (RUNS,)), ["capture is starting"]),
+        (of_one(CaptureSample("running", "No answer.", False, 1, 1), (RUNS,)), ["capture: No answer."]),
+        (of_one(CAPTURES, (TargetSample("dr", "paused", None, True),)), ["dr is paused"]),
+        (of_one(None, (TargetSample("dr", "failed", "It broke.", True),)), ["dr is failed: It broke."]),
+        (of_one(None, (TargetSample("dr", "running", "No answer.", False),)), ["dr: No answer."]),
         (of_one(CAPTURES, (RUNS,), silent=("dr",)), ["dr does not turn"]),
     ],
 )
@@ -131,7 +133,7 @@ def test_what_keeps_it_from_its_work_makes_it_unready(look: ProcessView, problem
 
 def test_metrics_tell_what_is_in_memory_and_what_windows_did() -> None:
     meters = Meters(lambda: WELL)
-    window = Window(Span(8, 10), events=2)
+    window = WindowResult(Span(8, 10), events=2)
     window.applied.calls, window.applied.files, window.applied.bytes = 3, 4, 500
     window.epoch = Epoch(
         3,
@@ -145,7 +147,7 @@ def test_metrics_tell_what_is_in_memory_and_what_windows_did() -> None:
         disarmed=("sales.w",),
     )
     meters.window("dr", window, 0.3, "dr-3-8")
-    meters.window("dr", Window(Span(10, 10)), 0.01, "dr-4-10")
+    meters.window("dr", WindowResult(Span(10, 10)), 0.01, "dr-4-10")
     found = dict(line.rsplit(" ", 1) for line in meters.text()[0].decode().splitlines() if not line.startswith("#"))
     expected = {
         'calque_info{source="hq"}': 1,
@@ -319,7 +321,7 @@ def test_a_certificate_that_is_written_anew_is_shown_without_a_restart(
 
 
 def test_probes_get_one_word_and_with_the_token_the_reasons(tokens: Tokens) -> None:
-    look = of_one(CAPTURES, (TargetLook("dr", "failed", "No answer from hms.secret.corp.", True),), silent=("dr",))
+    look = of_one(CAPTURES, (TargetSample("dr", "failed", "No answer from hms.secret.corp.", True),), silent=("dr",))
     whole = f"Bearer {TOKEN}".encode().decode("latin-1")
     with served(lambda: look, tokens=tokens) as serving:
         for page in ("/healthz", "/readyz"):
@@ -623,13 +625,13 @@ def test_who_does_not_answer_is_noticed_and_so_is_an_answer() -> None:
             raise Unavailable("Nobody answers", str(error), "Wait") from error
         return 7
 
-    pulse = Heartbeat(ask, "x")
-    pulse.look()
-    assert (pulse.answer, pulse.problem) == (7, None)
+    probe = LivenessProbe(ask, "x")
+    probe.check()
+    assert (probe.answer, probe.problem) == (7, None)
     server.close()
-    pulse.look()
-    assert pulse.problem is not None
-    assert "Nobody answers" in pulse.problem
+    probe.check()
+    assert probe.problem is not None
+    assert "Nobody answers" in probe.problem
 
 
 def configured(folder: Path, port: int) -> Wiring:
@@ -662,8 +664,8 @@ def test_check_finds_an_address_that_another_has_and_none_that_a_process_of_ours
 
 
 def test_several_sources_are_told_apart() -> None:
-    behind = CaptureLook("running", "No answer.", False, 5, 4)
-    look = ProcessView((SourceLook("hq", CAPTURES), SourceLook("lake", behind, gaps=2)), (RUNS,))
+    behind = CaptureSample("running", "No answer.", False, 5, 4)
+    look = ProcessView((SourceSample("hq", CAPTURES), SourceSample("lake", behind, gaps=2)), (RUNS,))
     assert hindrances(look) == ["capture of lake: No answer."]
     text = Meters(lambda: look).text()[0].decode()
     for line in (

@@ -14,7 +14,7 @@ import pytest
 
 from calque.adapters.control import ControlStore
 from calque.adapters.delta import table as tables
-from calque.adapters.delta.snapshot import Change
+from calque.adapters.delta.snapshot import SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.core.records.state_damage import damaged
 from calque.errors import StateUnusable
@@ -46,7 +46,7 @@ def grown(folder: Path, commits: int) -> Path:
         ]
         files = grows.write([pa.Table.from_pylist(rows, SCHEMA)])
         marks = {LAST: number * 2 + 2}
-        grows.commit(lambda _, files=files, marks=marks: Change(add=files, marks=marks))
+        grows.commit(lambda _, files=files, marks=marks: SnapshotChange(add=files, marks=marks))
     return folder
 
 
@@ -122,7 +122,7 @@ def test_a_newest_commit_that_a_machine_left_empty_when_it_lost_its_power_was_ne
     path.write_bytes(b"")
     assert content(folder)[1][LAST] == 6
     grown_on = table(folder)
-    grown_on.commit(lambda _: Change(marks={LAST: 8}))
+    grown_on.commit(lambda _: SnapshotChange(marks={LAST: 8}))
     assert content(folder)[1][LAST] == 8
 
 

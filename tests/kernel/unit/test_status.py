@@ -19,7 +19,7 @@ from calque.control.process_locks import Roles
 from calque.control.processes import ProcessPresence
 from calque.control.status import snapshot
 from calque.control.status_records import is_running, tell
-from calque.core.records.standing import PAUSED
+from calque.core.records.reached_state import PAUSED
 from calque.model.gaps import Gap, GapCause
 from calque.model.ledger import (
     Bridge,

@@ -19,7 +19,7 @@ from calque.commands.options import CommandSettings
 from calque.control.pause_rules import PauseAction, change
 from calque.control.requests import leave_request
 from calque.control.status import snapshot
-from calque.core.records.standing import Standing
+from calque.core.records.reached_state import ReachedState
 from calque.engine.capture.continuity import Continuity
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
 from calque.errors import Broken, Unavailable
@@ -27,42 +27,42 @@ from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
-from calque.streams.capture import CapturePart
-from calque.streams.run import Run, end, running
-from calque.streams.supervisor import ONLY_UNANSWERED, StatusRecord, Supervisor, Work, nothing
-from calque.streams.target import TargetPart
+from calque.streams.capture import SourceCapture
+from calque.streams.replicator_process import ReplicatorProcess, end, running
+from calque.streams.supervisor import ONLY_UNANSWERED, StatusRecord, SupervisedWork, Supervisor, nothing
+from calque.streams.target import TargetReplication
 
 
 class Calling:
     """One whose only call is answered when `answered` is set, or, where it `gives_up`, when it is cut short."""
 
-    def __init__(self, run: Run, name: str, answered: threading.Event, *, gives_up: bool = False) -> None:
+    def __init__(self, run: ReplicatorProcess, name: str, answered: threading.Event, *, gives_up: bool = False) -> None:
         self.stream, self.name, self.answered = run.streams["hq"], name, answered
         self.calls = 0
-        work = Work(
-            once=self.once,
+        work = SupervisedWork(
+            run_attempt=self.run_attempt,
             close=nothing,
             failed=run.fail,
-            cut=answered.set if gives_up else nothing,
+            cancel_calls=answered.set if gives_up else nothing,
             ask=lambda: 0,
-            status=StatusRecord(self.tell_state, self.take_back),
+            status=StatusRecord(self.write_status, self.remove_status),
         )
         self.supervisor = Supervisor(run, name, work, ONLY_UNANSWERED, {})
 
-    def once(self) -> None:
+    def run_attempt(self) -> None:
         self.answered.wait(60)
 
-    def tell_state(self) -> None:
+    def write_status(self) -> None:
         self.calls += 1
 
-    def take_back(self) -> None:
+    def remove_status(self) -> None:
         self.calls = 0
 
 
-class Failing(TargetPart):
+class Failing(TargetReplication):
     """One that meets an invariant that fell."""
 
-    def once(self) -> None:
+    def run_attempt(self) -> None:
         raise Broken("The ledger was changed", "by another", "Look before you go on")
 
     def ask(self) -> EventId:
@@ -72,14 +72,14 @@ class Failing(TargetPart):
 class Defective(Failing):
     """One that meets what nobody expects."""
 
-    def once(self) -> None:
+    def run_attempt(self) -> None:
         raise KeyError("d1.t")
 
 
 class Ending(Failing):
     """One that has nothing to do."""
 
-    def once(self) -> None:
+    def run_attempt(self) -> None:
         return
 
 
@@ -87,7 +87,7 @@ class Ending(Failing):
 class Waiting:
     """In place of capture's query."""
 
-    part: CapturePart
+    part: SourceCapture
     name: str = "capture"
 
     def follow(self, *_: object) -> None:
@@ -98,10 +98,10 @@ class Waiting:
         pass
 
 
-class Scanning(CapturePart):
+class Scanning(SourceCapture):
     """Capture of a log without events, beside which a scan meets what nobody expects."""
 
-    def once(self) -> None:
+    def run_attempt(self) -> None:
         self.query = Waiting(self)  # type: ignore[assignment]
         self.capture(Continuity(self.wiring.only_source().side(), 0))
 
@@ -116,18 +116,18 @@ class Scanning(CapturePart):
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path) -> ReplicatorProcess:
     path = tmp_path / "calque.toml"
     path.write_text(
         '[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"\nallow_weak_log = true\n'
         '[targets.dr]\nmetastore = "thrift://127.0.0.1:2"\nwarehouse = "dr"\n'
     )
-    found = Run(APP.wiring(APP.load(path)), ("dr",))
+    found = ReplicatorProcess(APP.wiring(APP.load(path)), ("dr",))
     found.presence.begin(found.targets)
     return found
 
 
-def test_what_is_answered_is_waited_for(run: Run) -> None:
+def test_what_is_answered_is_waited_for(run: ReplicatorProcess) -> None:
     answered = threading.Event()
     part = Calling(run, "slow", answered)
     run.begin_part(part)
@@ -136,14 +136,14 @@ def test_what_is_answered_is_waited_for(run: Run) -> None:
     assert part.calls == 0
 
 
-def test_what_goes_on_for_long_is_cut_short(run: Run) -> None:
+def test_what_goes_on_for_long_is_cut_short(run: ReplicatorProcess) -> None:
     run.begin_part(Calling(run, "long", threading.Event(), gives_up=True))
     began = time.monotonic()
     assert run.stop(0.2, 30)
     assert time.monotonic() - began < 10
 
 
-def test_what_is_not_answered_is_left_behind(run: Run) -> None:
+def test_what_is_not_answered_is_left_behind(run: ReplicatorProcess) -> None:
     answered = threading.Event()
     run.begin_part(Calling(run, "silent", answered))
     run.begin_part(Calling(run, "long", threading.Event(), gives_up=True))
@@ -153,7 +153,7 @@ def test_what_is_not_answered_is_left_behind(run: Run) -> None:
     assert run.stop(30, 30)
 
 
-def test_what_parts_share_ends_with_the_process_and_not_with_one_of_them(run: Run) -> None:
+def test_what_parts_share_ends_with_the_process_and_not_with_one_of_them(run: ReplicatorProcess) -> None:
     """Parts that a reload leaves alone have the wiring of before."""
     before = run.wiring
     run.begin_part(Calling(run, "slow", threading.Event()))
@@ -171,7 +171,7 @@ def test_what_parts_share_ends_with_the_process_and_not_with_one_of_them(run: Ru
 
 @pytest.mark.parametrize(("part", "told"), [(Failing, ("failed", True)), (Ending, ("stopped", False))])
 def test_a_part_that_failed_says_so_when_its_process_is_gone(
-    run: Run, part: type[Failing], told: tuple[str, bool]
+    run: ReplicatorProcess, part: type[Failing], told: tuple[str, bool]
 ) -> None:
     begun = part(run, run.streams["hq"], "dr")
     run.begin_part(begun)
@@ -184,7 +184,7 @@ def test_a_part_that_failed_says_so_when_its_process_is_gone(
 
 
 def test_what_nobody_expects_of_a_target_is_a_defect_that_is_logged_once(
-    run: Run, caplog: pytest.LogCaptureFixture
+    run: ReplicatorProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     part = Defective(run, run.streams["hq"], "dr")
     run.begin_part(part)
@@ -195,7 +195,9 @@ def test_what_nobody_expects_of_a_target_is_a_defect_that_is_logged_once(
     assert [record.getMessage() for record in caplog.records if record.exc_info] == ["dr ended"]
 
 
-def test_what_nobody_expects_of_a_scan_ends_the_process(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_nobody_expects_of_a_scan_ends_the_process(
+    run: ReplicatorProcess, caplog: pytest.LogCaptureFixture
+) -> None:
     run.wiring.control.put("journal", {"source": "hq", "after": 0})
     part = Scanning(run, run.streams["hq"])
     run.begin_part(part)
@@ -263,17 +265,19 @@ with ended_by_signals():
     assert "most recent call first" in done.stderr
 
 
-def test_a_target_that_is_paused_is_not_waited_for(run: Run) -> None:
+def test_a_target_that_is_paused_is_not_waited_for(run: ReplicatorProcess) -> None:
     part = Ending(run, run.streams["hq"], "dr")
-    assert part.report.standing(5) is Standing.GOING
+    assert part.report.reached_state(5) is ReachedState.GOING
     run.wiring.control.put(TargetPlaces("dr").pause_record, {})
-    assert part.report.standing(5) is Standing.WITHOUT
+    assert part.report.reached_state(5) is ReachedState.WITHOUT
     with pytest.raises(Unavailable, match="An operator has paused it"):
         wait.run(CommandSettings(app=APP), run.wiring.config, "dr", 5, None)
 
 
 @pytest.mark.parametrize("state", [TableState.WAITING, TableState.QUARANTINED])
-def test_who_waits_sees_what_operators_let_go_on_before_a_run_takes_that_up(run: Run, state: TableState) -> None:
+def test_who_waits_sees_what_operators_let_go_on_before_a_run_takes_that_up(
+    run: ReplicatorProcess, state: TableState
+) -> None:
     wiring = run.wiring
     reason = PAUSED_BY_OPERATOR if state == TableState.WAITING else "it failed"
     wiring.ledger("dr").publish(Epoch(1, 5, 0, "", "window"), [], [TableRow("d", "t", state, 1, reason, 1)])

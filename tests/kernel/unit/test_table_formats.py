@@ -14,7 +14,7 @@ from calque.adapters.delta.evidence import DeltaEvidence
 from calque.adapters.delta.journal import DeltaJournal
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.scans import DeltaScans
-from calque.adapters.delta.snapshot import Change
+from calque.adapters.delta.snapshot import SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.adapters.delta.table_log import FORMAT, format_of
 from calque.app import APP
@@ -31,9 +31,9 @@ def table(at: Path, table_format: int) -> RangedTable:
     return RangedTable(str(at), ROWS.schema, (), None, table_format)
 
 
-def append(to: RangedTable, change: Change | None = None) -> None:
+def append(to: RangedTable, change: SnapshotChange | None = None) -> None:
     files = to.write([ROWS])
-    to.commit(lambda _: change or Change(add=files))
+    to.commit(lambda _: change or SnapshotChange(add=files))
 
 
 def test_the_first_commit_says_the_format_and_others_do_not_repeat_it(tmp_path: Path) -> None:

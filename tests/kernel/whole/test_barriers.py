@@ -213,7 +213,7 @@ def without_object(event: Event) -> Event:
 def capture_as_2_3(world: World) -> None:
     events = [without_object(event) for event in world.source.events(world.capture.last())]
     world.capture.append(rows_of_events(events))
-    world.gatherer.once()
+    world.gatherer.run_once()
 
 
 def test_a_database_whose_event_does_not_say_what_it_is_is_made_as_the_source_has_it_now() -> None:

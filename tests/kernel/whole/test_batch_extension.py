@@ -22,9 +22,9 @@ from calque.model.hive import Database
 from calque.model.names import EventId
 from calque.streams import batch_extension
 from calque.streams.batch_extension import BatchExtension
-from calque.streams.capture import CapturePart
-from calque.streams.run import Run
-from calque.streams.target import TargetPart
+from calque.streams.capture import SourceCapture
+from calque.streams.replicator_process import ReplicatorProcess
+from calque.streams.target import TargetReplication
 from support.memory.gaps import MemoryGaps
 from support.memory.metastore import MemoryCatalog, MemoryMetastore
 from support.memory.storage import MemoryStorage
@@ -84,13 +84,13 @@ class Following:
     """A target's part that follows the journal of its world, on a thread of its own."""
 
     world: World
-    part: TargetPart
+    part: TargetReplication
     thread: threading.Thread = field(init=False)
 
     def __post_init__(self) -> None:
         self.part.open_replica = lambda: None  # type: ignore[method-assign]
         self.part.look_at_databases = lambda: None  # type: ignore[method-assign]
-        self.part.stream.bells.append(self.part.current.bell)
+        self.part.stream.signals.append(self.part.current.signal)
         self.thread = threading.Thread(target=self.part.replicate, args=(0,), daemon=True)
         self.thread.start()
 
@@ -104,18 +104,18 @@ def following(world: World, tmp_path: Path) -> Iterator[Following]:
     found = Following(world, part_of(world, tmp_path, 100))
     yield found
     found.part.run.stopping.set()
-    found.part.current.bell.ring()
+    found.part.current.signal.send()
     found.thread.join(60)
     assert not found.thread.is_alive()
 
 
-def test_a_target_takes_each_event_when_its_bell_rings(following: Following) -> None:
+def test_a_target_takes_each_event_when_its_signal_is_sent(following: Following) -> None:
     world = following.world
     wait_until(following.shows_all)
     for number in range(3):
         world.source.create_database(Database(f"d1more{number}"))
         world.capture_all()
-        following.part.stream.ring()
+        following.part.stream.wake()
         wait_until(following.shows_all)
     last = world.source.current()
     assert [epoch.event_id for epoch in world.ledger.epochs()][-3:] == [last - 2, last - 1, last]
@@ -131,7 +131,7 @@ def test_a_target_that_is_held_back_delays_nobody_and_reads_what_it_missed_from_
     for number in range(5):
         world.source.create_database(Database(f"d1more{number}"))
         world.capture_all()
-        following.part.stream.ring()
+        following.part.stream.wake()
     assert world.replica.cursor == before
     is_paused = False
     wait_until(following.shows_all)
@@ -155,7 +155,7 @@ class Growing(HeavyLog):
 class Capturing:
     """A batch of capture that has taken the first event of this log."""
 
-    part: CapturePart
+    part: SourceCapture
     log: Growing
     journal: CountingJournal = field(default_factory=CountingJournal)
 
@@ -176,8 +176,8 @@ class Capturing:
 
 
 def capturing(folder: Path, log: Growing, of_source: str = "") -> Capturing:
-    run = Run(wiring_of(folder, "", of_source), ["dr"])
-    return Capturing(CapturePart(run, run.streams["hq"]), log)
+    run = ReplicatorProcess(wiring_of(folder, "", of_source), ["dr"])
+    return Capturing(SourceCapture(run, run.streams["hq"]), log)
 
 
 def test_capture_takes_what_comes_and_leaves_a_log_that_does_not_answer_to_the_query(tmp_path: Path) -> None:

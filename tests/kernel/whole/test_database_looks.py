@@ -31,7 +31,7 @@ def describe(world: World, description: str | None, **others: object) -> None:
 
 
 def look(world: World) -> int:
-    return world.replica.looks.once(world.replica.databases, world.replica.cursor)
+    return world.replica.looks.run_once(world.replica.databases, world.replica.cursor)
 
 
 def described(world: World) -> str | None:

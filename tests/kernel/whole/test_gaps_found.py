@@ -48,9 +48,9 @@ class Site:
 
     def start(self) -> None:
         """As a new process."""
-        self.seam = Continuity(self.source, 0, stop=self.stop, weak=self.weak)
+        self.continuity = Continuity(self.source, 0, stop=self.stop, weak=self.weak)
         self.gatherer = EvidenceGatherer(self.source, lambda _: True)
-        self.capture = Capture(self.source, 0, self.gatherer, self.seam)
+        self.capture = Capture(self.source, 0, self.gatherer, self.continuity)
 
     def write(self, events: int) -> None:
         for _ in range(events):
@@ -92,7 +92,7 @@ class Site:
     def goes_on(self) -> bool:
         """Whether capture takes what is written next."""
         self.write(2)
-        return self.take() == self.source.log.current() and self.seam.mend() is None
+        return self.take() == self.source.log.current() and self.continuity.mend() is None
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_what_was_purged_before_it_was_read_is_a_gap_behind_which_the_journal_be
     site.store.purge(15)
     with pytest.raises(Interrupted, match=r"events 11 to 15 are missing"):
         site.take()
-    site.seam.mend("suspected")
+    site.continuity.mend("suspected")
     assert site.found == [(10, 20, GapCause.PURGED)]
     assert (site.source.journal.oldest(), site.source.journal.last()) == (None, 20)
     assert site.gap().span == (11, 20)
@@ -118,12 +118,12 @@ def test_what_was_purged_before_it_was_read_is_a_gap_behind_which_the_journal_be
 def test_a_log_that_was_purged_to_its_end_has_a_gap_and_one_of_an_idle_source_has_none(site: Site) -> None:
     site.store.purge(10)
     site.start()
-    assert (site.seam.mend(), site.found) == (None, [])
+    assert (site.continuity.mend(), site.found) == (None, [])
     assert site.goes_on()
     site.write(5)
     site.store.purge(17)
     site.start()
-    site.seam.mend()
+    site.continuity.mend()
     assert site.found == [(12, 17, GapCause.PURGED)]
 
 
@@ -131,11 +131,11 @@ def test_rows_deleted_from_the_middle_are_found_when_they_are_read(site: Site) -
     site.write(10)
     site.lose(14, 15)
     site.start()
-    assert site.seam.mend() is None
+    assert site.continuity.mend() is None
     with pytest.raises(Interrupted, match="After event 13 the log goes on with event 16"):
         site.take()
     assert site.capture.last() == 10
-    site.seam.mend("suspected")
+    site.continuity.mend("suspected")
     assert site.found == [(10, 20, GapCause.PURGED)]
     assert site.goes_on()
 
@@ -145,7 +145,7 @@ def test_rows_deleted_behind_the_newest_id_are_missing_too(site: Site) -> None:
     site.lose(13)
     with pytest.raises(Interrupted, match="The log ends at event 12, not 13"):
         site.take()
-    site.seam.mend("suspected")
+    site.continuity.mend("suspected")
     assert site.found == [(10, 13, GapCause.PURGED)]
 
 
@@ -155,8 +155,8 @@ def test_a_restored_metastore_is_a_gap_although_no_id_is_missing(site: Site) -> 
     site.take()
     site.restore(saved)
     with pytest.raises(Interrupted, match="it ends at event 10, but event 20 was read already"):
-        site.seam.require()
-    site.seam.mend()
+        site.continuity.require()
+    site.continuity.mend()
     assert site.found == [(20, 10, GapCause.WENT_BACK)]
     assert (site.source.journal.last(), site.source.evidence.considered()) == (10, 10)
     assert site.goes_on()
@@ -173,7 +173,7 @@ def test_a_restored_metastore_is_found_when_its_log_has_grown_past_what_was_read
     with pytest.raises(Interrupted, match=r"event 1[3-9] is not the one that was read before"):
         site.take()
     site.start()
-    site.seam.mend()
+    site.continuity.mend()
     assert site.found == [(20, 10 + grown, GapCause.WENT_BACK)]
     assert site.goes_on()
 
@@ -183,11 +183,11 @@ def test_a_metastore_that_is_restored_again_is_found_behind_a_gap_that_left_no_e
     saved = site.saved()
     site.write(5)
     site.store.purge(12)
-    site.seam.mend()
+    site.continuity.mend()
     assert (site.found, site.source.journal.oldest()) == ([(10, 15, GapCause.PURGED)], None)
     site.restore(saved)
     site.write(grown)
-    site.seam.mend()
+    site.continuity.mend()
     assert site.found[1:] == [(15, 10 + grown, GapCause.WENT_BACK)]
 
 
@@ -199,18 +199,18 @@ def test_an_id_that_comes_twice_is_a_gap_also_where_the_read_ends_with_it(weak: 
     with pytest.raises(Interrupted, match="After event 3 the log goes on with event 3"):
         site.take()
     assert site.source.journal.last() is None
-    site.seam.mend("suspected")
+    site.continuity.mend("suspected")
     assert site.found == [(0, 3, GapCause.REPEATED)]
     assert site.goes_on()
 
 
 def test_a_second_event_of_an_id_that_comes_late_is_found(site: Site) -> None:
     site.repeat(9)
-    site.seam.mend()
+    site.continuity.mend()
     assert site.found == [(10, 10, GapCause.REPEATED)]
-    assert site.seam.mend() is None
+    assert site.continuity.mend() is None
     site.repeat(10)
-    site.seam.mend()
+    site.continuity.mend()
     assert site.found[1:] == [(10, 10, GapCause.REPEATED)]
     assert site.goes_on()
 
@@ -220,7 +220,7 @@ def test_a_copy_of_an_event_is_taken_for_another_one() -> None:
     site = Site()
     site.write(2)
     site.repeat(1, "d0")
-    site.seam.mend("suspected")
+    site.continuity.mend("suspected")
     assert site.found == [(0, 2, GapCause.REPEATED)]
 
 
@@ -231,7 +231,7 @@ def test_with_gap_stop_capture_is_refused_and_nothing_is_lost() -> None:
     site.write(5)
     site.store.purge(7)
     with pytest.raises(Refused, match=r"events 6 to 7 are missing.*when_needed") as refused:
-        site.seam.mend()
+        site.continuity.mend()
     assert "\n" not in str(refused.value)
     assert (site.found, site.source.journal.last(), site.source.journal.oldest()) == ([], 5, 1)
 
@@ -241,18 +241,18 @@ def test_what_is_not_so_when_it_is_read_again_is_no_gap(site: Site) -> None:
     site.write(2)
     gone, site.store.__dict__[LOG] = log, [event for event in log if event.event_id != 11]
     site.world.clock.asleep = lambda: site.store.__dict__.update({LOG: gone})
-    assert site.seam.mend() is None
+    assert site.continuity.mend() is None
     with pytest.raises(Unavailable, match="it does when it is read again"):
-        site.seam.mend("After event 10 the log goes on with event 12")
+        site.continuity.mend("After event 10 the log goes on with event 12")
     assert site.found == []
     assert site.goes_on()
 
 
 def test_events_that_the_journal_lost_at_its_end_are_read_again_and_no_gap(site: Site) -> None:
     site.write(4)
-    [new] = site.seam.read(14)
+    [new] = site.continuity.read(14)
     site.source.journal.restart(0)
-    [old] = site.seam.read(5)
+    [old] = site.continuity.read(5)
     site.source.journal.append(old)
     assert site.capture.append(new) == 4
     assert [entry.event_id for entry in site.source.journal.entries(Span(0, 14))] == list(range(1, 15))
@@ -270,7 +270,7 @@ def test_listings_and_pins_of_ids_that_come_again_are_gone(site: Site) -> None:
     site.source.evidence.append([Evidence(12, listing)], 12)
     assert pins.keep(12, listing.location, listing)
     site.restore(saved)
-    site.seam.mend()
+    site.continuity.mend()
     assert (site.source.evidence.evidence([12]), list(pins.events())) == ({}, [])
 
 
@@ -309,14 +309,14 @@ def test_a_death_at_any_point_is_healed_by_the_next_start(site: Site, point: str
     site.source = replace(whole, **{port: getattr(FailpointGuard(hit), port)(getattr(whole, port))})
     site.start()
     with pytest.raises(Died):
-        site.seam.mend()
+        site.continuity.mend()
     assert point.split(".")[1] in EFFECTS[port]
     site.source = whole
     if site.source.gaps is not None and site.source.gaps.settled() < len(site.found):
         with pytest.raises(Unavailable, match="not begun anew"):
             begin_of(site.source.gaps, 0)
     site.start()
-    site.seam.mend()
+    site.continuity.mend()
     assert len(site.found) == 1
     assert begin_of(site.source.gaps, 0) == site.gap().at == site.source.journal.last()
     assert site.source.journal.oldest() is None
@@ -329,7 +329,7 @@ def test_a_journal_says_nothing_to_a_reader_who_does_not_know_the_newest_gap(sit
     assert (reader.last(), len(reader.entries(Span(0, 10)))) == (10, 10)
     site.write(1)
     site.store.purge(11)
-    site.seam.mend()
+    site.continuity.mend()
     for ask in (reader.last, reader.oldest, lambda: reader.entries(Span(0, 10)), lambda: reader.events([3])):
         with pytest.raises(Unavailable, match="A gap in the log was found"):
             ask()
@@ -339,7 +339,9 @@ def test_a_journal_says_nothing_to_a_reader_who_does_not_know_the_newest_gap(sit
 def test_an_idle_log_is_looked_at(site: Site) -> None:
     noticed: list[str] = []
     failed: list[BaseException] = []
-    vigil = BackgroundThread("vigil", lambda stopping: watch(site.seam, noticed.append, stopping, 0.001), failed.append)
+    vigil = BackgroundThread(
+        "vigil", lambda stopping: watch(site.continuity, noticed.append, stopping, 0.001), failed.append
+    )
     site.repeat(9)
     vigil.begin()
     vigil.thread.join(10)

@@ -387,7 +387,7 @@ def test_capture_goes_on_though_the_journal_let_go_of_what_it_had_not_looked_at(
     world.forget()
     gatherer = EvidenceGatherer(world.source_side, world.side.admission.takes)
     gatherer.resume(world.begin, world.capture.last())
-    gatherer.once()
+    gatherer.run_once()
     assert (gatherer.considered, gatherer.pending) == (world.capture.last(), {})
     with pytest.raises(EventsForgotten):
         world.journal.entries(Span(world.capture.last() - 1, world.capture.last()))

@@ -14,7 +14,7 @@ from calque.app import APP
 from calque.cli import main
 from calque.control.requests import leave_request, open_requests
 from calque.core.records.gap_states import GapState, TargetGaps, dealt_with, states_of
-from calque.core.records.standing import Standing
+from calque.core.records.reached_state import ReachedState
 from calque.engine.sweep.retention import Limits, release, shown_by_all
 from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Column, Database, SerDe, Storage, Table
@@ -23,8 +23,8 @@ from calque.model.names import TableName
 from calque.model.policy import Policy
 from calque.model.records import DropReview, GapRecovery
 from calque.model.requests import Action
-from calque.streams.run import Run
-from calque.streams.target import TargetPart
+from calque.streams.replicator_process import ReplicatorProcess
+from calque.streams.target import TargetReplication
 from calque.wiring.wiring import Wiring
 from support.judges.documents import read_document
 from support.memory.ledger import MemoryLedger
@@ -143,8 +143,8 @@ class Parts:
 
     def __init__(self, wiring: Wiring, world: World | None = None) -> None:
         self.wiring = wiring
-        self.run = Run(wiring, ["dr"])
-        self.part = TargetPart(self.run, self.run.streams["hq"], "dr")
+        self.run = ReplicatorProcess(wiring, ["dr"])
+        self.part = TargetReplication(self.run, self.run.streams["hq"], "dr")
         if world is None:
             world = World(1)
             world.open()
@@ -157,19 +157,19 @@ def test_a_part_is_behind_from_the_gap_on_and_reaches_nothing_until_the_target_h
 ) -> None:
     parts = Parts(wiring)
     part = parts.part
-    assert part.report.standing(0) is Standing.GOING
-    parts.part.stream.looked.set()
-    assert part.report.standing(0) is Standing.REACHED
+    assert part.report.reached_state(0) is ReachedState.GOING
+    parts.part.stream.continuity_checked.set()
+    assert part.report.reached_state(0) is ReachedState.REACHED
     wiring.only_source().gaps().add(GAPS[0])
     assert part.current.is_behind()
-    assert part.report.standing(0) is Standing.GOING
+    assert part.report.reached_state(0) is ReachedState.GOING
     part.current.gap = 1
-    assert part.report.standing(0) is Standing.GOING
+    assert part.report.reached_state(0) is ReachedState.GOING
     wiring.ledger("dr").put_records([GapRecovery(1)])
-    assert part.report.standing(0) is Standing.REACHED
+    assert part.report.reached_state(0) is ReachedState.REACHED
     assert part.current.replica is not None
     part.current.replica.tables.need_read(TableName("d1", "t"), "asked for", 9)
-    assert part.report.standing(0) is Standing.GOING
+    assert part.report.reached_state(0) is ReachedState.GOING
 
 
 def test_a_paused_table_that_is_to_be_read_is_not_waited_for(wiring: Wiring) -> None:
@@ -179,13 +179,13 @@ def test_a_paused_table_that_is_to_be_read_is_not_waited_for(wiring: Wiring) -> 
     world.writer.run("create_table")
     world.settle()
     parts, name = Parts(wiring, world), TableName("d1", "t")
-    parts.part.stream.looked.set()
+    parts.part.stream.continuity_checked.set()
     position, tables = world.source.current(), world.replica.tables
     tables.wait_for_files(name, position - 1, position, 0)
     tables.need_read(name, "asked for by repair", position)
-    assert parts.part.report.standing(position) is Standing.GOING
+    assert parts.part.report.reached_state(position) is ReachedState.GOING
     tables.pauses.park(name)
-    assert parts.part.report.standing(position) is Standing.WITHOUT
+    assert parts.part.report.reached_state(position) is ReachedState.WITHOUT
 
 
 def test_with_each_gap_offsets_begin_anew(wiring: Wiring) -> None:

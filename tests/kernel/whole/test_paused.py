@@ -9,7 +9,7 @@ import pytest
 
 from calque.control.pause_rules import PauseAction, Rules, chosen_by, with_rules
 from calque.core.records.lifecycle import State
-from calque.core.records.standing import Standing, standing
+from calque.core.records.reached_state import ReachedState, reached_state
 from calque.engine.sides.table_states import PAUSED_BY_OPERATOR
 from calque.model.ledger import TableState
 from calque.model.names import TableName
@@ -161,7 +161,7 @@ def test_a_held_table_that_must_be_read_is_read_afterwards_and_keeps_nobody_from
     world.go()
     assert world.replica.epochs.position() == world.source.current()
     assert (world.state(LARGE), world.state(SMALL)) == (TableState.UNKNOWN, TableState.LIVE)
-    assert standing(world.replica.epochs.position(), world.ledger.tables().values(), 1).missing == (str(LARGE),)
+    assert reached_state(world.replica.epochs.position(), world.ledger.tables().values(), 1).missing == (str(LARGE),)
     world.restart()
     world.go()
     assert world.state(LARGE) == TableState.UNKNOWN
@@ -221,8 +221,8 @@ def test_who_waits_for_an_event_is_told_of_held_tables_alone() -> None:
     world = Held()
     world.insert(LARGE, b"x")
     world.go()
-    found = standing(world.replica.epochs.position(), world.ledger.tables().values(), world.source.current())
-    assert (found.standing, found.missing) == (Standing.WITHOUT, (str(LARGE),))
+    found = reached_state(world.replica.epochs.position(), world.ledger.tables().values(), world.source.current())
+    assert (found.state, found.missing) == (ReachedState.WITHOUT, (str(LARGE),))
 
 
 @pytest.mark.parametrize(

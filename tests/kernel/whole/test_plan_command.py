@@ -17,7 +17,7 @@ from calque.core.events.rows import rows_of_events
 from calque.core.plan.cost import Cost, calls_of, costs
 from calque.core.plan.limits import HIDDEN_BATCH
 from calque.engine.replica.dry_run import ExplainedCall, ExplainedWindow, explain_next_window
-from calque.engine.window.result import Window
+from calque.engine.window.result import WindowResult
 from calque.errors import Unavailable
 from calque.model.files import File, Listing
 from calque.model.hive import Column, Database, Function, Partition, Resource, SerDe, Storage, Table
@@ -68,7 +68,7 @@ def captured(world: World) -> None:
         world.capture_all()
 
 
-def next_window(world: World) -> Window:
+def next_window(world: World) -> WindowResult:
     before = len(world.windows)
     world.window_alone()
     assert len(world.windows) == before + 1
@@ -121,7 +121,7 @@ def numbers(found: ExplainedWindow) -> tuple[int, int]:
     return sum(cost.files for cost in found_costs), sum(cost.bytes for cost in found_costs)
 
 
-def bridged(window: Window) -> bool:
+def bridged(window: WindowResult) -> bool:
     return any(hop.bridge for done in window.plans for hop in done.hops)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from calque.core.policy.patterns import chosen, covering
 from calque.core.records.lifecycle import State
-from calque.core.records.standing import Standing, standing
+from calque.core.records.reached_state import ReachedState, reached_state
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.fault_isolation import RELEASE
 from calque.engine.window.retries import TRIES
@@ -103,8 +103,8 @@ def test_a_table_that_the_target_does_not_take_is_set_aside_and_the_others_go_on
     epoch = world.ledger.last_epoch()
     assert epoch is not None
     assert (epoch.event_id, epoch.quarantined) == (world.source.current(), ("d1.x",))
-    reached = standing(epoch.event_id, world.ledger.tables().values(), epoch.event_id)
-    assert (reached.standing, reached.missing) == (Standing.WITHOUT, ("d1.x",))
+    reached = reached_state(epoch.event_id, world.ledger.tables().values(), epoch.event_id)
+    assert (reached.state, reached.missing) == (ReachedState.WITHOUT, ("d1.x",))
     assert len(found.raised) <= 1 + 3 * TRIES
     dislike.on = False
     let_go(world, "d1.x")
@@ -215,7 +215,7 @@ def test_a_database_that_can_not_be_made_costs_itself_and_its_tables(error: Calq
     epoch = world.ledger.last_epoch()
     assert epoch is not None
     assert epoch.quarantined == ("d3", "d3.x")
-    assert standing(since, world.ledger.tables().values(), since).missing == ("d3", "d3.x")
+    assert reached_state(since, world.ledger.tables().values(), since).missing == ("d3", "d3.x")
     world.restart()
     settled(world)
     assert aside(world).keys() == {"d3", "d3.x"}
@@ -491,14 +491,14 @@ def test_a_storage_that_takes_nothing_for_long_costs_no_table_anything_but_time(
     for _ in range(60):
         world.capture_all()
         world.work()
-        assert "No room to write" in str(world.side.troubles.newest())
+        assert "No room to write" in str(world.side.storage_failures.newest())
         world.clock.now += 2_000_000_000
     assert world.replica.epochs.position() == before
     assert {row.state for row in world.replica.tables.rows.values()} == {TableState.LIVE}
     dislike.on = False
     settled(world)
     assert (differences(world), aside(world), world.problems) == ([], {}, [])
-    assert world.side.troubles.newest() is None
+    assert world.side.storage_failures.newest() is None
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["in windows", "in reads"])
@@ -519,11 +519,11 @@ def test_a_storage_that_lets_nobody_in_is_the_target_s_own_fault_and_no_table_s(
             world.work()
         world.clock.now += 30_000_000_000
     assert aside(world) == {}
-    assert "Not permitted to write" in str(world.side.troubles.newest())
+    assert "Not permitted to write" in str(world.side.storage_failures.newest())
     dislike.on = False
     settled(world)
     assert (differences(world), aside(world), world.problems) == ([], {}, [])
-    assert world.side.troubles.newest() is None
+    assert world.side.storage_failures.newest() is None
 
 
 def test_a_read_that_fails_when_another_writer_has_the_target_ends_all() -> None:
@@ -583,7 +583,7 @@ def test_a_journal_that_can_not_be_written_for_a_while_is_taken_up_where_it_ends
     dislike.on = True
     for _ in range(3):
         with pytest.raises(Unavailable):
-            world.gatherer.once()
+            world.gatherer.run_once()
     dislike.on = False
     world.settle()
     assert (differences(world), world.problems) == ([], [])

@@ -91,8 +91,8 @@ class Case:
         before = self.scans.last()
         self.clock.now += 10**9
         self.capture_all()
-        self.gatherer.once()
-        self.scanner.once()
+        self.gatherer.run_once()
+        self.scanner.run_once()
         return [
             (str(scan.table), {part: [file.path for file in found.files] for part, found in scan.listings.items()})
             for number, scan in self.scans._scans.items()
@@ -231,7 +231,7 @@ def test_a_scanner_that_starts_again_compares_with_what_it_remembered(case: Case
     case.storage.write(f"{PARTED}/p=a/g", b"2")
     case.source.insert(T, [f"{PARTED}/p=a/g"], values=("a",))
     case.capture_all()
-    case.gatherer.once()
+    case.gatherer.run_once()
     case.scanner = case.new_scanner()
     assert case.scan() == [("d.t", {"p=b": ["f", "g"]})]
 
@@ -243,7 +243,7 @@ def test_what_a_scanner_found_right_before_its_death_is_nothing_new_to_the_next(
     case.storage.write(f"{PARTED}/p=a/h", b"3")
     case.source.insert(T, [f"{PARTED}/p=a/h"], values=("a",))
     case.capture_all()
-    case.gatherer.once()
+    case.gatherer.run_once()
     case.scanner = case.new_scanner()
     assert case.scan() == []
     case.storage.write(f"{PARTED}/p=b/h", b"3")
@@ -290,7 +290,7 @@ def test_a_scanner_whose_next_events_the_journal_let_go_of_begins_anew(case: Cas
     case.storage.write(f"{PARTED}/p=c/f", b"1")
     case.add("c")
     case.capture_all()
-    case.gatherer.once()
+    case.gatherer.run_once()
     case.side.journal.forget(case.source.current())
     case.scanner.run(Rounds(1))
     assert case.scanner.seen_event is None
@@ -338,7 +338,7 @@ def test_a_table_that_is_not_scanned_is_compared_after_a_reload_and_not_too_ofte
         lambda names: asked.append([name.table for name in names]),
         case.clock,
     )
-    case.capture.hear = reloads.hear
+    case.capture.note_entries = reloads.note_entries
     case.source.create_table(Table("foreign", "d", storage=TEMPLATE, type="MANAGED_TABLE"))
 
     def reload(*names: str) -> list[list[str]]:

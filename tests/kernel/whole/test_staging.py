@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calque.core.records.lifecycle import State
-from calque.engine.sides.sides import ending_source
+from calque.engine.sides.sides import stoppable_source
 from calque.errors import Unavailable
 from calque.model.hive import Column, Database, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
@@ -199,7 +199,7 @@ def test_a_long_copy_ends_when_calque_ends() -> None:
 
 def test_once_it_is_to_end_no_call_is_begun_and_nobody_waits() -> None:
     world = SlowWorld()
-    side, source = world.side, ending_source(world.source_side, world.side.stopping)
+    side, source = world.side, stoppable_source(world.source_side, world.side.stopping)
     assert side.catalog.tables("d1")
     side.stopping.set()
     for call in (

@@ -8,8 +8,8 @@ from calque.core.policy.admit import Admission
 from calque.core.records.lifecycle import State
 from calque.engine.check.check_source import check_subsets
 from calque.engine.check.findings import Findings
-from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import TargetSide
+from calque.engine.sides.subset_ports import subset_source
 from calque.engine.verify.verify import verify
 from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.names import TableName
@@ -66,7 +66,7 @@ def test_a_target_has_the_partitions_of_its_policy_wider_and_narrower() -> None:
 
 def test_verify_compares_the_part_alone_and_finds_what_is_missing_in_it() -> None:
     world = world_of(POLICY)
-    source = narrowed_source(world.source_side, world.side.admission.subset)
+    source = subset_source(world.source_side, world.side.admission.subset)
     assert verify(source, world.side).differences == ()
     world.side.catalog.drop_partitions(T, ["ds=3"])
     assert [one.partition for one in verify(source, world.side).differences] == ["ds=3"]

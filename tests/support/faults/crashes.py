@@ -42,7 +42,7 @@ from calque.plugins.marks.engine.follow_tables import remember
 from calque.plugins.marks.engine.judge import MarkJudge
 from calque.plugins.marks.engine.make import make_mark
 from calque.plugins.marks.engine.target_view import target_view
-from calque.plugins.marks.engine.tell_metastore import TargetTeller
+from calque.plugins.marks.engine.tell_metastore import DoneEventWriter
 from calque.plugins.marks.ports import ForwardingPartitionEvents
 from support.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
 from support.memory.privileges import MemoryPrivileges
@@ -227,10 +227,10 @@ class Play:
         """The target's metastore of marks that are done there."""
         world, guard = self.world, FailpointGuard(self.world.death)
         events = guard.wrapped("partition_events", world.partition_events, ForwardingPartitionEvents)
-        teller = TargetTeller(
+        event_writer = DoneEventWriter(
             self.judge(), world.catalog, events, world.side.admission, world.records, TargetPlaces("dr").marks_record
         )
-        self.world.finish(teller.once)
+        self.world.finish(event_writer.run_once)
 
     def judge(self) -> MarkJudge:
         world = self.world

@@ -65,7 +65,7 @@ NEARER = {
     "core/states/moves.py": RENAMES,
     "engine/window/play.py": RENAMES,
     "engine/capture/continuity.py": ("kernel/whole/test_gaps_found.py",),
-    "engine/exact_reads/drop_guard.py": ("kernel/whole/test_gaps_mended.py",),
+    "engine/exact_reads/drop_limit.py": ("kernel/whole/test_gaps_mended.py",),
     "engine/exact_reads/bootstrap.py": ("kernel/whole/test_bootstrap.py", "kernel/whole/test_records.py"),
     "engine/exact_reads/gap_recovery.py": ("kernel/whole/test_gaps_mended.py",),
     "engine/exact_reads/bulk_compare.py": ("kernel/whole/test_gaps_mended.py",),

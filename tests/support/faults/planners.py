@@ -24,7 +24,7 @@ from calque.core.plan.operations import (
 from calque.core.plan.problem import Problem
 from calque.core.plan.search import Solution, solve, visitable_states
 from calque.core.states.fold import LineageId
-from calque.core.states.state import Delta, Difference, departure
+from calque.core.states.state import Delta, StateDifference, departure
 from calque.core.states.walk import StateWalk
 from calque.engine.apply.definitions import EventImages
 from calque.engine.sides.sides import SourceSide
@@ -39,7 +39,7 @@ CREATED, ADDED, ALTERED, DROPPED = range(4)
 def sorted_into_kinds(problem: Problem) -> Solution:
     """From what is shown to the last state, kind by kind. What that can't do goes the right way."""
     stages = [departure(problem.start, problem.first), *problem.stages]
-    whole = Difference()
+    whole = StateDifference()
     for stage in stages[problem.origin + 1 :]:
         whole.forward(stage)
     if not is_sortable(problem, whole):
@@ -58,7 +58,7 @@ def sorted_into_kinds(problem: Problem) -> Solution:
     return Solution(GroupPlan(chain.tables, chain.events, hops, (), (), facets, facet_events), problem.last, False)
 
 
-def is_sortable(problem: Problem, whole: Difference) -> bool:
+def is_sortable(problem: Problem, whole: StateDifference) -> bool:
     """Whether nothing is renamed, or made under a name that something else has, and all files are known."""
     deltas = whole.differing.values()
     gone = {delta.was for delta in deltas if delta.now is None}

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from calque.core.images.image import ImageBuilder, Marks
 from calque.engine.apply.databases import Databases
-from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome
+from calque.engine.exact_reads.pool import ExactReadPool, ReadOutcome
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.target.fault_isolation import FaultIsolation
@@ -120,7 +120,7 @@ def sides(partitions: int) -> tuple[SourceSide, TargetSide]:
     return replace(world.source_side, catalog=catalog), side
 
 
-def reading_of(source: SourceSide, side: TargetSide, batch: int) -> ReaderPool:
+def reading_of(source: SourceSide, side: TargetSide, batch: int) -> ExactReadPool:
     faults = FaultIsolation(source, side)
     databases = Databases(source, side, faults)
-    return ReaderPool(source, side, databases, TableStates(), faults, lambda: None, pool, batch=batch)
+    return ExactReadPool(source, side, databases, TableStates(), faults, lambda: None, pool, batch=batch)

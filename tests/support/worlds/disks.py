@@ -219,22 +219,22 @@ class DiskWorld(World):
     def is_started(self) -> bool:
         self.starts += 1
         self.lease = Lease(FailpointGuard(self.death).leases(self.leases), "dr", 30.0, lambda: 0.0)
-        seam = Continuity(self.source_side, self.begin)
+        continuity = Continuity(self.source_side, self.begin)
         while True:
             try:
-                self.begin_process(seam)
+                self.begin_process(continuity)
             except Died:
                 return False
             except Unavailable:
                 continue
             return True
 
-    def begin_process(self, seam: Continuity) -> None:
+    def begin_process(self, continuity: Continuity) -> None:
         self.gathering = False
         self.background.waiting.clear()
         writer = Writer(str(self.starts), "host", self.starts, "state", proof="the lock of the state folder")
         assert self.lease.mine is not None or self.lease.attempt(writer) is None
-        seam.mend()
+        continuity.mend()
         begin = self.beginning()
         self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, begin, self.gatherer)
@@ -283,7 +283,7 @@ class DiskWorld(World):
     def follow_grants(self) -> None:
         if self.policy.grants == "follow":
             of_source, at_target = self.privileges()
-            GrantsFollower(self.source_side, self.side, of_source, at_target).once()
+            GrantsFollower(self.source_side, self.side, of_source, at_target).run_once()
 
     def privileges(self) -> tuple[Privileges, Privileges]:
         """Of the source and the target."""
@@ -293,7 +293,7 @@ class DiskWorld(World):
 
     def scan(self) -> None:
         if self.scanner is not None:
-            self.scanner.once()
+            self.scanner.run_once()
 
     def append_log(self, limit: int | None = None) -> None:
         events = self.source.events(self.capture.reached())[:limit]

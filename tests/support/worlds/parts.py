@@ -7,8 +7,8 @@ from pathlib import Path
 from calque.app import APP
 from calque.model.hive import Column, Database, SerDe, Storage, Table
 from calque.model.policy import Policy
-from calque.streams.run import Run
-from calque.streams.target import TargetPart
+from calque.streams.replicator_process import ReplicatorProcess
+from calque.streams.target import TargetReplication
 from calque.wiring.wiring import Wiring
 from support.memory.metastore import HIVE_3
 from support.worlds.worlds import World
@@ -31,10 +31,10 @@ def wiring_of(folder: Path, more: str, of_source: str = "") -> Wiring:
     return APP.wiring(APP.load(str(folder / "calque.toml")))
 
 
-def part_of(world: World, folder: Path, max_events: int) -> TargetPart:
+def part_of(world: World, folder: Path, max_events: int) -> TargetReplication:
     """The target's part of a process, with windows of so many events."""
-    run = Run(wiring_of(folder, f"[window]\nmax_events = {max_events}"), ["dr"])
-    part = TargetPart(run, run.streams["hq"], "dr")
+    run = ReplicatorProcess(wiring_of(folder, f"[window]\nmax_events = {max_events}"), ["dr"])
+    part = TargetReplication(run, run.streams["hq"], "dr")
     part.current.replica = world.replica
     return part
 

@@ -132,7 +132,7 @@ class Link:
         events = self.store.events(self.capture.reached())
         if events:
             self.capture.append(rows_of_events(events))
-        self.gatherer.once()
+        self.gatherer.run_once()
 
     def turn(self) -> None:
         """Capture, background reads, and a window."""

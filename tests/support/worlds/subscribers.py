@@ -15,8 +15,8 @@ from calque.plugins.marks.ports import MarkStore
 from calque.plugins.notices.core.channel import Channel, Format
 from calque.plugins.notices.core.selection import FOUND, Selection
 from calque.plugins.notices.core.topics import TopicTemplate
+from calque.plugins.notices.engine.ordered_publisher import OrderedPublisher
 from calque.plugins.notices.engine.positions import KeyRecords
-from calque.plugins.notices.engine.sending import Sender
 from calque.plugins.notices.engine.source_feed import SourceFeed
 from calque.plugins.notices.engine.target_feed import TargetFeed, TargetMarks
 from calque.plugins.notices.model import Message
@@ -109,15 +109,15 @@ class Site:
     def __post_init__(self) -> None:
         self.broker, self.records = HeardBroker(self.hit), HeldRecords(self.hit)
 
-    def sender(self, channel: Channel) -> Sender:
-        return Sender(channel, self.broker, lambda: [TableName("d1", "t1")])
+    def publisher(self, channel: Channel) -> OrderedPublisher:
+        return OrderedPublisher(channel, self.broker, lambda: [TableName("d1", "t1")])
 
     def source_feed(self, marks: MarkStore | None = None, types: Sequence[str] = TYPES) -> SourceFeed:
         """One that is started."""
         world = self.world
         keys = KeyRecords(self.records, "notices/bus/keys", "keys")
-        sender = self.sender(channel_of(world, types=types))
-        feed = SourceFeed(world.source_side, marks, sender, self.records, "notices/bus", keys, world.begin)
+        publisher = self.publisher(channel_of(world, types=types))
+        feed = SourceFeed(world.source_side, marks, publisher, self.records, "notices/bus", keys, world.begin)
         feed.open()
         return feed
 
@@ -130,10 +130,10 @@ class Site:
         """One that is started."""
         world = self.world
         keys = KeyRecords(self.records, "notices/bus/keys", "keys")
-        sender = self.sender(channel_of(world, at="dr", types=types))
+        publisher = self.publisher(channel_of(world, at="dr", types=types))
         places = (self.records, "notices/bus", keys, world.begin)
         feed = TargetFeed(
-            world.source_side, "dr", world.ledger, sender, *places, marks=marks, target_marks=target_marks
+            world.source_side, "dr", world.ledger, publisher, *places, marks=marks, target_marks=target_marks
         )
         feed.open()
         return feed

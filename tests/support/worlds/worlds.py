@@ -45,13 +45,13 @@ from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.claim_book import ClaimBook
-from calque.engine.sides.narrowed import narrowed_source
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.subset_ports import subset_source
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.window.long_copies import PATIENCE
 from calque.engine.window.play import ARRIVED
 from calque.engine.window.prepare import COLUMNS_UNKNOWN, FILES_UNKNOWN
-from calque.engine.window.result import Window
+from calque.engine.window.result import WindowResult
 from calque.errors import Unavailable
 from calque.model.gaps import Gap, GapCause
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
@@ -379,7 +379,7 @@ class World:
         self.seen_at = (-1, -1)
         self.contents: dict[str, State] = {}
         self.contents_at = -1
-        self.windows: list[Window] = []
+        self.windows: list[WindowResult] = []
         self.busy = False
         self.gathering = False
         self.deadliness = 0.0
@@ -461,7 +461,7 @@ class World:
 
         patience, batch = self.patience, self.batch
         self.side = replace(self.side, claims=ClaimBook(self.side.ledger, self.policy.source, self.policy.target))
-        source = narrowed_source(self.source_side, self.side.admission.subset)
+        source = subset_source(self.source_side, self.side.admission.subset)
         replica = Replica(source, self.side, self.beginning, lambda: None, pool, patience=patience, batch=batch)
         replica.reading.stopping = Unwaited()
         return replica
@@ -521,7 +521,7 @@ class World:
         if not self.gathering:
             self.gathering = True
             try:
-                self.gatherer.once()
+                self.gatherer.run_once()
             finally:
                 self.gathering = False
 

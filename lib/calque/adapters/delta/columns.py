@@ -1,4 +1,4 @@
-"""The columns of evidence and ledger tables, and values of the model as their rows."""
+"""The columns of evidence and ledger tables, and the coding of values of the model as their rows."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ TABLES = pa.schema(
         pa.field("why", pa.string()),
     ]
 )
-"""Of several rows for one (kind, database, table) the one with the greatest `sequence` counts, unless `removed`."""
+"""Rows of states. Of several rows for one (kind, database, table) the one with the greatest `sequence` counts, unless
+it is `removed`."""
 INTERNAL = pa.schema(
     [
         pa.field("sequence", pa.int64(), nullable=False),
@@ -117,9 +118,10 @@ INTERNAL = pa.schema(
         pa.field("removed", pa.bool_()),
     ]
 )
-"""The same of each (kind, key); `adapters.delta.record_codec` says what is in the payload."""
+"""Rows of calque's own records. Of several rows for one (kind, key) the one with the greatest `sequence` counts, unless
+it is `removed`. `adapters.delta.record_codec` says what is in the payload."""
 LEDGER_FORMAT = 2
-"""Of a ledger's rows."""
+"""The format of a ledger's rows."""
 
 
 def file_record(file: File) -> Row:
@@ -233,7 +235,7 @@ def key_of_state_row(row: Row) -> StateKey:
 
 
 def state_of(row: Row) -> StateRow:
-    """`Broken` where the row is of none of the kinds."""
+    """Return the state that a row has. Raises `Broken` where the row is of none of the kinds."""
     state, reason, since = TableState(row["state"]), row["reason"], row["since_event"]
     match row["kind"]:
         case "table":
@@ -263,5 +265,6 @@ BEGINNINGS = {
 
 
 def why_of(reason: str) -> NotLiveReason:
-    """Of a row that an older version wrote, without the column: the reason begins with it."""
+    """Return the class of a reason whose row an older version of calque wrote, without the column `why`: the beginning
+    of the text tells it."""
     return next((why for text, why in BEGINNINGS.items() if reason.startswith(text)), NotLiveReason.OWN)

@@ -1,4 +1,5 @@
-"""The data files of a Delta table of ours: Parquet that is written whole, and read by ranges of one integer column."""
+"""The data files of a Delta table of calque's own: Parquet that is written whole, and read by ranges of one integer
+column."""
 
 from __future__ import annotations
 
@@ -27,16 +28,18 @@ from calque.state_files import make_folder, restrict
 
 CHUNK = 1 << 20
 UNREADABLE = (OSError, pa.ArrowException, ValueError, TypeError)
-"""What Arrow raises for a file that is not what it was, and of a file system that does not give it."""
+"""The errors that Arrow raises for a file that is not what it was, and for a file system that does not give it."""
 SMALL_BYTES = 1 << 20
-"""Below it a file is read faster by one thread."""
+"""The size of a file below which one thread reads it faster than several."""
 
 
 class DataFiles:
-    """Those at `location`, a path or URI, of rows with `schema`, whose first column is the key. A reader gets all its
-    columns: those that an older file lacks are null. What is read by keys is held, up to `held_bytes` of it, for who
-    reads of the same files next. Every method but `uri` may raise OSError; what reads files, `StateUnusable`, where one
-    has bytes and they are not what was written."""
+    """The data files at `location`, a path or URI, with rows of `schema`, whose first column is the key.
+
+    A reader gets all its columns: columns that an older file lacks are null. What is read by keys is held in memory, up
+    to `held_bytes` of it, for later reads of the same files. Every method but `uri` may raise OSError. Methods that
+    read files raise `StateUnusable` where a file has bytes and they are not what was written.
+    """
 
     def __init__(self, location: str, schema: pa.Schema, storage_options: Options, held_bytes: int = 0) -> None:
         self.schema, self.options = schema, storage_options
@@ -46,13 +49,14 @@ class DataFiles:
         self.uri = path or location
         self._held = HeldReads(held_bytes)
         self._sealed: set[str] = set()
-        """Files that were found to be as they were written."""
+        """The files whose checksum was found right."""
         self._lock = threading.Lock()
         self._file_system: pafs.FileSystem | None = None
         self._options_version: tuple[object, ...] = ()
 
     def write(self, rows: Iterable[pa.Table]) -> tuple[DataFile, ...]:
-        """Write the rows to one file that nothing refers to yet; no file when there are no rows."""
+        """Write the rows to one file that nothing refers to yet, and return it; write no file when there are no
+        rows."""
         groups = row_groups(rows)
         first = next(groups, None)
         return () if first is None else (self._written(chain([first], groups)),)
@@ -60,7 +64,7 @@ class DataFiles:
     def read(
         self, files: Iterable[DataFile], keys: Keys | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """The rows of these files, or those of them with the wanted keys."""
+        """Return the rows of these files, or those with the wanted keys; all columns, or `columns`."""
         names = list(columns or self.schema.names)
         pieces = [piece for file in files for piece in self.pieces(file, keys, names)]
         if not pieces:
@@ -74,8 +78,8 @@ class DataFiles:
         columns: Sequence[str],
         match: Callable[[pa.Table], pa.ChunkedArray],
     ) -> pa.Table:
-        """Whole rows with wanted keys for which `match`, a mask over `columns`, is true; other columns are read only
-        where one matches."""
+        """Return the whole rows with wanted keys for which `match`, a mask over `columns`, is true. Other columns are
+        read only from row groups with a match."""
         pieces = [self.schema.empty_table()]
         for file in files:
             with self._opened(file) as parquet:
@@ -87,7 +91,8 @@ class DataFiles:
         return pa.concat_tables(pieces)
 
     def pieces(self, file: DataFile, keys: Keys | None, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows of one file, row group by row group, without the groups that can't hold a wanted key."""
+        """Give the rows of one file with the wanted keys, row group by row group, without reading the groups that can't
+        hold one."""
         names, threads = list(columns), file.size > SMALL_BYTES
         with ExitStack() as stack:
             opened = cache(lambda: stack.enter_context(self._opened(file)))
@@ -112,7 +117,7 @@ class DataFiles:
         return bool(self.file_system().get_file_info(path).type != pafs.FileType.NotFound)
 
     def text(self, path: str) -> str | None:
-        """None where there is no such file."""
+        """Return the file's content as text; None where there is no such file."""
         if not self.exists(path):
             return None
         try:
@@ -122,7 +127,8 @@ class DataFiles:
             return None
 
     def file_system(self) -> pafs.FileSystem:
-        """Rooted at the location."""
+        """Return Arrow's file system with its root at the location, made anew after a secret of the options was
+        written."""
         with self._lock:
             if self._file_system is None or outdated(self.options, self._options_version):
                 self._options_version = versions(self.options)
@@ -149,13 +155,13 @@ class DataFiles:
             raise damaged(self.uri, f"{file.path}: {error}") from error
 
     def require_bytes(self, path: str) -> None:
-        """Raises `OSError` where the file's bytes can't be had, which says nothing of what they are."""
+        """Raise `OSError` where the file's bytes can't be read. What the bytes are is not looked at."""
         with self.file_system().open_input_stream(path) as source:
             while source.read(CHUNK):
                 pass
 
     def log_files(self) -> Sequence[str]:
-        """The paths of what the table's log has."""
+        """Return the paths of the files of the table's log, sorted."""
         found = self.file_system().get_file_info(pafs.FileSelector("_delta_log", allow_not_found=True))
         return sorted(info.path for info in found if info.type is pafs.FileType.File)
 
@@ -181,7 +187,8 @@ class DataFiles:
 
 
 def require_as_written(file: DataFile, metadata: pq.FileMetaData) -> None:
-    """Raises `ValueError` where the file's end says something else than the table's log does of it."""
+    """Raise `ValueError` where the file's footer has another number of rows, or other keys, than the table's log has
+    for it."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     rows = sum(group.num_rows for group in groups)
     if not rows == metadata.num_rows == file.rows:
@@ -194,7 +201,7 @@ def require_as_written(file: DataFile, metadata: pq.FileMetaData) -> None:
 
 
 def filled(rows: pa.Table, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-    """The rows with these columns; one that an older file lacks is null."""
+    """Return the rows with these columns. A column that an older file lacks is null."""
     for name in columns:
         if name not in rows.column_names:
             rows = rows.append_column(schema.field(name), pa.nulls(rows.num_rows, schema.field(name).type))
@@ -202,7 +209,7 @@ def filled(rows: pa.Table, schema: pa.Schema, columns: Sequence[str]) -> pa.Tabl
 
 
 def local_path(location: str) -> str | None:
-    """The path of a plain path or `file:` URI; None for other schemes."""
+    """Return the path of a plain path or `file:` URI; None for other schemes."""
     parts = urlsplit(location)
     if len(parts.scheme) > 1 and parts.scheme != "file":
         return None

@@ -1,7 +1,8 @@
 """The evidence as a Delta table (port `EvidenceStore`).
 
-A row per listing; of two for one state the one with the greater `sequence` counts. The application transaction
-`considered` carries the event id up to which all was looked at, `sequence` the number of the last append.
+The table has a row for each listing. Of two rows for one state the one with the greater `sequence` counts. The
+application transaction `considered` carries the event id up to which the files of all events were looked at, `sequence`
+the number of the last append.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from calque.adapters.delta.columns import FILES, file_record, files_of
-from calque.adapters.delta.snapshot import Change, Snapshot
+from calque.adapters.delta.snapshot import Snapshot, SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.model.files import Evidence, Listing
 from calque.model.names import EventId
@@ -20,7 +21,7 @@ from calque.model.secrets import Options
 CONSIDERED = "considered"
 SEQUENCE = "sequence"
 HELD_BYTES = 16 << 20
-"""Of rows: each group of a window reads of the same ones."""
+"""The bytes of rows that are held in memory, because each group of a window reads of the same ones."""
 SCHEMA = pa.schema(
     [
         pa.field("event_id", pa.int64(), nullable=False),
@@ -42,12 +43,12 @@ class DeltaEvidence:
         return self._table.snapshot().marks.get(CONSIDERED, 0)
 
     def append(self, evidence: Sequence[Evidence], considered: EventId) -> None:
-        def decide(snapshot: Snapshot) -> Change | None:
+        def decide(snapshot: Snapshot) -> SnapshotChange | None:
             before, sequence = snapshot.marks.get(CONSIDERED, 0), snapshot.marks.get(SEQUENCE, 0) + 1
             if not evidence and considered <= before:
                 return None
             files = self._table.write([table_of(evidence, sequence)])
-            return Change(add=files, marks={CONSIDERED: max(before, considered), SEQUENCE: sequence})
+            return SnapshotChange(add=files, marks={CONSIDERED: max(before, considered), SEQUENCE: sequence})
 
         self._table.commit(decide)
         self._table.compact()
@@ -60,7 +61,7 @@ class DeltaEvidence:
         return self._table.forget(upto)
 
     def restart(self, event_id: EventId) -> None:
-        self._table.commit(lambda snapshot: Change(remove=snapshot.files, marks={CONSIDERED: event_id}))
+        self._table.commit(lambda snapshot: SnapshotChange(remove=snapshot.files, marks={CONSIDERED: event_id}))
 
 
 def table_of(evidence: Iterable[Evidence], sequence: int) -> pa.Table:
@@ -78,6 +79,6 @@ def table_of(evidence: Iterable[Evidence], sequence: int) -> pa.Table:
 
 
 def evidence_of(rows: pa.Table) -> Iterator[Evidence]:
-    """In order of writing."""
+    """Give the evidence in these rows, in the order of writing."""
     for row in rows.sort_by("sequence").to_pylist():
         yield Evidence(row["event_id"], Listing(row["location"], files_of(row["files"]), row["missing"]))

@@ -1,6 +1,6 @@
-"""What was read of data files last, so that many small reads of one span decode it once.
+"""A cache of what was read of data files last, so that many small reads of one span decode it once.
 
-Data files never change, so what was read of one stays true for as long as something names it.
+Data files never change, so what was read of a file stays true for as long as a table names the file.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 class HeldReads:
-    """At most `most` bytes, those that were used last. Safe from several threads: who asks for what another one is just
-    reading gets that."""
+    """A cache of at most `most` bytes, which drops what was used longest ago. Safe from several threads: a thread that
+    asks for what another thread is just reading waits for it and gets the same."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -24,8 +24,9 @@ class HeldReads:
         self._weight = 0
 
     def get(self, key: Hashable, read: Callable[[], T], weigh: Callable[[T], int]) -> T:
-        """What goes by this key, each key always with the same type; `read` gives it where it is not held, and `weigh`
-        its bytes. Raises what `read` raises."""
+        """Return the value of `key`, from the cache or by `read`; `weigh` gives the bytes of a value that was read. A
+        key must always be used for values of one type. A value of more than `most` bytes is not held. Raises what
+        `read` raises."""
         if not self.most:
             return read()
         with self._lock:

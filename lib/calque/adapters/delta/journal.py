@@ -1,7 +1,7 @@
 """The journal as a Delta table (port `Journal`).
 
-A row per event, in files whose ranges of event ids tile the log. The application transaction `journal` carries the
-last event id; it outlives rows that are forgotten.
+The table has a row for each event, in files whose ranges of event ids tile the log. The application transaction
+`journal` carries the last event id; it outlives rows that are forgotten.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from calque.adapters.delta.snapshot import Change, Keys, Snapshot
+from calque.adapters.delta.snapshot import Keys, Snapshot, SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.core.events.rows import ENTRY_COLUMNS, EVENT_COLUMNS, SCHEMA, entries_of, events_of
 from calque.core.records.continuity import check_continues, check_there, first_and_last
@@ -23,7 +23,7 @@ from calque.model.secrets import Options
 
 LAST = "journal"
 HELD_BYTES = 64 << 20
-"""Of rows: each group of a window reads of the same ones."""
+"""The bytes of rows that are held in memory, because each group of a window reads of the same ones."""
 
 
 class DeltaJournal:
@@ -46,9 +46,9 @@ class DeltaJournal:
         first, last = first_and_last(rows)
         files = self._table.write([rows])
 
-        def decide(snapshot: Snapshot) -> Change:
+        def decide(snapshot: Snapshot) -> SnapshotChange:
             check_continues(snapshot.marks.get(LAST), first, self._location)
-            return Change(add=files, marks={LAST: last})
+            return SnapshotChange(add=files, marks={LAST: last})
 
         try:
             self._table.commit(decide)
@@ -58,11 +58,12 @@ class DeltaJournal:
         self._table.compact()
 
     def dataset(self) -> ds.Dataset:
-        """All that is there now, for an engine to read."""
+        """Return all rows that are there now as a dataset, for a query engine to read."""
         return self._table.dataset(self._table.snapshot())
 
     def rows(self, span: Span) -> pa.Table:
-        """The rows of the span without their messages. `Refused` when the span is not all there."""
+        """Return the rows of the span without their messages. Raises `Refused` when the span is not all there,
+        `EventsForgotten` when its first rows were removed."""
         return self._rows(range(span.after + 1, span.upto + 1), ENTRY_COLUMNS)
 
     def entries(self, span: Span) -> Sequence[Entry]:
@@ -75,10 +76,11 @@ class DeltaJournal:
         return self._table.forget(upto)
 
     def restart(self, event_id: EventId) -> None:
-        self._table.commit(lambda snapshot: Change(remove=snapshot.files, marks={LAST: event_id}))
+        self._table.commit(lambda snapshot: SnapshotChange(remove=snapshot.files, marks={LAST: event_id}))
 
     def _rows(self, ids: Keys, columns: Sequence[str], most: int | None = None) -> pa.Table:
-        """With `most` the first ones, to the end of the row group in which they come to weigh so many bytes."""
+        """Return the rows with these ids. With `most` only the first ones are returned, up to the end of the row group
+        with which they come to weigh `most` bytes."""
 
         def read(snapshot: Snapshot) -> pa.Table:
             if ids:
@@ -94,6 +96,6 @@ class DeltaJournal:
 
 
 def ends(snapshot: Snapshot) -> tuple[EventId, EventId]:
-    """The oldest event id that is there (the next one when none is), and the last."""
+    """Return the oldest event id that is there (the next one when none is), and the last one."""
     last = snapshot.marks.get(LAST, 0)
     return (snapshot.files[0].low if snapshot.files else last + 1), last

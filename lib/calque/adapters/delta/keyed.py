@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.adapters.delta.columns import Row
-from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
+from calque.adapters.delta.snapshot import DataFile, Snapshot, SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.model.secrets import Options
 
@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Layout(Generic[K, V]):
-    """How values are rows of `schema`, whose first column is the sequence number; `format` is that of the rows, and no
-    older one is read."""
+    """The mapping between values and rows of `schema`, whose first column is the sequence number. `format` is that of
+    the rows, and no older one is read."""
 
     schema: pa.Schema
     format: int
@@ -63,7 +63,7 @@ class KeyedTable(Generic[K, V]):
         return self._table.snapshot()
 
     def read(self) -> Mapping[K, V]:
-        """What the newest version says."""
+        """Return the newest value of each key that is not removed."""
         with self._lock:
             self._table.consistently(self._apply)
             return {key: value for key, (_, value) in self._rows.items()}
@@ -75,7 +75,7 @@ class KeyedTable(Generic[K, V]):
         self._append(keys, self._layout.removed_row)
 
     def vacuum(self) -> None:
-        """Delete data files that nothing has needed for long."""
+        """Delete data files that nothing has needed for more than an hour."""
         self._table.vacuum()
 
     def _widen(self) -> None:
@@ -88,9 +88,9 @@ class KeyedTable(Generic[K, V]):
             return
         self._widen()
 
-        def decide(snapshot: Snapshot) -> Change:
+        def decide(snapshot: Snapshot) -> SnapshotChange:
             files, marks = self._written(items, row, snapshot)
-            return Change(add=files, marks=marks)
+            return SnapshotChange(add=files, marks=marks)
 
         after = self._table.commit(decide)
         if len(after.files) > MANY:
@@ -99,14 +99,16 @@ class KeyedTable(Generic[K, V]):
     def _written(
         self, items: Collection[T], row: Callable[[T, int], Row], on: Snapshot
     ) -> tuple[tuple[DataFile, ...], Mapping[str, int]]:
-        """A file with a row for each thing, numbered on from that version."""
+        """Write one file with a row for each item, with the sequence numbers after those of the version `on`; return it
+        and the new mark."""
         last = on.marks.get(SEQUENCE, 0)
         rows = [row(item, number) for number, item in enumerate(items, last + 1)]
         files = self._table.write([pa.Table.from_pylist(rows, schema=self._layout.schema)])
         return files, {SEQUENCE: last + len(rows)}
 
     def _apply(self, snapshot: Snapshot) -> Snapshot:
-        """Take over what is new. Rows that another process tidied away may have been removals: then read it all."""
+        """Take the new rows of `snapshot` into memory. Where known files are gone, read all rows: another process
+        tidied, and the rows that it dropped may have been removals."""
         paths = frozenset(file.path for file in snapshot.files)
         if not self._known_paths <= paths:
             self._rows, self._applied = {}, 0

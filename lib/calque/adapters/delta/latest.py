@@ -1,7 +1,8 @@
-"""Where the newest row of each object is: from (database, table, partition) to the epoch that wrote it.
+"""An index from each object (database, table, partition) to the epoch that wrote its newest row.
 
 Memory: 16 bytes for each object, at most `FRESH` recent ones at about 150 bytes each, and up to `CACHED` file entries
-of whole rows (some 20 MB). Keys are kept as 64-bit hashes; whoever looks one up compares the row that it finds there.
+of whole rows (some 20 MB). Keys are kept as 64-bit hashes, so a caller must compare the row that it finds in the epoch
+with the key.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ CACHED = 100_000
 
 
 class LatestEpochs:
-    """The newest epoch with a row of an object; epochs are added in ascending order."""
+    """The newest epoch with a row of each object. Epochs are added in ascending order."""
 
     def __init__(self) -> None:
         self._hashes = np.empty(0, np.int64)
@@ -52,7 +53,7 @@ class LatestEpochs:
 
 
 class RecentRows:
-    """Rows that were written or read last, with their epochs; bounded by the number of files in them."""
+    """The rows that were written or read last, with their epochs. The number of files in them bounds the memory."""
 
     def __init__(self) -> None:
         self._rows: OrderedDict[ObjectKey, tuple[int, ObjectRow]] = OrderedDict()
@@ -68,7 +69,7 @@ class RecentRows:
             self._weight -= weight(self._rows.popitem(last=False)[1][1])
 
     def find(self, key: ObjectKey, epoch: int) -> ObjectRow | None:
-        """The row that the epoch wrote, if it is here."""
+        """Return the row of the object that `epoch` wrote; None where it is not held."""
         entry = self._rows.get(key)
         if entry is None or entry[0] != epoch:
             return None

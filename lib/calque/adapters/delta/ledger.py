@@ -43,9 +43,9 @@ from calque.adapters.delta.columns import (
 from calque.adapters.delta.keyed import KeyedTable, Layout
 from calque.adapters.delta.latest import LatestEpochs, ObjectKey, RecentRows, key_of
 from calque.adapters.delta.record_codec import key_of_record_row, record_of_row, record_row, removed_record_row
-from calque.adapters.delta.snapshot import NOT_THERE, Change, DataFile, Snapshot
+from calque.adapters.delta.snapshot import NOT_THERE, DataFile, Snapshot, SnapshotChange
 from calque.adapters.delta.table import RangedTable
-from calque.core.records.contents import ENDINGS, Line, needed
+from calque.core.records.contents import ENDINGS, LedgerLine, needed
 from calque.core.records.continuity import carries_files, next_epoch
 from calque.core.records.digest import in_order
 from calque.errors import Broken
@@ -56,7 +56,7 @@ from calque.model.secrets import Options
 
 EPOCH = "epoch"
 FORGOTTEN = "forgotten"
-"""The application transaction that carries the number below which epochs are not shown."""
+"""The application transaction that carries the first number of the epochs that are shown."""
 WRITER = "writer"
 """The application transaction that carries the number of the handle that may publish."""
 KEY_COLUMNS = (EPOCH, "database", "table", "partition", "carries_files")
@@ -96,8 +96,8 @@ RECORDS: Layout[RecordKey, Record] = Layout(
 
 @dataclass(frozen=True, slots=True)
 class RowRetention:
-    """Which rows of a file `forget` keeps, whether it is written anew with these alone, and the forgotten epochs that
-    they belong to."""
+    """The rows of one file that `forget` keeps, as a `mask`. `sparse` says that the file is written anew with these
+    rows alone; `epochs` are the forgotten epochs that the rows belong to."""
 
     mask: pa.Array
     sparse: bool
@@ -106,7 +106,8 @@ class RowRetention:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """Rows of both tables count from epoch `first` to epoch `last`; there may be others."""
+    """The ledger's tables as datasets. Rows of both count from epoch `first` to epoch `last`; the datasets may have
+    others."""
 
     first: int
     last: int
@@ -115,7 +116,7 @@ class LedgerView:
 
 
 def passed(failpoint: str) -> None:
-    """Nothing stands at the failpoint."""
+    """Do nothing at the failpoint: the default of a ledger outside of tests."""
 
 
 class DeltaLedger:
@@ -174,25 +175,26 @@ class DeltaLedger:
         return in_order([object_of(row) for row in self._objects.read(range(epoch, epoch + 1)).to_pylist()])
 
     def is_there(self) -> bool:
-        """Whether the folder has a ledger, perhaps one without an epoch."""
+        """Return whether the folder has a ledger, also one without an epoch."""
         tables = (self._epochs, self._states, self._records)
         return any(table.snapshot().version > NOT_THERE.version for table in tables)
 
     def numbers(self) -> range:
-        """The numbers of the epochs that are not forgotten. Two look-ups of a name when nothing changed."""
+        """Return the numbers of the epochs that are not forgotten. It takes two look-ups of a name when nothing
+        changed."""
         marks = self._epochs.snapshot().marks
         return range(max(marks.get(FORGOTTEN, 0), 1), marks.get(EPOCH, 0) + 1)
 
     def changes(self, numbers: range) -> tuple[Sequence[Epoch], pa.Table]:
-        """The epochs of these numbers that are not forgotten, and the rows of `objects` that have these numbers, as
-        `CHANGE_COLUMNS`, in the order of epoch and step."""
+        """Return the epochs of these numbers that are not forgotten, and the rows of `objects` that have these numbers,
+        as `CHANGE_COLUMNS`, in the order of epoch and step."""
         shown = self.numbers()
         epochs = self._read_epochs(range(max(numbers.start, shown.start), min(numbers.stop, shown.stop)))
         rows = self._objects.read(numbers, CHANGE_COLUMNS)
         return epochs, rows.sort_by([(EPOCH, "ascending"), ("step", "ascending")])
 
     def view(self) -> LedgerView:
-        """What the ledger tells of now, for an engine to read."""
+        """Return the ledger's newest state as datasets, for a query engine to read."""
         epochs = self._epochs.snapshot()
         objects = self._objects.snapshot()
         return LedgerView(
@@ -242,7 +244,7 @@ class DeltaLedger:
         self._records.remove(keys)
 
     def require_known_format(self) -> None:
-        """`Refused` where a newer calque has written it, or one that wrote format 1."""
+        """Raise `Refused` where a newer calque has written the ledger, or a calque that wrote format 1."""
         for table in (self._epochs, self._objects, self._states, self._records):
             table.snapshot()
 
@@ -316,10 +318,10 @@ class DeltaLedger:
         self._objects.widen()
         number = 0
 
-        def decide(snapshot: Snapshot) -> Change:
+        def decide(snapshot: Snapshot) -> SnapshotChange:
             nonlocal number
             number = snapshot.marks.get(WRITER, 0) + 1
-            return Change(marks={WRITER: number})
+            return SnapshotChange(marks={WRITER: number})
 
         self._epochs.commit(decide)
         self._writer = number
@@ -327,11 +329,11 @@ class DeltaLedger:
     def _write_objects(self, epoch: int, rows: Sequence[ObjectRow]) -> None:
         files = self._objects.write([pa.Table.from_pylist([object_record(row, epoch) for row in rows], schema=OBJECTS)])
 
-        def decide(snapshot: Snapshot) -> Change | None:
+        def decide(snapshot: Snapshot) -> SnapshotChange | None:
             self._demand_writer(snapshot)
             left_by_a_crash = tuple(file for file in snapshot.files if file.high >= epoch)
             first = snapshot.marks.get(WRITER, 0) < self._writer
-            change = Change(add=files, remove=left_by_a_crash, marks={WRITER: self._writer})
+            change = SnapshotChange(add=files, remove=left_by_a_crash, marks={WRITER: self._writer})
             return change if files or left_by_a_crash or first else None
 
         self._objects.commit(decide)
@@ -339,9 +341,9 @@ class DeltaLedger:
     def _write_epoch(self, epoch: Epoch) -> None:
         files = self._epochs.write([pa.Table.from_pylist([epoch_record(epoch)], schema=EPOCHS)])
 
-        def decide(snapshot: Snapshot) -> Change:
+        def decide(snapshot: Snapshot) -> SnapshotChange:
             self._demand_writer(snapshot)
-            return Change(add=files, marks={EPOCH: epoch.epoch})
+            return SnapshotChange(add=files, marks={EPOCH: epoch.epoch})
 
         self._epochs.commit(decide)
 
@@ -361,7 +363,7 @@ class DeltaLedger:
         self._indexed = epoch
 
     def _index_up_to(self, last: int) -> None:
-        """Take the keys of epochs that other handles published into the index."""
+        """Take the keys of epochs up to `last` that other handles published into the index."""
         if self._indexed >= last:
             return
         rows = self._objects.read(range(self._indexed + 1, last + 1), KEY_COLUMNS)
@@ -388,7 +390,8 @@ class DeltaLedger:
         return objects
 
     def _worth_keeping(self, snapshot: Snapshot, before: int) -> dict[DataFile, RowRetention]:
-        """Of each file with rows below `before`, the rows that are not, and those that are needed still."""
+        """Return for each file with rows of epochs below `before` the rows that stay: those of `before` and later
+        epochs, and older ones that are still needed."""
         files = [file for file in snapshot.files if file.low < before]
         rows = [self._objects.files.read([file], None, LINE_COLUMNS) for file in files]
         if not files:
@@ -409,7 +412,7 @@ class DeltaLedger:
         ended = min(remaining, default=before)
         retentions = {}
         for file, span in spans.items():
-            # What ended an object stays while rows of one that has ended may be left in other files.
+            # A row that ended an object stays while older rows of ended objects may be left in other files.
             mask = [
                 epochs[row] >= before or row in keep or (epochs[row] >= ended and changes[row] in ENDINGS)
                 for row in span
@@ -422,17 +425,18 @@ class DeltaLedger:
 
 
 def retained(rows: pa.Table, before: int, owners: pa.Array) -> pa.Table:
-    """The epoch rows from `before` on, and those that kept object rows belong to."""
+    """Return the rows of epochs from `before` on, and of the older epochs in `owners`, to which kept object rows
+    belong."""
     return rows.filter(pc.or_(pc.greater_equal(rows[EPOCH], before), pc.is_in(rows[EPOCH], owners)))
 
 
-def lines_of(rows: pa.Table) -> Iterator[Line]:
+def lines_of(rows: pa.Table) -> Iterator[LedgerLine]:
     columns = [rows[name].to_pylist() for name in ("index", *LINE_COLUMNS[1:])]
     for index, database, table, partition, incarnation, event_id, change, files, defines, _ in zip(
         *columns, strict=True
     ):
         name = TableName(database, table)
-        yield Line(index, name, partition, incarnation, event_id, change, bool(files), bool(defines))
+        yield LedgerLine(index, name, partition, incarnation, event_id, change, bool(files), bool(defines))
 
 
 def keys_of(rows: pa.Table) -> list[ObjectKey]:

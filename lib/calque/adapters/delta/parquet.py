@@ -1,4 +1,4 @@
-"""Rows in and out of Parquet files: row groups of a useful size, and those that hold wanted keys."""
+"""Rows in and out of Parquet files: row groups of a useful size, and the selection of those that hold wanted keys."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 from calque.adapters.delta.snapshot import Keys, any_between
 
 GROUP_BYTES = 4 << 20
-"""Uncompressed bytes of a row group: what fetching one row costs."""
+"""The uncompressed bytes of a row group, which is what fetching one row costs."""
 
 
 def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of about `GROUP_BYTES`, none of them empty, and none of twice as much but single rows."""
+    """Give the rows of `tables` in tables of about `GROUP_BYTES`. None of them is empty, and none has twice as many
+    bytes, unless a single row does."""
     waiting: list[pa.Table] = []
     size = 0
     for table in tables:
@@ -32,7 +33,7 @@ def row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def halved(rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows in pieces below twice `GROUP_BYTES`, if they are more than one."""
+    """Give the rows in pieces below twice `GROUP_BYTES`; a single row is never divided."""
     if rows.num_rows < 2 or rows.nbytes < 2 * GROUP_BYTES:
         yield rows
         return
@@ -42,7 +43,7 @@ def halved(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def groups_holding(metadata: pq.FileMetaData, keys: Keys | None) -> Iterator[int]:
-    """The row groups that may hold a wanted key; all of them for None."""
+    """Give the numbers of the row groups that may hold a wanted key; all of them where `keys` is None."""
     for number in range(metadata.num_row_groups):
         statistics = metadata.row_group(number).column(0).statistics
         unbounded = keys is None or statistics is None or not statistics.has_min_max
@@ -51,7 +52,7 @@ def groups_holding(metadata: pq.FileMetaData, keys: Keys | None) -> Iterator[int
 
 
 def with_keys(rows: pa.Table, key: str, keys: Keys) -> pa.Table:
-    """The rows whose key is wanted."""
+    """Return the rows whose value in the column `key` is one of `keys`."""
     column = rows[key]
     if isinstance(keys, range):
         low, high = key_range(rows, key)

@@ -1,4 +1,5 @@
-"""What calque remembers for itself, as rows of the ledger's table `internal`: a kind, a key, and the record as JSON.
+"""The coding of records that calque keeps for itself as rows of the ledger's table `internal`: a kind, a key, and the
+record as JSON.
 
 `format` is the ledger's format that the payload is of, so that a later calque can tell which fields it has.
 """
@@ -70,7 +71,7 @@ def removed_record_row(key: RecordKey, sequence: int) -> Row:
 
 
 def key_of_record_row(row: Row) -> RecordKey:
-    """`Broken` where the kind is none of this format."""
+    """Return the key of a row. Raises `Broken` where its kind is none of this format."""
     try:
         return RecordKey(RecordKind(row["kind"]), row["key"])
     except ValueError as error:
@@ -78,7 +79,7 @@ def key_of_record_row(row: Row) -> RecordKey:
 
 
 def record_of_row(row: Row) -> Record:
-    """`Broken` where the payload is none of its kind."""
+    """Return the record of a row. Raises `Broken` where its payload is none of its kind."""
     try:
         record: Record = adapter_of(key_of_record_row(row).kind).validate_json(row["payload"])
     except ValidationError as error:

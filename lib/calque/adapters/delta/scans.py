@@ -1,6 +1,8 @@
-"""What scans found, as a Delta table; what they compare with, as one Parquet file beside it (port `Scans`).
+"""The changes that scans found, as a Delta table, and beside it the memory that scans compare with, as one Parquet file
+(port `Scans`).
 
-A row per directory, its key the number of the scan, which the application transaction `number` counts.
+The table has a row for each directory. Its key is the number of the scan, which the application transaction `number`
+counts.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import pyarrow.parquet as pq
 
 from calque.adapters.delta.columns import FILES, TEXTS, file_record, files_of
 from calque.adapters.delta.seal import require_sealed, sealed_writer
-from calque.adapters.delta.snapshot import Change, Snapshot
+from calque.adapters.delta.snapshot import Snapshot, SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.model.files import Listing
 from calque.model.journal import Entry, EventKind, Keys, TableShape
@@ -68,11 +70,11 @@ class DeltaScans:
         if not scans:
             return self.last()
 
-        def decide(snapshot: Snapshot) -> Change:
+        def decide(snapshot: Snapshot) -> SnapshotChange:
             first = snapshot.marks.get(NUMBER, 0) + 1
             rows = [row for number, scan in enumerate(scans, first) for row in records(number, scan)]
             files = self._table.write([pa.Table.from_pylist(rows, schema=SCHEMA)])
-            return Change(add=files, marks={NUMBER: first + len(scans) - 1})
+            return SnapshotChange(add=files, marks={NUMBER: first + len(scans) - 1})
 
         after = self._table.commit(decide)
         self._table.compact()
@@ -92,7 +94,7 @@ class DeltaScans:
         }
 
     def forget(self, upto: int) -> int:
-        """Removes rows; how many scans went is not more than how many rows."""
+        """Remove the rows of scans up to `upto`, and return how many scans that were; a scan has one row or more."""
         count = len({entry.scans[0] for entry in self.entries(0) if entry.scans[0] <= upto})
         if count:
             self._table.forget(upto)

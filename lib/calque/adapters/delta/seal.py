@@ -1,6 +1,8 @@
-"""A checksum over the whole of a Parquet file, within it: Arrow ends the process for some files that are damaged.
+"""A checksum over the whole of a Parquet file, within the file. Readers check it first, because Arrow ends the process
+for some files that are damaged.
 
-It stands among the key-value pairs of the file's footer, as eight hexadecimal digits, and counts as zeros itself.
+The checksum stands among the key-value pairs of the file's footer, as eight hexadecimal digits, and counts as zeros
+itself.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ CHUNK = 1 << 20
 
 @contextmanager
 def sealed_writer(stream: pa.NativeFile, schema: pa.Schema, **options: Any) -> Iterator[pq.ParquetWriter]:
-    """Writes a file with its checksum, which is whole at the end of `with`."""
+    """Open a Parquet writer on `stream` whose file gets its checksum. The file is whole at the end of `with`."""
     sink = SealedSink(stream)
     with pq.ParquetWriter(sink, schema, **options) as writer:
         yield writer
@@ -33,8 +35,8 @@ def sealed_writer(stream: pa.NativeFile, schema: pa.Schema, **options: Any) -> I
 
 
 class SealedSink:
-    """What a writer of Parquet writes to. `seal` has to be called when all row groups are written; then the writer is
-    closed, and then `end` called."""
+    """The sink between a writer of Parquet and a stream, which computes the checksum. Call `seal` when all row groups
+    are written, then close the writer, then call `end`."""
 
     def __init__(self, stream: pa.NativeFile) -> None:
         self._stream, self._crc, self._held = stream, 0, bytearray()
@@ -54,16 +56,17 @@ class SealedSink:
         return int(self._stream.tell()) + len(self._held)
 
     def flush(self) -> None:
-        """What is held comes at the end."""
+        """Write nothing: held bytes are written by `end`."""
 
     def close(self) -> None:
-        """The stream is closed by whoever opened it."""
+        """Leave the stream open: the code that opened it closes it."""
 
     def seal(self) -> None:
-        """What comes now is the footer."""
+        """Hold all bytes from now on, which are the file's footer."""
         self._is_held = True
 
     def end(self) -> None:
+        """Put the checksum into the held footer, and write it."""
         footer = bytes(self._held)
         match = SEAL.search(footer)
         if match is not None:
@@ -74,8 +77,8 @@ class SealedSink:
 
 
 def require_sealed(source: pa.NativeFile) -> None:
-    """Raises `ValueError` where a file's bytes are not those that its checksum is of. A file of an older calque has
-    none."""
+    """Raise `ValueError` where a file's bytes are not those that its checksum is of, or are no Parquet file. A file of
+    an older calque has no checksum, and passes."""
     size = source.size()
     end = source.read_at(END_BYTES, size - END_BYTES) if size >= END_BYTES else b""
     footer_size = int.from_bytes(end[:4], "little") + END_BYTES
@@ -94,6 +97,6 @@ def require_sealed(source: pa.NativeFile) -> None:
 
 
 def chunks(source: pa.NativeFile, upto: int) -> Iterator[bytes]:
-    """The bytes from the first on."""
+    """Give the bytes from the first up to `upto`, in pieces of at most `CHUNK` bytes."""
     for start in range(0, upto, CHUNK):
         yield source.read_at(min(CHUNK, upto - start), start)

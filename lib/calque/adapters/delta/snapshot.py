@@ -1,4 +1,4 @@
-"""Which data files a version of a table has, and what the next commit makes of that. No I/O."""
+"""The data files of a version of a table, and the version that the next commit makes of them. No I/O."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from calque.core.records.state_damage import damaged
 from calque.errors import StateUnusable
 
 MANY = 100
-"""So many small files are merged into one; fewer, when they fill one."""
+"""The number of small files that are merged into one; fewer (`FEW`) suffice where they fill one."""
 FEW = 8
 FULL_BYTES = 16 << 20
-"""A file is never merged beyond this size, so that a merge stays below a second."""
+"""The size beyond which no file is merged, so that a merge stays below a second."""
 
 Keys = range | Sequence[int]
-"""Wanted keys, ascending."""
+"""The wanted keys, ascending."""
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
@@ -45,18 +45,19 @@ class Snapshot:
     marks: Mapping[str, int] = field(default_factory=dict)
 
     def holding(self, keys: Keys) -> tuple[DataFile, ...]:
-        """The files that may hold any of the keys."""
+        """Return the files that may hold any of the keys."""
         return tuple(file for file in self.files if any_between(keys, file.low, file.high))
 
 
 NOT_THERE = Snapshot(-1)
 STATE = "calque.state"
-"""What a commit says of the version that it makes."""
+"""The name under which a commit has the `summary` of the version that it makes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What one commit does. `rearranges`: the same rows in other files, which readers of a stream need not see."""
+class SnapshotChange:
+    """The change that one commit makes. With `rearranges` the same rows lie in other files afterwards, which readers of
+    a stream need not see."""
 
     add: tuple[DataFile, ...] = ()
     remove: tuple[DataFile, ...] = ()
@@ -64,33 +65,35 @@ class Change:
     rearranges: bool = False
 
 
-def after(base: Snapshot, change: Change, marks: Mapping[str, int]) -> Snapshot:
-    """The version that the change makes of `base`."""
+def after(base: Snapshot, change: SnapshotChange, marks: Mapping[str, int]) -> Snapshot:
+    """Return the version that the change makes of `base`."""
     files = (set(base.files) - set(change.remove)) | set(change.add)
     return Snapshot(base.version + 1, in_order(files), {**base.marks, **marks})
 
 
 def summary(snapshot: Snapshot, names: Iterable[str]) -> str:
-    """Of the version's files, and of the marks of these names. A text that means something else needs another name than
-    `STATE`."""
+    """Return a short text over the version's files (a checksum) and over the marks of these names. If its meaning ever
+    changes, the new text needs another name than `STATE`."""
     lines = (f"{file.path} {file.size} {file.rows} {file.low} {file.high}" for file in snapshot.files)
     marks = (f"{name}={snapshot.marks[name]}" for name in names if name in snapshot.marks)
     return ";".join((f"{crc32(chr(10).join(lines).encode()):08x}", *marks))
 
 
 def agrees_in_marks(marks: Mapping[str, int], said: str, names: Collection[str]) -> bool:
-    """Whether a version with these marks is one of which a commit said that `summary`; only marks of these names are
-    known here."""
+    """Return whether a version with these marks fits `said`, a commit's `summary`. Marks outside of `names` are not
+    compared, because they are not known here."""
     wanted = dict(mark.partition("=")[::2] for mark in said.split(";")[1:])
     return all(str(marks.get(name)) == number for name, number in wanted.items() if name in names)
 
 
 def agrees_in_files(snapshot: Snapshot, said: str) -> bool:
+    """Return whether the files of the version fit `said`, a commit's `summary`."""
     return summary(snapshot, ()) == said.split(";")[0]
 
 
 def said_of_state(commit: str) -> str | None:
-    """The `summary` in the text of a commit; empty where it changes nothing and says none, None where it is unknown."""
+    """Return the `summary` in the text of a commit. Empty where the commit changes nothing and has no summary, None
+    where it changes the table and has none."""
     actions: list[dict[str, Any]] = [json.loads(line) for line in commit.splitlines()]
     for action in actions:
         match action:
@@ -100,7 +103,8 @@ def said_of_state(commit: str) -> str | None:
 
 
 def advanced(snapshot: Snapshot, commit: str, key: str, location: str) -> Snapshot:
-    """The version after `snapshot`, whose commit file has this text."""
+    """Return the version after `snapshot`, whose commit file has the text `commit`. Raises `StateUnusable` for a file
+    without statistics of `key`, and `ValueError` where the text is no JSON."""
     files = {file.path: file for file in snapshot.files}
     marks = dict(snapshot.marks)
     count = len(files)
@@ -127,8 +131,8 @@ def added_file(path: str, size: int, statistics: str | None, key: str, location:
 
 
 def without_statistics(path: str, key: str, location: str) -> StateUnusable:
-    """The table's log does not say what the file holds. Whoever writes to such a table beside calque does so with
-    statistics of its first column (`delta.dataSkippingStatsColumns`)."""
+    """Return the error for a table whose log does not say which keys a file holds. A program that writes to such a
+    table beside calque must write statistics of its first column (`delta.dataSkippingStatsColumns`)."""
     return damaged(location, f"Its log does not say which {key} the file {path} holds")
 
 
@@ -137,16 +141,17 @@ def in_order(files: Iterable[DataFile]) -> tuple[DataFile, ...]:
 
 
 def any_between(keys: Keys, low: int, high: int) -> bool:
-    """Whether one of the keys lies in [low, high]."""
+    """Return whether one of the keys lies in [low, high]."""
     place = bisect_left(keys, low)
     return place < len(keys) and keys[place] <= high
 
 
 def small_run(files: Sequence[DataFile], below: int | None) -> tuple[DataFile, ...]:
-    """The neighbouring files worth merging now, or none.
+    """Return the neighbouring files that are worth merging now, or none.
 
-    Taken from the newest key backwards, and beyond `MANY` only while the next file is no larger than all before it:
-    each row is then merged a logarithm of times, not once for every merge. Files with keys above `below` are left.
+    The run is taken from the newest key backwards, and beyond `MANY` files only while the next file is no larger than
+    all before it: each row is then merged a logarithm of times, not once for every merge. Files with keys above `below`
+    are left.
     """
     run: list[DataFile] = []
     size = 0

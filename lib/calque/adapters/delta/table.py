@@ -1,9 +1,9 @@
 """A Delta table that grows by small commits and is read by ranges of one integer column, its key.
 
 A span is read from the few files that hold it (`table_log`). Every commit is compare-and-swap on the table's version:
-it lands directly on the state it was decided on, or the decision is made again. (delta-rs by itself lets two rewrites
-of the same files pass one after the other, which would double their rows.) A data file that was merged away is met by
-opening the table anew.
+it lands directly on the version on which it was decided, or the decision is made again. (delta-rs by itself lets two
+rewrites of the same files pass one after the other, which would double their rows.) A reader that meets a data file
+that was merged away opens the table anew.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import pyarrow.dataset as ds
 from calque.adapters.delta.data_files import DataFiles
 from calque.adapters.delta.snapshot import (
     NOTHING,
-    Change,
     DataFile,
     Keys,
     Snapshot,
+    SnapshotChange,
     small_run,
 )
 from calque.adapters.delta.table_log import ATTEMPTS, CommitConflict, TableLog
@@ -34,15 +34,18 @@ T = TypeVar("T")
 
 
 class RangedTable:
-    """`location` is a path or URI; `schema`'s first column is the key, a 64-bit integer; `marks` are the application
-    names whose numbers `Snapshot.marks` shows; `table_format` is the newest format of rows that is known here, and the
-    one that is written; `oldest_format` the oldest that is read, without it the one before; `held_bytes` as in
-    `DataFiles`. Opened at the first use, created at the first commit, and closed when pickled. Safe from several
+    """A Delta table at `location`, a path or URI. The first column of `schema` is the key, a 64-bit integer. `marks`
+    are the application names whose numbers `Snapshot.marks` shows. `table_format` is the newest format of rows that
+    this code knows, and the one that it writes; `oldest_format` is the oldest that it reads, None for the one before
+    `table_format`. `held_bytes` is as in `DataFiles`.
+
+    The table is opened at the first use, created at the first commit, and closed when pickled. Safe from several
     threads.
 
     Every method may raise `Unavailable`, after which it is unknown of a commit whether it was made; `StateUnusable`
     where the table is damaged, or may not be read or written; and `Refused` where a newer calque has written it, or one
-    that is older by two formats."""
+    that is older by two formats.
+    """
 
     def __init__(
         self,
@@ -62,20 +65,22 @@ class RangedTable:
         return self._log.files
 
     def snapshot(self) -> Snapshot:
-        """The newest version; `NOT_THERE` before the first commit. Two look-ups of a name when nothing changed."""
+        """Return the newest version; `NOT_THERE` before the first commit. It takes two look-ups of a name when nothing
+        changed."""
         return self._log.snapshot()
 
     def widen(self) -> None:
-        """Give a table that an older version made the columns that it lacks, which are null in its rows."""
+        """Give a table that an older version of calque made the columns that it lacks, which are null in its rows."""
         self._log.widen()
 
     def vacuum(self) -> None:
         """Delete data files that nothing has needed for more than an hour."""
         self._log.vacuum()
 
-    def commit(self, decide: Callable[[Snapshot], Change | None]) -> Snapshot:
-        """Apply what `decide` makes of the newest version, atomically and on exactly that version. `decide` is called
-        again when another commit came between, and may raise. None changes nothing."""
+    def commit(self, decide: Callable[[Snapshot], SnapshotChange | None]) -> Snapshot:
+        """Apply the change that `decide` makes of the newest version, atomically and on exactly that version; return
+        the version then. `decide` is called again when another commit came between, and may raise. Where it returns
+        None nothing is changed. Raises `Unavailable` where others came first too often."""
         for attempt in range(ATTEMPTS):
             with self._log.lock:
                 base = self.snapshot()
@@ -96,7 +101,8 @@ class RangedTable:
         )
 
     def write(self, rows: Iterable[pa.Table]) -> tuple[DataFile, ...]:
-        """Write the rows to one data file that nothing refers to yet; no file when there are no rows."""
+        """Write the rows to one data file that nothing refers to yet, and return it; write no file when there are no
+        rows."""
         try:
             return self.files.write(rows)
         except OSError as error:
@@ -108,19 +114,21 @@ class RangedTable:
             self._log.delete(file.path)
 
     def read(self, keys: Keys, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows with those keys, files in order of key, rows as written; `columns` begin with the key."""
+        """Return the rows with those keys, files in order of key, rows as written. `columns`, where given, begin with
+        the key."""
         return self.consistently(lambda snapshot: self.files.read(snapshot.holding(keys), keys, columns))
 
     def dataset(self, snapshot: Snapshot) -> ds.Dataset:
-        """The rows of that version, for an engine that reads what it needs of them; columns that an older file lacks
-        are null. Files of a version that was superseded stay for `LINGER_SECONDS`."""
+        """Return the rows of that version as a dataset, for a query engine that reads what it needs of them. Columns
+        that an older file lacks are null. Files of a superseded version stay for `LINGER_SECONDS`."""
         if not snapshot.files:
             return ds.dataset(self.schema.empty_table())
         paths = [file.path for file in snapshot.files]
         return ds.dataset(paths, self.schema, format="parquet", filesystem=self.files.file_system())
 
     def consistently(self, read: Callable[[Snapshot], T]) -> T:
-        """What `read` returns on the newest version; done again when its files were merged away meanwhile."""
+        """Call `read` with the newest version and return its result. `read` is called again when data files were merged
+        away meanwhile. Raises `StateUnusable` where files that the log names stay missing."""
         for _ in range(3):
             try:
                 return read(self.snapshot())
@@ -132,14 +140,14 @@ class RangedTable:
         raise damaged(self.location, "Data files that its log names are missing")
 
     def compact(self, below: int | None = None) -> int:
-        """Merge small files when there are many, so that the number of files stays small however many commits there
-        were; only files whose keys are at most `below`. How many files were merged."""
+        """Merge small files with keys up to `below` when there are many, so that their number stays small after any
+        number of commits. Returns how many files were merged."""
         run = small_run(self.snapshot().files, below)
         return self.merge(run) if run else 0
 
     def merge(self, run: Sequence[DataFile], keep: Callable[[pa.Table], pa.Table] | None = None) -> int:
         """Write the rows of these files, or what `keep` leaves of them, to one file in their place, unless one of them
-        has gone meanwhile. How many files were merged."""
+        has gone meanwhile. Returns how many files were merged."""
         rows = (piece for file in run for piece in self.files.pieces(file, None, self.schema.names))
         try:
             merged = self.write(rows if keep is None else map(keep, rows))
@@ -147,10 +155,10 @@ class RangedTable:
             return 0
         is_merged = False
 
-        def decide(snapshot: Snapshot) -> Change | None:
+        def decide(snapshot: Snapshot) -> SnapshotChange | None:
             nonlocal is_merged
             is_merged = set(run) <= set(snapshot.files)
-            return Change(add=merged, remove=tuple(run), rearranges=keep is None) if is_merged else None
+            return SnapshotChange(add=merged, remove=tuple(run), rearranges=keep is None) if is_merged else None
 
         self.commit(decide)
         if is_merged:
@@ -159,8 +167,8 @@ class RangedTable:
         return 0
 
     def forget(self, upto: int) -> int:
-        """Remove the rows with keys at or below `upto`: whole files, and the beginning of a file at the edge. How many
-        rows went."""
+        """Remove the rows with keys at or below `upto`: whole files, and the beginning of a file at the edge. Returns
+        how many rows were removed."""
         names, pieces = self.schema.names, self.files.pieces
         return self.rewrite(
             lambda snapshot: [file for file in snapshot.files if file.low <= upto],
@@ -174,12 +182,12 @@ class RangedTable:
         marks: Mapping[str, int] = NOTHING,
     ) -> int:
         """Put in the place of each chosen file the rows that `keep` leaves of it, at once or in pieces, in one commit
-        with `marks`; a file of which it leaves all at once stays. How many rows went. Then delete data files that
-        nothing has needed for long."""
+        with `marks`. A file of which `keep` leaves all rows at once stays. Then delete data files that nothing has
+        needed for long. Returns how many rows were removed."""
         replacements: dict[DataFile, tuple[DataFile, ...]] = {}
         removed_rows = 0
 
-        def decide(snapshot: Snapshot) -> Change | None:
+        def decide(snapshot: Snapshot) -> SnapshotChange | None:
             nonlocal removed_rows
             chosen = tuple(choose(snapshot))
             for file in chosen:
@@ -192,7 +200,7 @@ class RangedTable:
             remove = tuple(file for file in chosen if replacements[file] != (file,))
             add = tuple(new for file in remove for new in replacements[file])
             removed_rows = sum(file.rows for file in remove) - sum(file.rows for file in add)
-            return Change(add, remove, marks) if remove or marks else None
+            return SnapshotChange(add, remove, marks) if remove or marks else None
 
         def prepare_then_commit(snapshot: Snapshot) -> None:
             decide(snapshot)

@@ -3,11 +3,11 @@
 The data files are known in memory with the least and greatest key in each (`snapshot`), kept up to date from the
 commits that were added since (`_delta_log/N.json`): nothing is listed.
 
-Each commit says which format the table's rows have, by the application transaction `format`: a table that does not say
-it has format 1, and one with a greater number than the reader knows is refused.
+Each commit says which format the table's rows have, by the application transaction `format`. A table that does not say
+it has format 1, and a table with a greater number than the reader knows is refused.
 
-Log clean-up (`PROPERTIES`) keeps a commit at a few milliseconds; without it each one costs more than the last. A
-handle that fell behind the clean-up is met by opening the table anew.
+Log clean-up (`PROPERTIES`) keeps a commit at a few milliseconds; without it each commit costs more than the last. A
+handle that fell behind the clean-up opens the table anew.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from calque.adapters.delta.data_files import DataFiles
 from calque.adapters.delta.snapshot import (
     NOT_THERE,
     STATE,
-    Change,
     DataFile,
     Snapshot,
+    SnapshotChange,
     advanced,
     after,
     agrees_in_files,
@@ -62,19 +62,19 @@ PROPERTIES = {
 FORMAT = "format"
 HOUR_NS = 3600 * 10**9
 LINGER_SECONDS = 600
-"""So long a file that was merged away stays for readers who have not noticed."""
+"""The seconds that a file stays after it was merged away, for readers who have not noticed."""
 ATTEMPTS = 30
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 """delta-rs writes its errors for a terminal."""
 
 
 class CommitConflict(Exception):
-    """Another commit came first."""
+    """Another commit came first, so that the version on which the decision was made is not the newest one any more."""
 
 
 class TableLog:
-    """Arguments as of `table.RangedTable`. Opened at the first use, closed when pickled; `lock` is for who reads a
-    version and commits on it."""
+    """The log of a table. The arguments are those of `table.RangedTable`. It is opened at the first use, and closed
+    when pickled. A caller that reads a version and commits on it holds `lock` meanwhile."""
 
     def __init__(
         self,
@@ -111,7 +111,8 @@ class TableLog:
         self._delta_schema = Schema.from_arrow(self._schema)
 
     def snapshot(self) -> Snapshot:
-        """The newest version; `NOT_THERE` before the first commit. Two look-ups of a name when nothing changed."""
+        """Return the newest version; `NOT_THERE` before the first commit. It takes two look-ups of a name when nothing
+        changed."""
         with self.lock:
             try:
                 self._catch_up()
@@ -121,12 +122,13 @@ class TableLog:
             return self._snapshot
 
     def _require_known_format(self, snapshot: Snapshot) -> None:
-        # One that was made and has no commit yet says nothing.
+        # A table that was made and has no commit of calque's yet says no format.
         if snapshot.files or FORMAT in snapshot.marks:
             require_known_format(f"The table {self.location}", format_of(snapshot), self._format, self._oldest_format)
 
-    def commit_on(self, base: Snapshot, change: Change) -> None:
-        """One commit directly on `base`; `CommitConflict` when it is not the newest version any more."""
+    def commit_on(self, base: Snapshot, change: SnapshotChange) -> None:
+        """Commit `change` directly on the version `base`. Raises `CommitConflict` when that is not the newest version
+        any more."""
         handle = self._handle_at(base.version) if base.version >= 0 else self._created()
         token = uuid.uuid4().hex
         marks = {**change.marks, **({FORMAT: self._format} if base.marks.get(FORMAT) != self._format else {})}
@@ -143,7 +145,7 @@ class TableLog:
             )
         except (DeltaError, OSError) as error:
             self._handle = None
-            # What comes after a commit (checkpoint, clean-up) can fail too.
+            # The commit may be there all the same: its checkpoint or clean-up can fail after it.
             if token not in (self.files.text(commit_path(base.version + 1)) or ""):
                 if self.snapshot().version > base.version:
                     raise CommitConflict from error
@@ -153,7 +155,7 @@ class TableLog:
         self._bury(change.remove)
 
     def widen(self) -> None:
-        """Give a table that an older version made the columns that it lacks, which are null in its rows."""
+        """Give a table that an older version of calque made the columns that it lacks, which are null in its rows."""
         for _ in range(ATTEMPTS):
             with self.lock:
                 version = self.snapshot().version
@@ -175,8 +177,8 @@ class TableLog:
                     return
 
     def vacuum(self) -> None:
-        """Delete data files that were removed, or written and never committed, more than an hour ago, as far as the
-        machine's clock is to be believed: others may have written some just now."""
+        """Delete data files that were removed, or written and never committed, more than an hour ago. The hour is
+        lengthened by what the machine's clock may be ahead, because other processes may have written files just now."""
         with self.lock:
             version = self.snapshot().version
             if version < 0:
@@ -188,8 +190,9 @@ class TableLog:
                 self._handle = None
 
     def _hours_ahead(self, version: int) -> int:
-        """How far the machine's clock is ahead of what it was in this process, and of the storage's at the newest
-        commit. A store refuses requests of a machine whose clock is wrong."""
+        """Return by how many hours, rounded up, the machine's clock is ahead of the steady clock of this process, or of
+        the storage's clock at the newest commit. A store needs no such look, because it refuses requests of a machine
+        whose clock is wrong."""
         now = time.time_ns()
         ahead = now - STEADY.now_ns()
         if (folder := local_path(self.location)) is not None:
@@ -208,11 +211,12 @@ class TableLog:
             while (text := self.files.text(commit_path(snapshot.version + 1))) is not None:
                 snapshot = advanced(snapshot, text, self._key, self.location)
         except (ValueError, TypeError, StateUnusable):
-            # It is damaged, or half written: that is told when the table is opened anew.
+            # The commit is damaged, or half written: opening the table anew tells which.
             self.reopen()
             return
         self._snapshot = snapshot
-        # No next commit is no news only while this version's own commit is there: the clean-up removes the oldest.
+        # A missing next commit means no news only while this version's own commit is there, because the clean-up
+        # removes the oldest commits first.
         if not self.files.exists(commit_path(snapshot.version)):
             self.reopen()
 
@@ -222,7 +226,8 @@ class TableLog:
             self._open()
 
     def _open(self) -> None:
-        """Load the newest version as a whole. A commit's clean-up may remove what is being read: hence attempts."""
+        """Load the newest version as a whole. The clean-up of another commit may remove what is being read, therefore
+        it tries up to `ATTEMPTS` times."""
         if not self.files.exists("_delta_log"):
             return
         problem: Exception | None = None
@@ -251,8 +256,9 @@ class TableLog:
         raise self.unavailable("opened", problem) from problem
 
     def _said_of_state(self, version: int) -> str | None:
-        """What the commit of that version says of all that it made; or the one before, where it changed nothing, as one
-        that a machine left when it lost its power. None where none says anything: an older calque made it."""
+        """Return the `summary` that the commit of `version` has. A commit that changed nothing, such as a machine
+        leaves that lost its power, is passed over for the one before. None where no commit has one, because an older
+        calque made it."""
         for number in range(version, -1, -1):
             text = self.files.text(commit_path(number))
             try:
@@ -267,7 +273,7 @@ class TableLog:
         return damaged(self.location, "Its log does not give what its newest commit says of it")
 
     def _require_readable_log(self, problem: Exception | None) -> None:
-        """Raises where the bytes of the table's log can be had, though nothing can be made of them."""
+        """Raise `StateUnusable` where the bytes of the table's log can be read, though they make no log."""
         if isinstance(problem, OSError):
             return
         try:
@@ -290,7 +296,7 @@ class TableLog:
                     return DataFile(path, size, rows, low, high)
         raise without_statistics(path, self._key, self.location)
 
-    def _actions(self, change: Change) -> list[AddAction | RemoveAction]:
+    def _actions(self, change: SnapshotChange) -> list[AddAction | RemoveAction]:
         now = time.time_ns() // 1_000_000
         adds = [
             AddAction(file.path, file.size, {}, now, not change.rearranges, statistics(file, self._key))
@@ -300,7 +306,7 @@ class TableLog:
         return [*adds, *removes]
 
     def _handle_at(self, version: int) -> DeltaTable:
-        """The open handle, at that version; `CommitConflict` when the table has gone on."""
+        """Return the open handle, brought to `version`. Raises `CommitConflict` when the table has gone on."""
         if outdated(self._options, self._options_version):
             self._handle = None
         try:
@@ -322,8 +328,8 @@ class TableLog:
         return DeltaTable(self.files.uri, storage_options=revealed(self._options))
 
     def _created(self) -> DeltaTable:
-        """Create the table, unless another does; always `CommitConflict`, so that the decision is made on what is
-        there then."""
+        """Create the table, unless another process does. Always raises `CommitConflict`, so that the decision is made
+        again on the version that is there then."""
         configuration = {**PROPERTIES, "delta.dataSkippingStatsColumns": self._key}
         try:
             if self.files.is_local:
@@ -359,17 +365,18 @@ class TableLog:
 
 
 def plain(error: Exception | None) -> str:
-    """Its text without what is for a terminal, and without lines that repeat what was read."""
+    """Return the first line of the error's text, without codes for a terminal. The lines after it repeat what was
+    read."""
     return next(iter(COLOURS.sub("", str(error)).splitlines()), "")
 
 
 def format_of(snapshot: Snapshot) -> int:
-    """The format of the table's rows; the first one where it is not said."""
+    """Return the format of the table's rows; the first one where no commit says it."""
     return snapshot.marks.get(FORMAT, FIRST_FORMAT)
 
 
 def local_path(location: str) -> Path | None:
-    """None where it is no directory of this machine's file systems."""
+    """Return the path of a plain path or `file:` URI; None for other schemes."""
     if "://" in location and not location.startswith("file://"):
         return None
     return Path(location.removeprefix("file://") if location.startswith("file://") else location.removeprefix("file:"))

@@ -1,7 +1,7 @@
-"""Directories of data, local and remote: the plug for `ports.Storage`.
+"""Directories of data, local and remote: the adapters of the port `ports.Storage`.
 
 `FileStorage` does everything in this process, with threads. `SparkStorage` hands long copies and listings to Spark and
-the rest to a `FileStorage`. What is particular to one kind of file system is behind the small socket in `system`.
+the rest to a `FileStorage`. What is particular to one kind of file system is behind the small interface in `system`.
 """
 
 from calque.adapters.files.attempt import CopyTerms

@@ -1,5 +1,5 @@
-"""Files of this machine are read where `core.formats.roots` admits the place that they have, whatever links lead
-there."""
+"""The check that a file of this machine may be read: `core.formats.roots` must admit the place where it really lies
+after all links are followed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DESCRIPTORS = Path("/proc/self/fd")
 
 
 class Misplaced(PermissionError):
-    """What is to be read has a place that is not admitted."""
+    """A file or directory that is to be read lies at a place that is not admitted."""
 
     def __init__(self, path: str, real: str, why: str) -> None:
         super().__init__(errno.EACCES, f"It is {why}" if real == path else f"It leads to {real}, {why}", path)
@@ -24,7 +24,8 @@ class Misplaced(PermissionError):
 
 @dataclass(frozen=True, slots=True)
 class AdmittedPlaces:
-    """Raises `Misplaced`. Roots count by the places that they have themselves, too."""
+    """The places of this machine that may be read. Its methods raise `Misplaced` for others. Roots that are links count
+    by the places to which they lead, too."""
 
     roots: Roots
 
@@ -40,11 +41,12 @@ class AdmittedPlaces:
         )
 
     def require(self, path: str) -> None:
-        """Of a directory or file, by its name, all links followed."""
+        """Raise `Misplaced` unless the directory or file of the name `path` may be read. All links are followed."""
         self._require(path, os.path.realpath(path))
 
     def require_open(self, path: str, descriptor: int) -> None:
-        """Of what is open: a link may have been put in its place since somebody looked."""
+        """Raise `Misplaced` unless the open file may be read. The descriptor is asked, because a link may have been put
+        in the file's place after its name was checked."""
         try:
             real = str((DESCRIPTORS / str(descriptor)).readlink())
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What surrounds the copy of one file: further attempts, a time limit, a share of the bandwidth."""
+"""The attempts to copy one file: further ones after a failure, a time limit, a share of the bandwidth."""
 
 from __future__ import annotations
 
@@ -25,16 +25,20 @@ from calque.errors import Unavailable
 from calque.ports import CopiedFile, CopyTask
 
 AT_ONCE = 1 << 20
-"""Files up to this size take a moment each, so that nothing is to be looked at meanwhile."""
+"""The size in bytes up to which a file is read without a meter, unless the bandwidth is limited: reading it takes a
+moment only."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyTerms:
-    """On which files are copied. `bandwidth` is in bytes a second, `parallel` the most files at a time; 0 is any. A
-    copy that is `Unavailable` is tried `attempts` times, with pauses (seconds) of a random length up to one that
-    doubles from `pause` to `longest_pause`, and not again after `passing` seconds: whoever asked for it is to know
-    then. An attempt may take `patience` seconds and one more for each `slowest` bytes, not counting what it waits for
-    bandwidth."""
+    """The terms on which files are copied. `bandwidth` is in bytes a second, `parallel` the greatest number of files at
+    a time; 0 is no limit.
+
+    A copy that is `Unavailable` is tried `attempts` times, with pauses (seconds) of a random length up to one that
+    doubles from `pause` to `longest_pause`. It is not tried again after `passing` seconds, so that the caller learns of
+    the error then. An attempt may take `patience` seconds and one more for each `slowest` bytes, not counting the time
+    for which it waits for bandwidth.
+    """
 
     bandwidth: float = 0.0
     parallel: int = 0
@@ -46,20 +50,21 @@ class CopyTerms:
     slowest: float = 1e6
 
     def limit(self, size: int) -> float:
-        """Seconds that a file of this size may take."""
+        """Return the seconds that a file of `size` bytes may take."""
         return self.patience + size / self.slowest
 
 
-class Attempts:
-    """Copies files on the same terms, from any number of threads, until `stopped`."""
+class FileCopier:
+    """A copier of files on the same terms, from any number of threads, until the event `stopped` is set."""
 
     def __init__(self, terms: CopyTerms, bucket: Bucket | None, stopped: Event) -> None:
         self._terms, self._bucket, self._stopped = terms, bucket, stopped
         self._running: dict[int, Running] = {}
-        """By thread."""
+        """The copies that are under way, by thread."""
 
     def copy(self, task: CopyTask, systems: FileSystemSet) -> CopiedFile:
-        """`copy.copy_between`, as often as the terms allow."""
+        """Copy one file by `copy.copy_between`, as often as the terms allow. Raises `Unavailable` where no attempt
+        succeeds, and what else `copy_between` raises."""
         began = time.monotonic()
         try:
             return self._once(task, systems)
@@ -72,7 +77,7 @@ class Attempts:
         return self._again(task, systems)
 
     def late_in(self, thread: int | None) -> Running | None:
-        """The copy in this thread that is beyond its time."""
+        """Return the copy in this thread if it has used up its time; else None."""
         running = self._running.get(thread or 0)
         return running if running is not None and running.is_late() else None
 

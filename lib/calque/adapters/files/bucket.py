@@ -1,4 +1,4 @@
-"""A limit on bytes a second, shared by whoever takes from it: a token bucket."""
+"""A limit on bytes a second that several threads share: a token bucket."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Callable
 from threading import Lock
 
 BURST_SECONDS = 0.25
-"""How much of what was not used may be made up for."""
+"""The seconds of unused bandwidth that may be made up for."""
 
 
 class Bucket:
-    """`rate` bytes a second, in the order in which they are asked for; `rate` may be changed at any time. Whoever asks
-    for more than there is waits for all of it, so that large and small pieces get their turn alike."""
+    """A bandwidth of `rate` bytes a second, given in the order of the requests; `rate` may be changed at any time. A
+    request for more bytes than there are waits for all of them, so that large and small pieces get their turn alike."""
 
     def __init__(self, rate: float, now: Callable[[], float] = time.monotonic) -> None:
         self.rate = rate
         self._now = now
         self._lock = Lock()
         self._free_at = now()
-        """When everything that was taken has had its time."""
+        """The time at which everything that was taken has had its share."""
 
     def take(self, amount: int) -> float:
-        """Seconds to wait until `amount` bytes may go."""
+        """Take `amount` bytes, and return the seconds to wait until they may go."""
         with self._lock:
             now = self._now()
             self._free_at = max(self._free_at, now - BURST_SECONDS) + amount / self.rate

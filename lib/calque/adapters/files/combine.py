@@ -1,7 +1,7 @@
-"""Files made into one, from any file system to any other: `combine_all`.
+"""Files made into one, from any file system to any other: `Combining`.
 
-Sources are small, and read whole, a group of them at a time; what was made is read back from the target, and its rows
-are those of the sources by their digest, before anybody hears of it.
+Sources are small, and read whole, a group of them at a time. The file that was made is read back from the target, and
+its rows are compared with those of the sources by their digest, before the result is returned.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from calque.model.files import File, RowLayout
 from calque.ports import CombinedRows, CombineTask, CopyTask
 
 THREADS = 2
-"""Groups that are made at a time: each is in memory, about three times."""
+"""The groups that are made at a time: each is in memory, about three times."""
 READERS = 8
-"""Sources of one group that are read at a time where that takes a request to a server."""
+"""The sources of one group that are read at a time where a read takes a request to a server."""
 
 
 class FilesAtTarget(Protocol):
-    """What of a `FileStorage` combining needs."""
+    """The part of a `FileStorage` that combining needs."""
 
     def write(self, path: str, content: bytes) -> None: ...
 
@@ -47,7 +47,7 @@ class FilesAtTarget(Protocol):
 
 
 class SourceLost(Exception):
-    """A source is not as the task says."""
+    """A source is not as the task says, or may not be read."""
 
     def __init__(self, task: CopyTask, problem: str) -> None:
         self.task, self.problem = task, problem
@@ -55,7 +55,7 @@ class SourceLost(Exception):
 
 
 class Combining:
-    """Makes files on the same terms, from several threads."""
+    """The making of combined files on the same terms, from several threads."""
 
     def __init__(
         self,
@@ -73,7 +73,8 @@ class Combining:
     def all(
         self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
     ) -> Sequence[CombinedRows]:
-        """In threads; progress in the caller's thread. The first error ends it once the files in hand are made."""
+        """Make the files of all tasks in threads, and return the results in the order of the tasks. `progress` is
+        called in the caller's thread. The first error ends the call once the files in hand are made."""
         results: dict[int, CombinedRows] = {}
         remaining = iter(enumerate(tasks))
         with ThreadPoolExecutor(THREADS, thread_name_prefix="combine") as pool:
@@ -129,7 +130,8 @@ class Combining:
             raise trouble("set the permissions of", task.target, error) from error
 
     def _narrow(self, task: CombineTask) -> None:
-        """What links led to among the sources gets no further rights."""
+        """Take from the file's group and others the rights that a source does not give, where a link leads to that
+        source."""
         system, path = self._systems.at(task.target)
         for source in task.sources:
             try:
@@ -163,7 +165,8 @@ class Combining:
 
 
 def why_other_rows(task: CombineTask, written: bytes, digest: str) -> str:
-    """Empty where the rows that lie there are those that were read."""
+    """Return why the rows of the written file are other ones than those that were read, which have the digest `digest`;
+    empty where they are the same."""
     try:
         read_digest = digest_of_rows(task.layout, [written])
     except Unfit as unfit:
@@ -172,7 +175,8 @@ def why_other_rows(task: CombineTask, written: bytes, digest: str) -> str:
 
 
 def digest_at(target: FilesAtTarget, group: tuple[RowLayout, tuple[str, ...]]) -> str:
-    """Empty where a file is not there, or has no rows that are understood."""
+    """Return the digest of the rows in a group of files; empty where a file is not there, or has no rows that are
+    understood."""
 
     def contents() -> Iterator[bytes]:
         for path in group[1]:

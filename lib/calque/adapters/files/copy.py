@@ -1,9 +1,9 @@
-"""One file from here to there: as evidence describes it, whole or not at all, and read back.
+"""The copy of one file from here to there: as evidence describes it, whole or not at all, and read back.
 
 The content goes to a hidden temporary name beside the target, is read back from there and compared by xxh3-128, and
-only then renamed. A target is therefore never a part of a file, whenever the process dies; what is left behind then is
-a file whose name begins with `layout.COPYING`. When a copy outlives a loss of power is for `Durability` to say.
-Where the file system can, a copy gets its source's time: a listing then tells it from every other content.
+only then renamed. A target is therefore never a part of a file, whenever the process dies; a death leaves a file whose
+name begins with `layout.COPYING`. `Durability` says when a copy outlives a loss of power. Where the file system can
+give it, a copy gets its source's time: a listing then tells it from every other content.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from calque.ports import CopiedFile, CopyTask
 
 OWNERS = 0o700
 WHOLE = 256 << 10
-"""Local files up to this size are copied in one piece, in bytes."""
+"""The size in bytes up to which local files are copied in one piece."""
 
 
 def copy_between(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> CopiedFile:
     """Copy one file and verify it. What is wrong with this file alone (it changed or vanished, can't be read, another
-    file has its place) is a `problem`.
+    file has its place) becomes a `problem` of the result.
 
     Raises `Unavailable` when a storage doesn't answer or is full, `Refused` when the target may not be written.
     """
@@ -42,8 +42,8 @@ def copy_between(task: CopyTask, source: ReadableSystem, path: str, target: Syst
 
 
 def read_listed(task: CopyTask, source: ReadableSystem, path: str) -> tuple[bytes, str]:
-    """A file's content, if the file is as evidence describes it before and after it is read; else why not, as the
-    `problem` of a copy. Raises `Unavailable`."""
+    """Return a file's content and an empty text, if the file is as evidence describes it before and after it is read.
+    Otherwise return no content and why, as the `problem` of a copy. Raises `Unavailable`."""
     try:
         source_facts = _source_facts(task, source, path)
         content = b"".join(map(bytes, _source_chunks(task, source, path)))
@@ -54,7 +54,7 @@ def read_listed(task: CopyTask, source: ReadableSystem, path: str) -> tuple[byte
 
 
 def require_own_targets(tasks: Sequence[CopyTask]) -> None:
-    """`Broken` when different files are to be copied to one target."""
+    """Raise `Broken` when different files are to be copied to one target."""
     tasks_of: dict[str, CopyTask] = {}
     for task in tasks:
         if (other := tasks_of.setdefault(task.target, task)) != task:
@@ -66,12 +66,12 @@ def require_own_targets(tasks: Sequence[CopyTask]) -> None:
 
 
 def same_content(first: tuple[System, str], second: tuple[System, str], size: int) -> bool:
-    """Whether two files have the same content. Raises `OSError`."""
+    """Return whether two files have the same content, by xxh3-128. Raises `OSError`."""
     return _checksum(*first, size) == _checksum(*second, size)
 
 
 class _FileUncopied(Exception):
-    """This file can't be copied; the others can."""
+    """A single file can't be copied, while the others can."""
 
 
 def _copied(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> CopiedFile:
@@ -102,8 +102,9 @@ def _copied(task: CopyTask, source: ReadableSystem, path: str, target: System, t
 def _put(
     task: CopyTask, source: ReadableSystem, path: str, source_facts: FileFacts, target: ObjectSystem, target_path: str
 ) -> CopiedFile:
-    """To where a file appears whole or not at all: no temporary name. Between two places of one store the store copies
-    by itself, and a checksum is known only where it could not prove that both are equal."""
+    """Copy a file into an object store, without a temporary name, because an object appears whole or not at all.
+    Between two places of one store the store copies by itself; a checksum is computed then only where the store could
+    not prove that both are equal."""
     digest = xxh3_128()
 
     def hashed() -> Iterator[memoryview]:
@@ -137,7 +138,8 @@ def _put(
 
 
 def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, target_path: str) -> CopiedFile:
-    """A small local file: the same in half as many system calls, since it is read, written and read back at once."""
+    """Copy a small file between local file systems, with the same checks as for other files. It takes half as many
+    system calls, because the file is read, written and read back at once."""
     try:
         source_facts, content = source.read_whole(path, task.size)
     except FileNotFoundError as error:
@@ -165,8 +167,8 @@ def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, 
 
 
 def give_permissions(source: ReadableSystem, path: str, target: System, target_path: str) -> str:
-    """Those of the file at the source, where both systems have them; which could not be given, and why. Raises
-    `OSError`."""
+    """Give the file at the target the permissions of the file at the source, where both systems have them. Returns
+    those that could not be given, and why. Raises `OSError`."""
     source = bare(source)
     if not isinstance(source, PermissionSystem) or not isinstance(target, PermissionSystem):
         return ""
@@ -175,7 +177,7 @@ def give_permissions(source: ReadableSystem, path: str, target: System, target_p
 
 
 def narrow(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> None:
-    """Take from group and others what `_most_rights` does not leave them. Raises `OSError`."""
+    """Take from group and others the rights that `_most_rights` does not leave them. Raises `OSError`."""
     rights = _most_rights(task, source, path)
     if rights == ANYBODY or not isinstance(target, PermissionSystem):
         return
@@ -185,7 +187,8 @@ def narrow(task: CopyTask, source: ReadableSystem, path: str, target: System, ta
 
 
 def _most_rights(task: CopyTask, source: ReadableSystem, path: str) -> int:
-    """What the copy's rights may be at most, whoever it belongs to. Raises `_FileUncopied`."""
+    """Return the bits of the greatest rights that the copy may have: those of its source for a file that is lent or
+    that a link leads to, else the bits of any new file. Raises `_FileUncopied`."""
     source = bare(source)
     if task.permissions or not isinstance(source, LocalSystem) or not (task.lent or _is_linked(task, path)):
         return ANYBODY
@@ -196,7 +199,8 @@ def _most_rights(task: CopyTask, source: ReadableSystem, path: str) -> int:
 
 
 def _is_linked(task: CopyTask, path: str) -> bool:
-    """Whether a link leads to the file, below the table's directory."""
+    """Return whether a symbolic link leads to the file: the file itself is one, or a directory between it and
+    `task.within` is."""
     is_below = task.within and task.source.startswith(task.within)
     depth = task.source.removeprefix(task.within).strip("/").count("/") if is_below else 0
     file = Path(path)
@@ -225,7 +229,8 @@ def _missing(task: CopyTask) -> _FileUncopied:
 
 
 def _is_dated(task: CopyTask, facts: FileFacts) -> bool:
-    """Whether a file that calque put there was verified: it gets its source's time after that, its name then."""
+    """Return whether a file that calque put at the target is a verified copy of the task's file: a copy gets its
+    source's time only after it was verified, and its name after that."""
     return not facts.directory and (facts.size, facts.modified_ns) == (task.size, task.modified_ns)
 
 
@@ -238,6 +243,8 @@ def _kept(
     target_path: str,
     existing: FileFacts,
 ) -> CopiedFile:
+    """Keep the file that lies at the target if it has the source's content, and give it the time and permissions of the
+    task. Raises `_FileUncopied` for another content."""
     other = _FileUncopied(f"{task.target} is there already with other content. Remove it if nothing uses it.")
     if existing.directory or existing.size != task.size:
         raise other
@@ -282,7 +289,7 @@ def _require_unchanged(task: CopyTask, source: ReadableSystem, path: str, before
 
 
 def _source_chunks(task: CopyTask, source: ReadableSystem, path: str) -> Iterator[memoryview]:
-    """The source's content; `_FileUncopied` unless it is exactly as long as it should be."""
+    """Give the source's content. Raises `_FileUncopied` unless it is exactly as long as it should be."""
     length = 0
     try:
         for chunk in source.chunks(path, task.size):
@@ -359,8 +366,8 @@ def _of_target(task: CopyTask, error: OSError) -> CalqueError | _FileUncopied:
 
 
 def discard(target: System, temporary: str) -> None:
-    """Remove what could not be finished: its error is the one to report, and what stays all the same is litter by its
-    name."""
+    """Remove a file that could not be finished. Errors are ignored: the error before is the one to report, and a file
+    that stays all the same is litter by its name."""
     try:
         target.remove(temporary)
     except OSError:

@@ -28,16 +28,17 @@ from calque.ports import StorageEntry
 
 CHUNK = 1 << 20
 ANYBODY = 0o666
-"""What a new file's rights are at most; the process's umask takes from them."""
+"""The greatest rights of a new file; the process's umask takes from them."""
 READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-"""A pipe that lies in the place of a file would be waited for otherwise; files know no blocking."""
+"""The flags for opening a file to read. Without `O_NONBLOCK` a pipe that lies in the place of a file would be waited
+for; regular files know no blocking."""
 
 
 NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
 class LocalSystem:
-    """`System` over `os`. With `admitted` what these do not have is neither listed nor read."""
+    """A `System` over `os`. With `admitted` only the places that these admit are listed and read."""
 
     def __init__(self, durability: Durability = Durability.VERIFIED, admitted: AdmittedPlaces | None = None) -> None:
         self._durability, self._admitted = durability, admitted
@@ -63,8 +64,8 @@ class LocalSystem:
         return _all_below(pending, files, self._admitted)
 
     def below_plain(self, path: str) -> Sequence[File] | None:
-        """`below` of a directory in which nothing has the name of a Delta table's log; None where something has, and
-        where `below` gives or raises something else than files."""
+        """Return `below` of a directory in which no entry has the name of a Delta table's log. None where there is such
+        an entry, and where the path is missing or a file."""
         files: list[File] = []
         self._require(path)
         try:
@@ -88,7 +89,7 @@ class LocalSystem:
         return [entry(name, _unfollowed(f"{path}/{name}", facts)) for name, facts in facts_by_name if facts is not None]
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
-        # One byte more than expected, so that a file that grew shows it, and a small one takes a small buffer.
+        # The buffer has one byte more than expected: a file that grew shows it, and a small file takes a small buffer.
         buffer = memoryview(bytearray(min(CHUNK, size + 1)))
         descriptor = self._opened_to_read(path)
         try:
@@ -101,7 +102,8 @@ class LocalSystem:
             os.close(descriptor)
 
     def read_whole(self, path: str, size: int) -> tuple[FileFacts, bytes]:
-        """A small file, expected to be `size` bytes, from one opening. More than that shows in its length."""
+        """Return the facts and content of a small file, expected to be `size` bytes, from one opening. At most one byte
+        more is read, so that the length shows a file that grew."""
         descriptor = self._opened_to_read(path)
         try:
             status = os.fstat(descriptor)
@@ -118,8 +120,8 @@ class LocalSystem:
             os.close(descriptor)
 
     def write_whole(self, path: str, content: bytes, modified_ns: int, mode: int = ANYBODY) -> bytes:
-        """Write a new small file with this time, and at most these rights; what is read back. A part may be left by an
-        exception."""
+        """Write a new small file with this time, and with at most the rights `mode`. Returns the content as it was read
+        back. An exception may leave a part of the file."""
         descriptor = self._opened(path, mode)
         try:
             written_bytes = os.write(descriptor, content)
@@ -134,7 +136,7 @@ class LocalSystem:
             os.close(descriptor)
 
     def create(self, path: str, chunks: Iterable[memoryview], mode: int = ANYBODY) -> None:
-        """With at most these rights."""
+        """Write a new file with at most the rights `mode`, and make its parents."""
         descriptor = self._opened(path, mode)
         try:
             for chunk in chunks:
@@ -147,8 +149,9 @@ class LocalSystem:
             os.close(descriptor)
 
     def create_new(self, path: str, content: bytes) -> bool:
-        """A draft is written and linked, so that nobody ever reads a part; where there are no hard links a death on the
-        way leaves one."""
+        """Write a small new file, and return True; False where the name is taken. A draft is written and then
+        hard-linked, so that readers never see a part of the file. Where there are no hard links, a death in the middle
+        leaves a part."""
         draft = f"{os.path.dirname(path)}/{COPYING}{token_hex(8)}"
         try:
             self.create(draft, [memoryview(content)])
@@ -212,7 +215,7 @@ class LocalSystem:
         return posix_permissions.write(path, permissions)
 
     def rights(self, path: str) -> int:
-        """Bits of the mode that say who may do what; links are followed."""
+        """Return the bits of the mode that say which rights owner, group and others have. Links are followed."""
         return os.stat(path).st_mode & 0o777
 
     def _require(self, path: str) -> None:
@@ -220,8 +223,8 @@ class LocalSystem:
             self._admitted.require(path)
 
     def _opened_to_read(self, path: str) -> int:
-        """A regular file. It is looked at before it is opened, since opening a device may do something, and after that,
-        since it may be another by then."""
+        """Open a regular file to read, and return its descriptor. The path is looked at before, because opening a
+        device may have effects, and the open file after that, because another file may be there by then."""
         _require_regular(os.stat(path), path)
         descriptor = os.open(path, READING)
         try:
@@ -243,8 +246,8 @@ class LocalSystem:
 
 
 def _unfollowed(path: str, facts: FileFacts) -> FileFacts:
-    """A link to a directory is no directory to go into: it may lead to one above itself, and what lies behind it has a
-    place of its own."""
+    """Return the facts with a link to a directory counted as no directory. A walk must not go into it: it may lead to a
+    directory above itself, and what lies behind it has a place of its own."""
     return replace(facts, size=0, directory=False) if facts.directory and os.path.islink(path) else facts
 
 
@@ -265,7 +268,7 @@ _Pending = tuple[str, str, tuple[tuple[int, int], ...]]
 
 
 def _all_below(pending: list[_Pending], files: list[File], admitted: AdmittedPlaces | None) -> Sequence[File]:
-    """`files`, and those in the pending directories and below, sorted."""
+    """Return `files`, and those in the pending directories and below, sorted by path."""
     while pending:
         directory, relative, above = pending.pop()
         try:
@@ -295,8 +298,9 @@ def _sorted_out(
     above: tuple[tuple[int, int], ...],
     admitted: AdmittedPlaces | None,
 ) -> list[_Pending]:
-    """Add the data files among the entries of `directory` to `files`; give its directories, each with the linked
-    directories above it, by which a circle is known. Links are data where they lead to an admitted place."""
+    """Add the data files among the entries of `directory` to `files`, and return its directories. Each comes with the
+    linked directories above it, by which a circle of links is known. A link is followed where it leads to an admitted
+    place; another raises `Misplaced`."""
     pending: list[_Pending] = []
     for each in entries:
         name = each.name

@@ -1,4 +1,4 @@
-"""Many files, copied by threads, each within its time: `copy_all`."""
+"""The copying of many files by threads, each file within its time: `copy_all`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
-from calque.adapters.files.attempt import Attempts, CopyTerms
+from calque.adapters.files.attempt import CopyTerms, FileCopier
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import require_own_targets
 from calque.adapters.files.slots import CopySlots
@@ -17,13 +17,13 @@ from calque.errors import Unavailable
 from calque.ports import CopiedFile, CopyTask
 
 LOOK_SECONDS = 1.0
-"""How often it is looked whether a copy takes too long."""
+"""Seconds between two looks whether a copy takes too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many threads copy, and how much each takes at a time: handing single small files from thread to thread costs
-    as much as copying them."""
+    """The number of threads that copy, and the files and bytes that each takes at a time: handing single small files
+    from thread to thread costs as much as copying them."""
 
     threads: int
     files: int
@@ -39,10 +39,10 @@ def copy_all(
     slots: CopySlots | None = None,
     progress: Callable[[CopiedFile], None] | None = None,
 ) -> Sequence[CopiedFile]:
-    """Copy each, in threads; results in the order of the tasks, progress (in the caller's thread) as they come. The
-    first error ends it once the copies in hand are done.
+    """Copy each file, in threads. Results are in the order of the tasks; `progress` is called in the caller's thread,
+    as copies end. The first error ends the call once the copies in hand are done.
 
-    A copy beyond its time is `Unavailable` at once. No thread can be interrupted in a system call, so the one that
+    A copy beyond its time raises `Unavailable` at once. No thread can be interrupted in a system call, so a thread that
     hangs is left behind: it ends with the process, or when its call returns, and then removes what it wrote.
     """
     require_own_targets(tasks)
@@ -73,7 +73,7 @@ class CopyThreads:
         slots: CopySlots | None,
     ) -> None:
         self._systems, self._slots, self._stopped = systems, slots, Event()
-        self._attempts = Attempts(terms, bucket, self._stopped)
+        self._copier = FileCopier(terms, bucket, self._stopped)
         self._waiting: SimpleQueue[Sequence[CopyTask]] = SimpleQueue()
         self._done: SimpleQueue[Sequence[CopiedFile] | BaseException] = SimpleQueue()
         for portion in portions:
@@ -82,13 +82,14 @@ class CopyThreads:
 
     def start(self, threads: int) -> None:
         for number in range(threads):
-            # A daemon: one that hangs must not keep the process from ending.
+            # The thread is a daemon, because a copy that hangs must not keep the process from ending.
             thread = Thread(target=self._work, name=f"copy_{number}", daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def next(self) -> Sequence[CopiedFile]:
-        """The next finished portion. Raises what ended a copy, and `Unavailable` for one that hangs."""
+        """Return the results of the next finished portion. Raises the error that ended a copy, and `Unavailable` for a
+        copy that hangs."""
         while True:
             try:
                 result = self._done.get(timeout=LOOK_SECONDS)
@@ -100,10 +101,10 @@ class CopyThreads:
             return result
 
     def stop(self) -> None:
-        """Take up nothing more, and wait for what is in hand but for what hangs."""
+        """Let the threads take up no further portion, and wait for the copies in hand, except for those that hang."""
         self._stopped.set()
         for thread in self._threads:
-            while thread.is_alive() and not self._attempts.late_in(thread.ident):
+            while thread.is_alive() and not self._copier.late_in(thread.ident):
                 thread.join(LOOK_SECONDS)
 
     def _work(self) -> None:
@@ -112,7 +113,7 @@ class CopyThreads:
                 portion = self._waiting.get_nowait()
                 with self._slot() as free:
                     if free:
-                        self._done.put([self._attempts.copy(task, self._systems) for task in portion])
+                        self._done.put([self._copier.copy(task, self._systems) for task in portion])
         except Empty:
             return
         except BaseException as error:  # noqa: BLE001 - a thread has no caller: whoever takes results raises it
@@ -123,7 +124,7 @@ class CopyThreads:
 
     def _require_in_time(self) -> None:
         for thread in self._threads:
-            late = self._attempts.late_in(thread.ident)
+            late = self._copier.late_in(thread.ident)
             if late is not None:
                 raise Unavailable(
                     f"{late.task.source} can't be copied to {late.task.target} now",

@@ -13,7 +13,8 @@ from calque.ports import CopyTask
 
 @dataclass(slots=True)
 class Running:
-    """A copy on its way. `began` moves on by what it waits for bandwidth."""
+    """A copy that is under way, and may take `limit` seconds. `began` moves on by the seconds that the copy waits for
+    bandwidth."""
 
     task: CopyTask
     limit: float
@@ -28,8 +29,8 @@ class Running:
 
 
 class Metered:
-    """A source whose content comes no faster than the bucket allows, and which fails once the copy's time is up: a
-    copy that hung for long never comes to its end."""
+    """A source whose content comes no faster than the bucket allows, and whose reads raise `TimeoutError` once the
+    copy's time is up. Therefore a copy that hung for long fails at its next read."""
 
     def __init__(self, inner: ReadableSystem, running: Running, bucket: Bucket | None) -> None:
         self.inner, self._running, self._bucket = inner, running, bucket
@@ -48,5 +49,6 @@ class Metered:
 
 
 def bare(system: ReadableSystem) -> ReadableSystem:
-    """Without a meter: a store that copies inside itself moves nothing through here."""
+    """Return the system below the meter, if there is one. A store that copies inside itself moves nothing through this
+    process, so that a meter has nothing to count."""
     return system.inner if isinstance(system, Metered) else system

@@ -1,4 +1,5 @@
-"""What a storage does besides for directories in stores: notes of times around copies, listings of many at once."""
+"""Additional work of a storage for directories in object stores: notes of times around copies, and listings of many at
+once."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ Result = TypeVar("Result")
 
 
 def announce(systems: FileSystemSet, tasks: Sequence[CopyTask]) -> None:
-    """Note the times of files before they are copied."""
+    """Note the times of files at their targets before they are copied."""
     tasks_by_directory: dict[str, list[CopyTask]] = {}
     for task in tasks:
         if not task.target.startswith(("/", "file:")):
@@ -40,7 +41,7 @@ def announce(systems: FileSystemSet, tasks: Sequence[CopyTask]) -> None:
 
 
 def note_times(systems: FileSystemSet, times: Mapping[str, int]) -> None:
-    """Note other times of files that are there, by full path."""
+    """Note the given times, by full path, for files that are there."""
     times_by_directory: dict[str, dict[str, int]] = {}
     for path, modified_ns in times.items():
         if not path.startswith(("/", "file:")):
@@ -64,7 +65,8 @@ def note_times(systems: FileSystemSet, times: Mapping[str, int]) -> None:
 
 
 def carry_over(systems: FileSystemSet, renames: Sequence[tuple[str, str]]) -> Sequence[Directory]:
-    """Note the times of staged files where they are going to be; the directories that they come from."""
+    """Note the times of staged files at the places to which they are renamed. Returns the directories that they come
+    from."""
     moves: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for staged, target in renames:
         if not staged.startswith(("/", "file:")):
@@ -99,8 +101,8 @@ def forget(directories: Sequence[Directory]) -> None:
 def listed_together(
     systems: FileSystemSet, locations: Sequence[str], list_apart: Callable[[Sequence[str]], Mapping[str, Listing]]
 ) -> Mapping[str, Listing]:
-    """The listings of many locations, those of one store or HDFS with fewer requests, others and missing ones by
-    `list_apart`, which takes few."""
+    """Return the listings of many locations. Those of one store or HDFS take fewer requests together; others and
+    missing ones are listed by `list_apart`, which takes few locations at a time."""
     groups: dict[tuple[str, str], list[str]] = {}
     for location in dict.fromkeys(locations):
         location_place = place(location)

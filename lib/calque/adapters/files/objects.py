@@ -24,13 +24,13 @@ from calque.ports import StorageEntry
 
 THREADS = 16
 REMEMBERED = 4_096
-"""Notes kept in memory: one never changes."""
+"""The number of notes that are kept in memory; a note never changes."""
 ATTEMPTS = 5
 
 
 class ObjectSystem:
-    """`System` over a `Store`. With `noted`, times of files are those of their sources where notes say so, and copies
-    get notes: for directories that calque writes. `facts` gives the store's own times."""
+    """A `System` over a `Store`. With `noted`, for directories that calque writes, copies get notes of times, and a
+    listed file has its source's time where a note says it. `facts` gives the store's own times."""
 
     def __init__(self, store: Store, *, noted: bool = False) -> None:
         self.store, self.noted = store, noted
@@ -50,7 +50,8 @@ class ObjectSystem:
         return self._listed(path, objects)
 
     def below_each(self, paths: Sequence[str]) -> Mapping[str, Sequence[File] | None]:
-        """The same for many directories of one container, with fewer requests. A Delta table or a file is None."""
+        """Return `below` of many directories of one container, by path, with fewer requests. A Delta table or a file is
+        None."""
         objects = self._settled(lambda: self.store.below_each(paths))
         plain = {path for path in paths if not any(each.name.startswith(f"{path}/{LOG}/") for each in objects[path])}
         return {path: self._listed(path, objects[path]) if path in plain else None for path in paths}
@@ -61,7 +62,8 @@ class ObjectSystem:
         return sorted({*directories, *(name for name in names if name and not is_internal(name))})
 
     def entries(self, path: str) -> Sequence[StorageEntry]:
-        """What `children` names, from the same requests. An object that has the name of a directory is left out."""
+        """Return the entries that `children` names, with sizes and times, from the same requests. An object that has
+        the name of a directory is left out."""
         directories, objects = self.store.level(path)
         entries = {
             name: StorageEntry(name, each.size, each.modified_ns)
@@ -89,13 +91,15 @@ class ObjectSystem:
         return False
 
     def create_whole(self, path: str, chunks: Iterable[memoryview], size: int) -> bool:
-        """Write a new file of `size` bytes; an exception that `chunks` raises leaves nothing. `FileExistsError` when
-        there is one. True where the store proved that it has what `chunks` gave; else it is to be read back."""
+        """Write a new file of `size` bytes. An exception that `chunks` raises leaves nothing. Raises `FileExistsError`
+        when there is one. Returns True where the store proved that it has the bytes of `chunks`; otherwise the caller
+        has to read the file back."""
         return self.store.put(path, chunks, size, new=True)
 
     def copy_from(self, source: object, path: str, facts: FileFacts, target: str) -> bool | None:
-        """Copy a file of `source`, a system, by the store itself; None where it can't. Else as `create_whole`;
-        `FileNotFoundError` when it is not the file of `facts` any more."""
+        """Copy a file of the system `source` by the store itself; return None where the store can't. Otherwise it
+        returns and raises as `create_whole` does, and raises `FileNotFoundError` when the file is not the one of
+        `facts` any more."""
         if not isinstance(source, ObjectSystem) or source.store.identity != self.store.identity:
             return None
         if self.store.find(target) is not None:
@@ -103,7 +107,7 @@ class ObjectSystem:
         return self.store.copy(StoredObject(path, facts.size, facts.modified_ns, facts.version), target)
 
     def date(self, path: str, modified_ns: int) -> None:
-        """Times are noted before copies are made: `note`."""
+        """Do nothing: the times of copies are noted before they are made (`note`)."""
 
     def rename(self, path: str, target: str) -> None:
         stored = self.store.find(path)
@@ -134,11 +138,11 @@ class ObjectSystem:
             self.store.delete(list(notes))
 
     def noted_in(self, directory: str) -> Times:
-        """What the notes of a directory say."""
+        """Return the times that the notes of a directory have."""
         return merged(self._notes_in(directory).items())
 
     def forget_notes(self, directory: str) -> None:
-        """Remove a directory's notes, if nothing else is below it."""
+        """Remove a directory's notes and marker, if nothing else is below it."""
         names = [each.name for each in self.store.below(directory)]
         if names and all(is_internal(name.removeprefix(f"{directory}/")) for name in names):
             self.store.delete(names)
@@ -171,7 +175,8 @@ class ObjectSystem:
     def _settled(
         self, list_objects: Callable[[], Mapping[str, Sequence[StoredObject]]]
     ) -> Mapping[str, Sequence[StoredObject]]:
-        """What `list_objects` gives, with all its notes read; given again when one was merged away meanwhile."""
+        """Return the result of `list_objects` after all notes in it were read, so that `_note` has them. `list_objects`
+        is called again when a note was merged away meanwhile. Raises `BlockingIOError` where that goes on."""
         for _ in range(ATTEMPTS):
             listings = list_objects()
             notes = [each for objects in listings.values() for each in objects if is_note(each)] if self.noted else []

@@ -1,7 +1,7 @@
 """Options of the configuration as fsspec's and as delta-rs's: users write one spelling for both.
 
-`endpoint_url`, `key`, `secret`, `token`, `region`, `anon`, `profile` and whatever else the library of a scheme takes.
-Hadoop's names of the same things (`fs.s3a.endpoint` …) are understood too.
+The keys are `endpoint_url`, `key`, `secret`, `token`, `region`, `anon`, `profile` and all others that the library of a
+scheme takes. Hadoop's names of the same things (`fs.s3a.endpoint` …) are understood too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ UNCACHED = {"use_listings_cache": False}
 CONNECTIONS = 32
 BOOLEANS = {"true": True, "false": False}
 BRIEF = {"timeout": "15s", "retry_timeout": "10s"}
-"""delta-rs would wait three minutes for a store that does not answer; calque tries again by itself, and says so."""
+"""The time limits for delta-rs, which would wait three minutes for a store that does not answer; calque tries again by
+itself, and says so."""
 IN_DELTA = {
     "endpoint_url": "aws_endpoint_url",
     "key": "aws_access_key_id",
@@ -41,7 +42,8 @@ def plain_names(options: Options) -> dict[str, str | Secret]:
 
 
 def filesystem_options(protocol: str, options: Options) -> dict[str, Any]:
-    """What `fsspec.filesystem` takes, with the values of secrets. Raises `Refused`."""
+    """Return the arguments of `fsspec.filesystem` for the protocol, with the values of secrets. Raises `Refused` for a
+    secret that can't be read."""
     plain_options = revealed(plain_names(options))
     named: dict[str, Any] = {key: BOOLEANS.get(value, value) for key, value in plain_options.items()}
     if protocol != "s3":
@@ -64,7 +66,7 @@ def filesystem_options(protocol: str, options: Options) -> dict[str, Any]:
 
 
 def delta_options(location: str, options: Options) -> Options:
-    """What delta-rs takes for a table at a location."""
+    """Return the options of delta-rs for a table at a location. Secrets stay references."""
     if not location.startswith(("s3:", "s3a:")):
         return dict(options)
     named = {IN_DELTA.get(key, key): value for key, value in plain_names(options).items()}

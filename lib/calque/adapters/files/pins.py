@@ -1,9 +1,10 @@
-"""Event-time files kept below one directory (port `Pins`): `<root>/<event id>/<hash of the location>/<path>`.
+"""Files of the source that are kept as they were at an event, below one directory (port `Pins`):
+`<root>/<event id>/<hash of the location>/<path>`.
 
-Links cost nothing, and share what they name: whoever writes over a file in place changes the kept one too. Its size or
-time tells that, and it is not taken for the listed one any more. Where no link can be made (another file system) files
-are copied or, with `pin = "auto"`, not kept. A copy has its source's time where the storage can: without it a copy is
-never taken for the listed file.
+Links cost nothing, but a file that is written over in place changes under its kept name too. Its size or time tells
+that, and it is not taken for the listed file any more. Where no link can be made (another file system) files are copied
+or, with `pin = "auto"`, not kept. A copy has its source's time where the storage can give it; without that time a copy
+is never taken for the listed file.
 """
 
 # ruff: noqa: PTH103, PTH107, PTH116, PTH120
@@ -25,8 +26,8 @@ from calque.ports import CopyTask, Storage
 
 
 class StoredPins:
-    """Below `root`, on any storage. With `links` files of this machine are linked where that can be, with `copies`
-    others are copied."""
+    """The pins below `root`, on any storage. With `links` files of this machine are linked where that is possible, with
+    `copies` other files are copied."""
 
     def __init__(self, storage: Storage, root: str, *, links: bool = False, copies: bool = True) -> None:
         self._storage, self._root, self._links, self._copies = storage, root, links, copies
@@ -72,8 +73,9 @@ class StoredPins:
 
 
 def why_not_linked(location: str, root: str) -> str:
-    """Why files in `location`, a directory, can't have links below `root`, a directory that may not exist yet; empty
-    where they can. Nothing is written at `location`, so what links to other users' files need is not tried."""
+    """Return why files in `location`, a directory, can't have hard links below `root`, a directory that may not exist
+    yet; empty where they can. Nothing is written at `location`, therefore it is not tried whether the system permits
+    links to other users' files."""
     source, target = place(location), place(root)
     for each, where in ((location, source), (root, target)):
         if where.scheme != "file":
@@ -93,8 +95,8 @@ def why_not_linked(location: str, root: str) -> str:
 
 
 def is_led_to(location: str, file: File) -> bool:
-    """Whether a symbolic link below the directory leads to the file. Such a file is not kept: from the kept one nobody
-    could tell any more that copies give others no right which the file at the link's end does not give."""
+    """Return whether a symbolic link below the directory leads to the file. Such a file is not kept. A copy must give
+    no right that the file at the link's end does not give, and a kept file does not tell that a link led to it."""
     directory = place(location)
     if directory.scheme != "file":
         return False
@@ -103,7 +105,8 @@ def is_led_to(location: str, file: File) -> bool:
 
 
 def linked(location: str, pin: str, file: File) -> bool:
-    """Whether a link in `pin` names the listed file; False where none can be made, or another file was linked."""
+    """Make a hard link in `pin` to the listed file, and return True. Return False where none can be made, or where the
+    linked file is not the listed one by size and time; then no link is left."""
     source, target = place(join(location, file.path)), place(join(pin, file.path))
     if source.scheme != "file" or target.scheme != "file":
         return False

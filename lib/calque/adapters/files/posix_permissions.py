@@ -1,4 +1,4 @@
-"""Owners, groups, modes and ACLs of this machine's files, as names.
+"""The owners, groups, modes and ACLs of this machine's files, as names.
 
 Linux keeps an ACL in an extended attribute: a version, then for each entry its tag, its bits and the number of a user
 or group (`linux/posix_acl_xattr.h`).
@@ -26,13 +26,14 @@ ENTRY = struct.Struct("<HHI")
 TAGS = {0x01: "user", 0x02: "user", 0x04: "group", 0x08: "group", 0x10: "mask", 0x20: "other"}
 USERS, GROUPS, NAMED = 0x02, 0x08, (0x02, 0x08)
 NOBODY = 0xFFFFFFFF
-"""In entries without a name."""
+"""The number in entries without a name."""
 SET_BITS = 0o6000
-"""A directory's own, which stay."""
+"""The bits of a directory that set users and groups, which stay as they are."""
 
 
 def read(path: str) -> Permissions | None:
-    """Links are followed. None when there is nothing. Raises `OSError`."""
+    """Return the permissions of the file or directory at the end of links; None when nothing is there. Raises
+    `OSError`."""
     try:
         status = os.stat(path)
         acl = beyond_mode(entries(path, ACCESS_ACL))
@@ -44,8 +45,8 @@ def read(path: str) -> Permissions | None:
 
 
 def write(path: str, permissions: Permissions) -> str:
-    """As `system.PermissionSystem` has it. The mode comes last: a change of owners may clear bits of it, and it says
-    the ACL's mask."""
+    """Give the file or directory these permissions, as `system.PermissionSystem.set_permissions` does. The mode comes
+    last, because a change of owners may clear bits of it, and because it says the ACL's mask."""
     if os.path.islink(path) or (current := read(path)) == permissions:
         return ""
     if current is None:
@@ -68,7 +69,8 @@ def write(path: str, permissions: Permissions) -> str:
 def acl_written(
     path: str, attribute: str, current: Sequence[str], wanted: Sequence[str], whole: Sequence[str]
 ) -> list[str]:
-    """Have the `wanted` entries there, `whole` with those of the mode."""
+    """Bring an ACL from the entries `current` to those `wanted`; `whole` are the wanted ones together with those of the
+    mode. Returns what could not be done, and why."""
     if wanted and wanted != current:
         return made(f"ACL {','.join(wanted)}", lambda: os.setxattr(path, attribute, packed(whole)))
     if current and not wanted:
@@ -77,7 +79,7 @@ def acl_written(
 
 
 def entries(path: str, attribute: str) -> Iterator[str]:
-    """All of an ACL; none where there is no ACL."""
+    """Give all entries of an ACL as text; none where there is no ACL."""
     try:
         content = os.getxattr(path, attribute)
     except OSError as error:
@@ -90,12 +92,13 @@ def entries(path: str, attribute: str) -> Iterator[str]:
 
 
 def packed(acl: Sequence[str]) -> bytes:
-    """The attribute, its entries in the order that Linux asks for. Raises `KeyError` for an unknown name."""
+    """Return the attribute with these entries, in the order that Linux asks for. Raises `KeyError` for an unknown
+    name."""
     return VERSION + b"".join(ENTRY.pack(*entry) for entry in sorted(map(parsed, acl)))
 
 
 def parsed(entry: str) -> tuple[int, int, int]:
-    """Tag, bits and number."""
+    """Return tag, bits and number of an entry. Raises `KeyError` for an unknown name."""
     kind, _, rest = entry.partition(":")
     name, _, rights = rest.rpartition(":")
     tags = [tag for tag, word in TAGS.items() if word == kind and (tag in NAMED) == bool(name)]
@@ -118,7 +121,7 @@ def name_of_group(number: int) -> str:
 
 
 def number_of_user(name: str) -> int:
-    """Raises `KeyError`."""
+    """Return the number of the user, whose name may be a number itself. Raises `KeyError` for an unknown name."""
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
@@ -128,7 +131,7 @@ def number_of_user(name: str) -> int:
 
 
 def number_of_group(name: str) -> int:
-    """Raises `KeyError`."""
+    """Return the number of the group, whose name may be a number itself. Raises `KeyError` for an unknown name."""
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
@@ -139,7 +142,8 @@ def number_of_group(name: str) -> int:
 
 @lru_cache(4096)
 def known_user(number: int) -> str:
-    """A directory service may have to be asked."""
+    """Return the user's name. It is remembered, because a directory service may have to be asked. Raises `KeyError`
+    without one."""
     return pwd.getpwuid(number).pw_name
 
 

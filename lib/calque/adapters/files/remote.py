@@ -1,4 +1,4 @@
-"""File systems behind fsspec that have directories; and which system a scheme opens."""
+"""File systems behind fsspec that have directories, and the opening of the system of any remote scheme."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _PROTOCOLS = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasb": "abfs", "wasbs"
 def open_remote(
     kind: FileSystemKind, scheme: str, authority: str, options: Options, *, noted: bool = False
 ) -> tuple[System, Callable[[str, str], str]]:
-    """The file system of a scheme and authority, and how an (authority, path) is called there. `options` are those of
-    the configuration; `noted` is for object stores (`ObjectSystem`)."""
+    """Open the file system of a scheme and authority. Returns it with a function that makes its path of (authority,
+    path). `options` are those of the configuration; `noted` is for object stores (`ObjectSystem`)."""
     if kind.system is not None:
         return kind.system(authority, options)
     files = open_fsspec(kind, scheme, authority, options)
@@ -36,7 +36,7 @@ def open_remote(
 
 
 def open_fsspec(kind: FileSystemKind, scheme: str, authority: str, options: Options) -> AbstractFileSystem:
-    """fsspec's file system of a scheme and authority."""
+    """Return fsspec's file system of a scheme and authority. Raises `Refused` where it can't be opened."""
     if kind.readers is not None:
         return kind.readers(authority, options)
     protocol = _PROTOCOLS.get(scheme, scheme)
@@ -48,7 +48,7 @@ def open_fsspec(kind: FileSystemKind, scheme: str, authority: str, options: Opti
 
 
 class RemoteSystem:
-    """`System` over an fsspec file system with directories and renames."""
+    """A `System` over an fsspec file system with directories and renames."""
 
     def __init__(self, filesystem: AbstractFileSystem) -> None:
         self._files = filesystem
@@ -95,7 +95,8 @@ class RemoteSystem:
                 file.write(chunk)
 
     def create_new(self, path: str, content: bytes) -> bool:
-        """As exclusive as the server's own opening of new files is."""
+        """Write a small new file, and return True; False where the name is taken. The call is as exclusive as the
+        server's own opening of new files is."""
         self.make_directory(path.rsplit("/", 1)[0])
         with as_os_errors():
             try:
@@ -113,7 +114,7 @@ class RemoteSystem:
         return True
 
     def date(self, path: str, modified_ns: int) -> None:
-        """No file system behind fsspec but the local one takes times."""
+        """Do nothing: no file system behind fsspec but the local one takes times."""
 
     def rename(self, path: str, target: str) -> None:
         with as_os_errors():
@@ -133,7 +134,7 @@ class RemoteSystem:
                 self._files.rm(path, recursive=facts.directory)
 
     def _walk(self, path: str) -> Iterator[Mapping[str, Any]]:
-        """Everything below, but for what is below a hidden directory."""
+        """Give fsspec's facts of everything below that is no directory, without what lies in hidden directories."""
         try:
             entries = self._files.ls(path, detail=True)
         except FileNotFoundError:

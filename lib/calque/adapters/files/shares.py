@@ -9,14 +9,16 @@ from threading import Lock
 from calque.adapters.files.bucket import Bucket
 
 HERE = 0.1
-"""The part that small copies in this process keep while bins run elsewhere."""
+"""The part of the bandwidth that small copies in this process keep while bins run elsewhere."""
 
 
 class BandwidthShares:
-    """Gives each bin a part of `total` bytes a second (0: no limit) for as long as it runs. No message reaches a bin
-    once it runs, so it is given what is free, but no more than its fair part: the bins of one copy never exceed the
-    total. While several copies run, a bin that finds nothing free gets a tenth of its fair part all the same, for it
-    may wait behind a file of hours."""
+    """A bandwidth of `total` bytes a second (0: no limit), of which each bin has a part as long as it runs.
+
+    No message reaches a bin once it runs, so a bin is given what is free, but no more than its fair part: the bins of
+    one copy never exceed the total. While several copies run, a bin that finds nothing free gets a tenth of its fair
+    part all the same, because it may wait behind a file that takes hours.
+    """
 
     def __init__(self, total: float, driver_bucket: Bucket | None) -> None:
         self._total, self._driver_bucket = total, driver_bucket
@@ -25,7 +27,8 @@ class BandwidthShares:
 
     @contextmanager
     def one(self, bins: int, slots: int) -> Iterator[float]:
-        """The part of one of so many bins, of which `slots` run at once."""
+        """Hold the part of one of `bins` bins, of which `slots` run at once, as long as the context lasts. Yields its
+        bytes a second; 0 for no limit."""
         if not self._total:
             yield 0.0
             return

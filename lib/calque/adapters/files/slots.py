@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from threading import Condition
 
 LOOK_SECONDS = 0.5
-"""How often it is looked whether a slot is still wanted."""
+"""Seconds between two looks whether a slot is still wanted."""
 
 
 class CopySlots:
-    """`total` slots, given in the order in which they are asked for, so that who wants several gets its turn."""
+    """A number of slots, `total`. They are given in the order of the requests, so that a request for several gets its
+    turn."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -22,8 +23,8 @@ class CopySlots:
 
     @contextmanager
     def taken(self, count: int, ended: Callable[[], bool]) -> Iterator[bool]:
-        """Waits for so many slots, all of them at most, and has them for as long as the context lasts. False, with
-        none, once `ended`."""
+        """Wait for `count` slots, or for all where there are fewer, and hold them as long as the context lasts. Yields
+        True; or False, with no slots, once `ended` returns True."""
         count = min(count, self.total)
         has_slots = self._wait(count, ended)
         try:

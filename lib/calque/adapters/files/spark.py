@@ -1,6 +1,7 @@
 """The port `Storage` with long copies and listings spread over Spark: `SparkStorage`.
 
-A bin is one Spark job of one task, so that each reports as it finishes and the fair scheduler lets others in between.
+A bin, which is a share of the work, is one Spark job of one task, so that each bin reports as it finishes and the fair
+scheduler lets others in between.
 """
 
 from __future__ import annotations
@@ -27,18 +28,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE_WEIGHT = 256 << 10
-"""What a file costs beside its bytes, in bytes."""
+"""The cost of a file beside its bytes, in bytes."""
 BIN_WEIGHT = 1 << 30
-"""What a bin of a long copy may hold: a few seconds' work, after which its files are reported. Copies that hold less
-for each core are one bin on each: a job takes as long as copying a hundred small files."""
+"""The weight that a bin of a long copy may hold: a few seconds' work, after which its files are reported. Copies that
+hold less for each core are one bin on each, because a job takes as long as copying a hundred small files."""
 MOST_JOBS = 256
 LOOK_SECONDS = 0.5
-"""How often it is looked whether bins are still wanted."""
+"""Seconds between two looks whether bins are still wanted."""
 ALONE = Pace(threads=1, files=32)
-"""Of local files in an executor, where other tasks keep the other cores busy."""
+"""The pace of local files in an executor, where other tasks keep the other cores busy."""
 
 Row = tuple[str, str, int, int, bool, int, bool, bool, str]
-"""A task as it travels: objects take ten times as long to write and read, half as long as a small file takes."""
+"""A `CopyTask` as it travels. Objects would take ten times as long to write and read, half as long as a small file
+takes."""
 Said = tuple[str, str, int, str]
 """A copy's checksum, problem, bytes moved, and which permissions it lacks."""
 Item = TypeVar("Item")
@@ -47,24 +49,25 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class SparkThresholds:
-    """What goes to Spark, and how. Copies of up to `few_files` with up to `few_bytes` in all, listings of up to
-    `few_locations` and checksums of up to `few_checksums` files stay on the driver."""
+    """The limits below which work stays on the driver, and how larger work goes to Spark. Copies of up to `few_files`
+    with up to `few_bytes` in all, listings of up to `few_locations` and checksums of up to `few_checksums` files stay
+    on the driver."""
 
     pool: str = "calque"
-    """The fair scheduler's pool."""
+    """The pool of Spark's fair scheduler in which the jobs run."""
     bins_per_core: int = 3
     few_files: int = 64
     few_bytes: int = 16 << 20
     few_locations: int = 1000
     few_checksums: int = 64
     leaves: int = 0
-    """So many cores are left to others, where there are more: their bins need not wait for slow ones."""
+    """The number of cores that are left to others, where there are more: their bins need not wait for slow ones."""
 
 
 class SparkStorage:
-    """`FileStorage` here and on the executors, which need calque installed and sight of the same locations. `session`
-    is asked for a session when the first long work comes, so that without any no JVM is started. Soon after `ended`
-    bins are given up, whatever they are at, with `Unavailable`."""
+    """A `FileStorage` here and on the executors, which need calque installed and sight of the same locations. `session`
+    is called when the first long work comes, so that no JVM is started without any. Soon after `ended` returns True all
+    bins are given up, also in the middle of their work, with `Unavailable`."""
 
     def __init__(
         self,
@@ -90,7 +93,8 @@ class SparkStorage:
     def copy(
         self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
     ) -> Sequence[CopiedFile]:
-        """Progress comes for each file in turn, a bin's files together when it is done."""
+        """Copy the files, few of them here and many on executors. `progress` is called for each file in turn, for a
+        bin's files together when the bin is done."""
         require_own_targets(tasks)
         if len(tasks) <= self._thresholds.few_files and sum(task.size for task in tasks) <= self._thresholds.few_bytes:
             return self._files.copy(tasks, progress)
@@ -105,7 +109,7 @@ class SparkStorage:
                 progress(copies[task])
 
         bins = packed(list(task_of), _copy_weight, max(self._slots(), sum(map(_copy_weight, task_of)) // BIN_WEIGHT))
-        # Of the files that may be copied at a time, each bin that runs gets an equal part.
+        # Each bin that runs gets an equal part of the files that may be copied at a time.
         parallel = max(1, self._files.terms.parallel // self._slots())
         self._run("copy", bins, _copy_bin, finished, parallel)
         return [copies[task] for task in tasks]
@@ -183,7 +187,7 @@ class SparkStorage:
         return self._files.entries(location)
 
     def _slots(self) -> int:
-        """How many bins run at once."""
+        """Return how many bins run at once."""
         return max(1, int(self._session().sparkContext.defaultParallelism) - self._thresholds.leaves)
 
     def _bins(
@@ -208,8 +212,9 @@ class SparkStorage:
         finished: Callable[[Item, Result], None],
         parallel: int = 0,
     ) -> Mapping[Item, Result]:
-        """`work` on each bin, in executors; its results by item. A bin copies `parallel` files at a time, if their
-        number is limited."""
+        """Run `work` on each bin, in executors, and return its results by item. `finished` is called for each result as
+        bins end. A bin copies `parallel` files at a time where the number of parallel copies is limited. Raises the
+        first error of a bin, and `Unavailable` where `ended`."""
         context, slots = self._session().sparkContext, self._slots()
         group, given_up = f"calque-{verb}-{uuid4().hex}", Event()
         limited = bool(self._files.slots and parallel)
@@ -229,7 +234,8 @@ class SparkStorage:
                 return bin_results.collect()[0]
 
         results: dict[Item, Result] = {}
-        # What waits in Spark's queue keeps its cores busy, but would keep a share of the bandwidth and slots too.
+        # A second job for each slot waits in Spark's queue and keeps its cores busy, but would hold a share of the
+        # bandwidth and copy slots while it waits.
         jobs_per_slot = 1 if self._files.terms.bandwidth or self._thresholds.leaves or limited else 2
         with ThreadPoolExecutor(
             min(len(bins), jobs_per_slot * slots, MOST_JOBS), thread_name_prefix=f"spark-{verb}"
@@ -249,8 +255,8 @@ class SparkStorage:
                 given_up.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 context.cancelJobGroup(group)
-                # A thread that was about to begin its job may have done so since. Nobody waits for what was cancelled
-                # before any thread had it: `wait` does not count that as done.
+                # A thread that was about to begin its job may have done so since. Futures that were cancelled before a
+                # thread had them are left out, because `wait` never counts them as done.
                 begun = [future for future in futures if not future.cancelled()]
                 while wait(begun, LOOK_SECONDS).not_done:
                     context.cancelJobGroup(group)
@@ -268,7 +274,8 @@ def _ends(verb: str) -> Unavailable:
 
 
 def packed(items: Sequence[Item], weight: Callable[[Item], int], bins: int) -> Sequence[tuple[Item, ...]]:
-    """The items in at most `bins` bins of about equal weight, none empty: the heaviest first into the lightest bin."""
+    """Divide the items into at most `bins` bins of about equal weight, none of them empty: the heaviest item goes
+    first, into the lightest bin."""
     weighed = sorted(((weight(item), number) for number, item in enumerate(items)), reverse=True)
     lightest: list[tuple[int, int]] = [(0, number) for number in range(min(bins, len(items)))]
     content: list[list[int]] = [[] for _ in lightest]
@@ -281,7 +288,7 @@ def packed(items: Sequence[Item], weight: Callable[[Item], int], bins: int) -> S
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error as it travels from an executor, since Spark passes on only its text."""
+    """An error as it travels from an executor, because Spark passes on only its text."""
 
     kind: type[CalqueError]
     what: str

@@ -42,14 +42,14 @@ LOG = logging.getLogger(__name__)
 LOCAL = Pace(threads=2, files=32)
 REMOTE = Pace(threads=16, files=1)
 TOGETHER = 32
-"""So many directories of one object store are listed in pages that they share."""
+"""The number of directories of one object store from which on they are listed in pages that they share."""
 
 
 class FileStorage:
-    """Directories on any file system that `FileSystemSet` opens. It can be pickled. Location spellings:
-    `core.formats.layout`.
+    """The port `Storage` over any file system that `FileSystemSet` opens. It can be pickled. `core.formats.layout` says
+    how locations are spelled.
 
-    In object stores a directory exists as long as it was made, or something lies below it; times of copies are noted
+    In object stores a directory exists as long as it was made, or a file lies below it. Times of copies are noted
     beside them (`objects`).
     """
 
@@ -64,7 +64,8 @@ class FileStorage:
         return FileStorage, (self.systems, self._local, self.terms)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
-        """Raises `Refused` for the first location that is a file or may not be read, naming it."""
+        """Return the listing of each location, by location. Raises `Refused`, which names the first location that is a
+        file or may not be read."""
         if len(locations) < 2 or _local(locations):
             return {location: self._listing(location) for location in dict.fromkeys(locations)}
         if len(locations) >= TOGETHER:
@@ -90,14 +91,15 @@ class FileStorage:
         return self.copy_announced(tasks, progress)
 
     def announce(self, tasks: Sequence[CopyTask]) -> None:
-        """What has to be done at the targets before any copy is made."""
+        """Do what has to be done at the targets before any copy is made: check that no link leads out of the target's
+        own places, and note the files' times in stores. Raises `Refused` for such a link."""
         self.systems.require_inside(task.target for task in tasks)
         announce(self.systems, tasks)
 
     def copy_announced(
         self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
     ) -> Sequence[CopiedFile]:
-        """`copy` after `announce`."""
+        """Copy the files as `copy` does, after `announce` was called for them."""
         local = _local([location for task in tasks for location in (task.source, task.target)])
         pace = self._local if local else REMOTE
         return copy_all(tasks, self.systems, pace, self.terms, self.bucket, self.slots, progress)
@@ -115,8 +117,8 @@ class FileStorage:
             return list(pool.map(lambda group: digest_at(self, group), groups))
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
-        """Raises `Unavailable` when a staged file is missing on both sides: it must be staged again; `Refused` when
-        another file lies at a target."""
+        """Rename staged files into place, in order. Raises `Unavailable` when neither the staged file nor its target is
+        there: it must be staged again; and `Refused` when another file lies at a target."""
         self.systems.require_inside(location for rename in renames for location in rename)
         noted_directories = carry_over(self.systems, renames)
         for staged, target in renames:
@@ -140,7 +142,8 @@ class FileStorage:
             raise trouble("look at", location, error) from error
 
     def checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
-        """A file that is replaced while it is read may have a checksum that neither content has."""
+        """Return the xxh3-128 of each file, by full path. A file that is replaced while it is read may get a checksum
+        that neither content has."""
         unique_paths = list(dict.fromkeys(paths))
         threads = (self._local if _local(unique_paths) else REMOTE).threads
         with ThreadPoolExecutor(threads, thread_name_prefix="checksum") as pool:
@@ -229,7 +232,8 @@ class FileStorage:
             raise trouble("rename", location, error) from error
 
     def remove(self, locations: Sequence[str]) -> None:
-        """Links are removed, what they lead to is not. A whole file system or bucket is refused."""
+        """Remove directories or files with all below. Links are removed, the files that they lead to are not. Raises
+        `Refused` for a whole file system or bucket."""
         self.systems.require_inside(locations)
         for location in locations:
             if place(location).path == "/":
@@ -326,8 +330,8 @@ class FileStorage:
         return None if facts is None or facts.directory else File(location, facts.size, facts.modified_ns)
 
     def _newest_commit(self, location: str) -> File | None:
-        """Of a Delta table. It is read, since its content is what tells a log from another, on storages without times
-        too."""
+        """Return the file of a Delta table's newest commit, with its checksum; None for other directories. The commit
+        is read, because on storages without times only its content tells one log from another."""
         version = newest_commit(self.children(join(location, DELTA_LOG)))
         if version is None:
             return None
@@ -351,7 +355,7 @@ class FileStorage:
         return Listing(location, tuple(files or ()), missing=files is None)
 
     def _checksum(self, location: str) -> str:
-        """Empty when there is no such file."""
+        """Return the file's xxh3-128; empty when there is no such file."""
         system, path = self.systems.to_read(location)
         try:
             facts = system.facts(path)
@@ -367,7 +371,7 @@ class FileStorage:
             raise trouble("read", location, error) from error
 
     def _digest(self, location: str) -> str:
-        """Empty when there is no such file."""
+        """Return the file's SHA-256; empty when there is no such file."""
         system, path = self.systems.to_read(location)
         digest = sha256()
         try:
@@ -383,7 +387,7 @@ class FileStorage:
         return digest.hexdigest()
 
     def _tail(self, location: str, size: int) -> bytes | None:
-        """None when there is no such file."""
+        """Return the file's last `size` bytes; None when there is no such file."""
         system, path = self.systems.to_read(location)
         if not isinstance(system, TailSystem):
             content = self.read(location)
@@ -396,7 +400,7 @@ class FileStorage:
             raise trouble("read", location, error) from error
 
     def _system_checksum(self, location: str) -> str:
-        """Empty where there is none."""
+        """Return the file system's own checksum of the file; empty where there is none, or it is not told."""
         system, path = self.systems.to_read(location)
         if not isinstance(system, ChecksumSystem):
             return ""
@@ -437,7 +441,7 @@ class FileStorage:
                 raise FileNotFoundError(staged)
             system.rename(staged, target)
         elif staged_facts is not None:
-            # A rename that died between its two halves, or a file that was staged again after it was published.
+            # A rename died between its two halves, or a file was staged again after it was published.
             size = target_facts.size
             if staged_facts.size != size or not same_content((system, staged), (system, target), size):
                 raise FileExistsError(target)
@@ -445,7 +449,7 @@ class FileStorage:
 
 
 def in_time(chunks: Iterator[memoryview], seconds: float) -> Iterator[memoryview]:
-    """The content. Raises `TimeoutError` when all of it takes longer."""
+    """Pass the chunks of a content on. Raises `TimeoutError` when all of it takes longer than `seconds`."""
     deadline = time.monotonic() + seconds
     for chunk in chunks:
         yield chunk
@@ -454,7 +458,8 @@ def in_time(chunks: Iterator[memoryview], seconds: float) -> Iterator[memoryview
 
 
 def of_at_most(chunks: Iterator[memoryview], size: int, most: int, location: str) -> Iterator[memoryview]:
-    """The content of a file that seems to have `size` bytes. `Refused` where it has more than `most`."""
+    """Pass the chunks of a file's content on. Raises `Refused` where its expected `size`, or what really comes, is more
+    than `most` bytes."""
     length = 0
     if size > most:
         raise too_large(location, size, most)

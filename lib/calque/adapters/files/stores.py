@@ -1,4 +1,4 @@
-"""What is needed of one object store, and how any store behind fsspec does it.
+"""The interface of one object store, and its implementation over any store behind fsspec.
 
 Objects are called `container/key`. Every method raises `OSError` and nothing else.
 """
@@ -17,9 +17,9 @@ from fsspec.spec import AbstractFileSystem
 
 CHUNK = 8 << 20
 CREDENTIALS = frozenset({"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "TokenRetrievalError"})
-"""Errors of botocore that waiting does not mend."""
+"""The errors of botocore that waiting does not mend."""
 CLIENTS = frozenset({"aiohttp", "botocore", "requests", "urllib3"})
-"""Libraries of which some errors are an `OSError` too."""
+"""The libraries of which some errors are an `OSError` too."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIMES = ("mtime", "LastModified", "last_modified", "modified", "updated", "created")
 _VERSIONS = ("ETag", "etag", "versionId", "generation", "ino")
@@ -27,7 +27,8 @@ _VERSIONS = ("ETag", "etag", "versionId", "generation", "ino")
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """One object. `version` differs between two that followed each other under one name, as far as the store tells."""
+    """One object. `version` differs between two objects that followed each other under one name, as far as the store
+    tells."""
 
     name: str
     size: int
@@ -40,37 +41,38 @@ class Store(Protocol):
 
     @property
     def identity(self) -> object:
-        """Equal for two that can copy objects between them by themselves."""
+        """A value that is equal for two stores that can copy objects between them by themselves."""
 
     def find(self, name: str) -> StoredObject | None:
-        """The object of exactly this name."""
+        """Return the object of exactly this name; None without one."""
 
     def holds(self, directory: str) -> bool:
-        """Whether any object's name begins with `directory` and a slash."""
+        """Return whether any object's name begins with `directory` and a slash."""
 
     def below(self, directory: str) -> Iterator[StoredObject]:
-        """All objects whose names begin with `directory` and a slash."""
+        """Give all objects whose names begin with `directory` and a slash."""
 
     def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[StoredObject]]:
-        """The same for several of one container."""
+        """Return the objects `below` each of several directories of one container, by directory."""
 
     def level(self, directory: str) -> tuple[Sequence[str], Sequence[StoredObject]]:
-        """Names directly below: of directories, without theirs, and objects."""
+        """Return what is directly below a directory: the names of directories, without the path above them, and the
+        objects."""
 
     def chunks(self, name: str, size: int) -> Iterator[memoryview]:
-        """An object's content, expected to be `size` bytes."""
+        """Give an object's content, expected to be `size` bytes."""
 
     def put(self, name: str, chunks: Iterable[memoryview], size: int, *, new: bool) -> bool:
         """Write an object of about `size` bytes, whole or not at all: an exception that `chunks` raises comes through
-        and leaves nothing. With `new`, `FileExistsError` when there is one of the name. Whether the store proved, by a
-        checksum of its own, that it has what `chunks` gave."""
+        and leaves nothing. With `new` it raises `FileExistsError` when there is an object of the name. Returns whether
+        the store proved, by a checksum of its own, that it has the bytes of `chunks`."""
 
     def copy(self, source: StoredObject, target: str) -> bool:
-        """Copy an object inside the store, whole or not at all. `FileNotFoundError` when `source` is not the one there
-        any more. Whether the store proved that both are equal."""
+        """Copy an object inside the store, whole or not at all. Raises `FileNotFoundError` when `source` is not the
+        object there any more. Returns whether the store proved that both are equal."""
 
     def delete(self, names: Sequence[str]) -> None:
-        """Missing ones are fine."""
+        """Delete the objects. Missing ones are fine."""
 
 
 @runtime_checkable
@@ -78,11 +80,11 @@ class ConditionalStore(Protocol):
     """A store that may ignore the condition that an object must be new."""
 
     def keeps_conditions(self, directory: str) -> bool:
-        """Whether it keeps the condition there. Raises `OSError`."""
+        """Return whether the store keeps the condition for objects in `directory`. Raises `OSError`."""
 
 
 class FsspecStore:
-    """`Store` over any fsspec file system of objects."""
+    """A `Store` over any fsspec file system of objects."""
 
     def __init__(self, filesystem: AbstractFileSystem) -> None:
         self.files = filesystem
@@ -169,7 +171,7 @@ class FsspecStore:
 
 
 def each_below(store: Store, directories: Sequence[str]) -> dict[str, Sequence[StoredObject]]:
-    """What `Store.below_each` gives, by a question for each directory."""
+    """Return the result of `Store.below_each` by a request for each directory, in threads."""
     if not directories:
         return {}
     with ThreadPoolExecutor(16, thread_name_prefix="list") as pool:
@@ -189,7 +191,8 @@ def stored(info: Mapping[str, Any]) -> StoredObject:
 
 
 def plain(name: str) -> str:
-    """Some file systems spell their own names with a leading slash, some without."""
+    """Return the name without slashes at its ends: some file systems spell their names with a leading slash, some
+    without."""
     return name.lstrip("/").rstrip("/")
 
 
@@ -218,8 +221,9 @@ def nanoseconds(time: datetime | float | None) -> int:
 
 @contextmanager
 def as_os_errors() -> Iterator[None]:
-    """Errors of client libraries (botocore's, pyarrow's …), which have no base in common, as `ConnectionError`.
-    What Python itself raises is left: `OSError` is meant, the rest are faults of the program or the caller's own."""
+    """Turn errors of client libraries (botocore's, pyarrow's …), which have no base in common, into `ConnectionError`,
+    those of missing credentials into `PermissionError`. Errors that Python itself raises pass: `OSError` is meant, the
+    rest are faults of the program or the caller's own."""
     try:
         yield
     except Exception as error:

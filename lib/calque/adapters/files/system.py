@@ -1,4 +1,4 @@
-"""What copying and listing need of one file system."""
+"""The interface of one file system, as copying and listing need it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 
 
 class Durability(Enum):
-    """When a written file counts as written."""
+    """The moment at which a written file counts as written."""
 
     VERIFIED = "verified"
-    """When it was read back with the right checksum. It outlives the process, but perhaps not the loss of power at
-    its host: what such a loss took is found by `verify`."""
+    """The moment at which it was read back with the right checksum. The file outlives the process, but perhaps not a
+    loss of power at its host: `verify` finds what such a loss took."""
     SYNCED = "synced"
-    """The same, and the file and its directory were synced to the device."""
+    """The moment at which it was read back so, and the file and its directory were synced to the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """`version` differs between two files that followed each other under one name, as far as the system can tell."""
+    """The size, time and kind of a file or directory. `version` differs between two files that followed each other
+    under one name, as far as the system can tell."""
 
     size: int
     modified_ns: int
@@ -43,54 +44,58 @@ class FileFacts:
 
 class ReadableSystem(Protocol):
     """A file system to read from; paths are its own. Every method raises `OSError` and nothing else,
-    `FileNotFoundError` and `PermissionError` in particular; methods may be called from several threads at once."""
+    `FileNotFoundError` and `PermissionError` in particular. Methods may be called from several threads at once."""
 
     def facts(self, path: str) -> FileFacts | None:
-        """Links are followed. None when there is nothing."""
+        """Return the facts of the file or directory at the end of links; None when nothing is there."""
 
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
-        """A file's content, expected to be `size` bytes. A chunk is valid until the next one is asked for."""
+        """Give a file's content, expected to be `size` bytes. A chunk is valid until the next one is asked for."""
 
 
 class System(ReadableSystem, Protocol):
-    """One file system, on the same terms."""
+    """A file system to read from and to write to, on the terms of `ReadableSystem`."""
 
     def below(self, path: str) -> Sequence[File] | None:
-        """The data files below a directory, sorted; None when it is missing. `NotADirectoryError` for a file."""
+        """Return the data files below a directory, sorted; None when it is missing. Raises `NotADirectoryError` for a
+        file."""
 
     def children(self, path: str) -> Sequence[str]:
-        """Names directly below a directory, sorted; empty when it is missing."""
+        """Return the names directly below a directory, sorted; empty when it is missing."""
 
     def entries(self, path: str) -> Sequence[StorageEntry]:
-        """The same with sizes and times; what vanishes meanwhile is left out. A link to a directory is none."""
+        """Return the entries directly below a directory with sizes and times, by name; empty when it is missing.
+        Entries that vanish meanwhile are left out. A link to a directory is no directory here."""
 
     def create(self, path: str, chunks: Iterable[memoryview]) -> None:
-        """Write a new file, its parents too. An exception that `chunks` raises comes through; a part may be left."""
+        """Write a new file, and make its parents. An exception that `chunks` raises comes through, and may leave a part
+        of the file."""
 
     def create_new(self, path: str, content: bytes) -> bool:
-        """Write a small new file whole, its parents too; False where something has the name."""
+        """Write a small new file whole, make its parents, and return True; False where the name is taken."""
 
     def set_aside(self, path: str, target: str) -> bool:
-        """Rename a directory, in one step; False where there is none, or directories can't be renamed."""
+        """Rename a directory to `target` in one step, and return True; False where there is none, or directories can't
+        be renamed."""
 
     def date(self, path: str, modified_ns: int) -> None:
-        """Give a file the time of another, where the system can; elsewhere nothing happens."""
+        """Give a file the time `modified_ns`, where the system can; elsewhere nothing happens."""
 
     def rename(self, path: str, target: str) -> None:
-        """The target's parents are made. Nothing lies at the target, the caller saw to that."""
+        """Rename a file, and make the target's parents. The caller has seen to it that nothing lies at the target."""
 
     def replace(self, path: str, target: str) -> None:
-        """The same over a file that lies there, or nothing."""
+        """Rename a file as `rename` does, also over a file that lies at the target."""
 
     def make_directory(self, path: str) -> None:
-        """With its parents; one that exists is fine."""
+        """Make a directory with its parents. One that exists is fine."""
 
     def remove(self, path: str) -> None:
-        """A file or a directory with all below; links are not followed; missing is fine."""
+        """Remove a file, or a directory with all below. Links are removed, not followed; a missing file is fine."""
 
 
 def entry(name: str, facts: FileFacts) -> StorageEntry:
-    """What `System.entries` says of one of them."""
+    """Return the entry of `System.entries` for a file or directory with these facts."""
     return StorageEntry(name, 0 if facts.directory else facts.size, facts.modified_ns, facts.directory)
 
 
@@ -99,7 +104,8 @@ class BulkListing(Protocol):
     """A system that lists many directories with fewer requests."""
 
     def below_each(self, paths: Sequence[str]) -> Mapping[str, Sequence[File] | None]:
-        """`System.below` of each; None also for a Delta table, and for a file."""
+        """Return `System.below` of each directory, by path. A file, and a Delta table, are None as a missing directory
+        is: list them one by one."""
 
 
 @runtime_checkable
@@ -107,7 +113,8 @@ class ChecksumSystem(Protocol):
     """A system that has checksums of its own."""
 
     def system_checksum(self, path: str) -> str:
-        """As `Storage.system_checksums` has it. Raises `OSError`, also where it is not told."""
+        """Return the system's own checksum of a file (see `Storage.system_checksums`). Raises `OSError`, also where it
+        is not told."""
 
 
 @runtime_checkable
@@ -115,7 +122,7 @@ class TailSystem(Protocol):
     """A system that reads the end of a file without the rest."""
 
     def tail(self, path: str, size: int) -> bytes:
-        """The last `size` bytes; all of a smaller file."""
+        """Return the last `size` bytes of a file, all of a smaller one."""
 
 
 @runtime_checkable
@@ -123,19 +130,21 @@ class PermissionSystem(Protocol):
     """A system whose files and directories have owners, groups and modes. Methods raise `OSError`."""
 
     def permissions(self, path: str) -> Permissions | None:
-        """Links are followed. None when there is nothing."""
+        """Return the permissions of the file or directory at the end of links; None when nothing is there."""
 
     def set_permissions(self, path: str, permissions: Permissions) -> str:
-        """As `Storage.set_permissions` has it, of one: what could not be given, and why. `FileNotFoundError` when there
-        is nothing."""
+        """Give a file or directory the permissions (see `Storage.set_permissions`). Returns what could not be given,
+        and why; empty where all was. Raises `FileNotFoundError` when nothing is there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileSystemKind:
-    """How locations of some schemes are reached that need more than fsspec's file system. `system` opens that of an
-    authority by the options of the configuration, and says how an authority and a path are called there; `readers`
-    opens the same as one of fsspec's, for programs that read data by it. `store` is what an object store is over
-    fsspec's."""
+    """A kind of file system, for schemes that need more than fsspec's file system.
+
+    `system` opens the system of an authority by the options of the configuration, and gives a function that makes its
+    path of an authority and a path. `readers` opens the same as one of fsspec's file systems, for programs that read
+    data by it. `store` makes an object store of fsspec's file system.
+    """
 
     schemes: tuple[str, ...]
     system: Callable[[str, Options], tuple[System, Callable[[str, str], str]]] | None = None
@@ -144,7 +153,7 @@ class FileSystemKind:
 
 
 FILE_SYSTEM = FileSystemKind(schemes=())
-"""What fsspec has, and nothing more."""
+"""The kind of all file systems for which fsspec's own suffices."""
 
 
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -159,7 +168,8 @@ def misplaced(error: Misplaced) -> Refused:
 
 
 def trouble(action: str, location: str, error: OSError) -> CalqueError:
-    """What to raise for an error of a file system; `action` is an infinitive phrase ("list", "write to")."""
+    """Return the error of calque's to raise for an error of a file system. `action` is an infinitive phrase ("list",
+    "write to")."""
     why = f"{type(error).__name__}: {error.strerror or error}"
     if isinstance(error, Misplaced):
         return misplaced(error)

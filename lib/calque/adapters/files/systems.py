@@ -1,4 +1,4 @@
-"""Which file system a location is on."""
+"""The choice of the file system that a location is on."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 READ_SCHEMES = OBJECT_STORES | {"file", "hdfs", "webhdfs", "sftp", "smb"}
-"""Schemes of file systems that the source's tables may lie on; what a target's own section names may be any that fsspec
-knows."""
+"""The schemes of file systems that the source's tables may lie on. What a target's own section names may have any
+scheme that fsspec knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnLocations:
-    """Locations below which calque writes the data of one target, and how they are reached."""
+    """The locations below which calque writes the data of one target, and the options by which they are reached."""
 
     locations: tuple[str, ...] = ()
     options: Options = field(default_factory=dict, repr=False)
@@ -35,7 +35,8 @@ class OwnLocations:
 
 @dataclass(frozen=True, slots=True)
 class OpenSystem:
-    """`path` is how an authority and a path are called there. It was opened by `version` of the options."""
+    """An open file system. `path` makes its path of an authority and a path. It was opened by `version` of the
+    options."""
 
     system: System
     path: Callable[[str, str], str]
@@ -44,7 +45,7 @@ class OpenSystem:
 
     @property
     def outdated(self) -> bool:
-        """Whether a secret of the options may have another value since."""
+        """Return whether a file of a secret among the options was written since the system was opened."""
         return bool(self.version) and outdated(self.options, self.version)
 
 
@@ -60,9 +61,9 @@ class FileSystemSet:
         most_read: int = MESSAGE,
         kinds: tuple[FileSystemKind, ...] = (),
     ) -> None:
-        """`options` are those of the configuration, for all that is not local and not below `own`. With `roots` nothing
-        is read that they do not admit. `most_read` are the bytes of a file that is read whole into memory. `kinds` are
-        of schemes for which fsspec alone does not do."""
+        """Set the file systems up. `options` are those of the configuration, for all that is not local and not below
+        `own`. With `roots` only places that they admit are read. `most_read` is the greatest number of bytes of a file
+        that is read whole into memory. `kinds` are for schemes for which fsspec alone does not do."""
         self.most_read = most_read
         self._options, self._durability, self._own = dict(options or {}), durability, own or OwnLocations()
         self._roots, self._kinds = roots, kinds
@@ -78,13 +79,14 @@ class FileSystemSet:
         return next((kind for kind in self._kinds if scheme in kind.schemes), FILE_SYSTEM)
 
     def why_not_read(self, location: str) -> Refused | None:
-        """None where the location may be read, as far as its name says."""
+        """Return the error for a location that may not be read; None where it may, as far as its name says."""
         if self._roots is None or not (why := self._roots.why_not(place(location))):
             return None
         return misplaced(Misplaced(location, location, why))
 
     def why_misplaced(self, location: str) -> Refused | None:
-        """The same of where links lead from there now."""
+        """Return the error for a location that may not be read, by its name or by the place to which links lead from it
+        now; None where it may."""
         refused = self.why_not_read(location)
         if refused is None and self._roots is not None and (where := place(location)).scheme == "file":
             try:
@@ -94,14 +96,15 @@ class FileSystemSet:
         return refused
 
     def to_read(self, location: str) -> tuple[System, str]:
-        """`at`, for who reads. Raises `Refused` for a place that is not admitted."""
+        """Return the file system and path of a location (see `at`) that is to be read. Raises `Refused` for a place
+        that is not admitted."""
         if (refused := self.why_not_read(location)) is not None:
             raise refused
         return self.at(location)
 
     def at(self, location: str) -> tuple[System, str]:
-        """The file system of a location, and the location's path there. It is opened anew after a file of a secret
-        among its options was written."""
+        """Return the file system of a location, and the location's path there. The system is opened anew after a file
+        of a secret among its options was written."""
         location_place = place(location)
         key = self._key(location_place)
         opened = self._open.get(key)
@@ -113,12 +116,12 @@ class FileSystemSet:
         return opened.system, opened.path(location_place.authority, location_place.path)
 
     def share_system(self, location: str, other: str) -> bool:
-        """Whether both locations are on one file system, opened by the same options."""
+        """Return whether both locations are on one file system, opened by the same options."""
         return self._key(place(location)) == self._key(place(other))
 
     def require_inside(self, locations: Iterable[str]) -> None:
-        """What is to be written or removed at the locations must not be led out of the target's own ones by a link in
-        the place of a directory. `Refused` where it would be."""
+        """Raise `Refused` where a link in the place of a directory leads one of the locations, which are to be written
+        or removed, out of the target's own places."""
         roots = [own.path for own in self._places if own.scheme == "file"]
         for directory in dict.fromkeys(location.rpartition("/")[0] for location in locations if roots):
             path = place(f"{directory}/").path
@@ -132,7 +135,8 @@ class FileSystemSet:
                     )
 
     def fsspec(self, location: str) -> AbstractFileSystem:
-        """fsspec's file system for a location that is not local."""
+        """Return fsspec's file system for a location that is not local. Raises `Refused` for a scheme that is not
+        opened."""
         from calque.adapters.files.remote import open_fsspec
 
         location_place = place(location)
@@ -180,5 +184,5 @@ def require_read_scheme(scheme: str, is_own: bool) -> None:
 
 
 def lies_in(path: str, root: str) -> bool:
-    """Whether the path is the root or lies below it."""
+    """Return whether the path is the root or lies below it."""
     return path == root or path.startswith(f"{root.rstrip('/')}/")

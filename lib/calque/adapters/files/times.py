@@ -1,4 +1,4 @@
-"""Which times the files of a directory have at their source, where their own store can't keep them.
+"""The times that files of a directory have at their source, noted in object stores, which can't keep them.
 
 A directory that calque writes in an object store holds small hidden objects, `NOTE` and the moment of writing, written
 before the files that they name. A file has the time that the newest note with its name and size says.
@@ -16,19 +16,20 @@ NOTE = f"{OURS}_times."
 MARKER = ".calque"
 """The empty object that stands for a directory."""
 MANY = 8
-"""So many notes of one directory are merged into one."""
+"""The number of notes of one directory that are merged into one."""
 
 Times = Mapping[tuple[str, int], int]
-"""By (name, size): nanoseconds since the epoch."""
+"""Nanoseconds since the epoch, by (name, size)."""
 
 
 def is_internal(name: str) -> bool:
-    """Whether an object of this name, without its directory, tells of the directory instead of lying in it."""
+    """Return whether an object of this name, without its directory, is a marker of a directory or a note of times, and
+    not a file."""
     return name == MARKER or name.startswith(NOTE)
 
 
 def note_name(now_ns: int) -> str:
-    """A new name; names sort by time."""
+    """Return a new name of a note. Names sort by time."""
     return f"{NOTE}{now_ns:020}-{token_hex(4)}"
 
 
@@ -38,7 +39,7 @@ def written(times: Times) -> bytes:
 
 
 def read(content: bytes) -> Times:
-    """What a note says; nothing where it is none."""
+    """Return the times in the content of a note; none where the content is no note."""
     try:
         match json.loads(content):
             case {"version": 1, "files": list(files)}:
@@ -49,7 +50,7 @@ def read(content: bytes) -> Times:
 
 
 def merged(notes: Iterable[tuple[str, Times]]) -> Times:
-    """Of notes by name: what the newest says of each file."""
+    """Return the time of each file by the newest of these notes that names it; `notes` are (name, times)."""
     newest_times: dict[tuple[str, int], int] = {}
     for _, times in sorted(notes, key=lambda note: note[0]):
         newest_times.update(times)

@@ -1,4 +1,4 @@
-"""Where a metastore listens."""
+"""The addresses at which a metastore listens."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from calque.errors import Refused
 
 DEFAULT_PORTS = {"thrift": 9083, "http": 80, "https": 443}
 HTTP_PATH = "/metastore"
-"""Where servers have it that say nothing else."""
+"""The path of servers over HTTP whose address has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`scheme` is one of `DEFAULT_PORTS`; `path` is empty for Thrift."""
+    """The address of a metastore. `scheme` is one of `DEFAULT_PORTS`; `path` is empty for Thrift."""
 
     scheme: str
     host: str
@@ -28,7 +28,7 @@ class Address:
 
 
 def addresses(uris: str) -> Sequence[Address]:
-    """Of a comma-separated list. Raises `Refused`."""
+    """Read a comma-separated list of URIs. Raises `Refused` for an empty list, and for a URI that is no address."""
     listed = tuple(address(uri) for uri in uris.split(",") if uri.strip())
     if not listed:
         raise Refused("No metastore address is given", "The list of URIs is empty", "Give thrift://host:port")
@@ -36,7 +36,8 @@ def addresses(uris: str) -> Sequence[Address]:
 
 
 def address(uri: str) -> Address:
-    """Of `thrift://host:port`, or `http://host:port/path`. Raises `Refused`."""
+    """Read `thrift://host:port`, `http://host:port/path` or `https://host:port/path`; a missing port or path is the
+    default one. Raises `Refused` for other text."""
     parts = urlsplit(uri.strip())
     if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
         raise Refused(f"{uri!r} is no address of a metastore", "It must look like thrift://host:9083", "Correct it")

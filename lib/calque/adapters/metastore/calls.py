@@ -1,4 +1,4 @@
-"""Calls of a metastore, and what their failures mean to who reads and writes its objects."""
+"""Calls of a metastore, and the meaning of their failures for code that reads and writes its objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from calque.errors import CallFailed, Unavailable
 from calque.ports import Conflict, TooLarge
 
 READ_BATCH = 1000
-"""Names of one `get_partitions_by_names`: servers turn them into one SQL statement each."""
+"""The names in one `get_partitions_by_names`: servers turn them into one SQL statement each."""
 TOO_LARGE = re.compile(
     r"""message\ ?size | frame\ size | length\ exceeded | OutOfMemory | heap\ space
       | 2-byte\ value               # PostgreSQL's driver: more parameters of a statement than it can count
@@ -29,11 +29,11 @@ TOO_LARGE = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""What servers and their databases say of a call about too many objects."""
+"""The texts of servers and their databases about a call for too many objects."""
 
 
 class HiveCalls:
-    """Calls of one client. `lacking` are those that the server is known not to have."""
+    """The calls of one client. `lacking` are the calls that the server is known not to have."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -42,8 +42,9 @@ class HiveCalls:
     def found_many(
         self, names: Sequence[str], call: Call, arguments: Callable[[tuple[str, ...]], tuple[object, ...]]
     ) -> Iterator[Any]:
-        """The results of calls that take names, some at a time; None where the server says that something they are
-        about does not exist."""
+        """Make a call that takes names, for a batch of them at a time, and give the result of each batch: None where
+        the server says that an object which the names belong to does not exist. A batch that the server finds too large
+        is sent in halves."""
         waiting = [*batches(names, READ_BATCH)][::-1]
         while waiting:
             batch = waiting.pop()
@@ -57,7 +58,7 @@ class HiveCalls:
                 yield result
 
     def found(self, call: Call, *arguments: Any) -> Any:
-        """The call's result, or None where the server says that the thing does not exist."""
+        """Make the call and return its result; None where the server says that the object does not exist."""
         try:
             return self.call(call, *arguments)
         except Conflict:
@@ -76,8 +77,9 @@ class HiveCalls:
             raise settled(fault, call) from fault
 
     def call_many(self, count: int, call: Call, *arguments: Any) -> Any:
-        """A call about `count` objects. A server that is sent too much says so, or hangs up without a word while it
-        goes on answering: where that happens twice to one list, it is `TooLarge`."""
+        """Make a call about `count` objects, and return its result. A server that is sent too much says so, or hangs up
+        without a word while it goes on answering other calls. Where it says so, or hangs up twice on one list, the call
+        raises `TooLarge`."""
         for attempt in (1, 2):
             try:
                 return self.call(call, *arguments)
@@ -98,7 +100,8 @@ class HiveCalls:
         return True
 
     def newest(self, newer: tuple[Any, ...], older: tuple[Any, ...], seconds: float | None = None) -> None:
-        """Make the first of two equivalent calls that the server has."""
+        """Make the call `newer`, or the equivalent call `older` where the server does not have it. Both are a call with
+        its arguments. A call that the server lacks is remembered."""
         if newer[0] not in self.lacking:
             try:
                 self.call(*newer, seconds=seconds)

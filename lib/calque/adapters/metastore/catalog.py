@@ -1,7 +1,7 @@
 """The objects of a metastore, read and written.
 
-Each writing method is one Thrift call and one transaction at the server; facts of what else a call does on its own are
-in the comments beside it.
+Each writing method is one Thrift call and one transaction at the server. Comments beside a call say what else the
+server does in it on its own.
 """
 
 from __future__ import annotations
@@ -45,17 +45,19 @@ from calque.ports import Conflict, TableCommit, TooLarge
 from calque.ports.services import COLUMN_CHANGES
 
 STATISTICS_BATCH = 500
-"""Partitions whose statistics are written by one call: 3.1 makes a transaction of each."""
+"""The partitions whose statistics one call writes: 3.1 makes a transaction of each."""
 RENAME_SECONDS = 60.0
-"""After which a rename is given up. It changes the table's own row, so that it takes as long for 100,000 partitions as
-for 1,000: at most 2 s on both servers under heavy load, as `tests/bench/bench_rename.py` measures it."""
+"""The seconds after which a rename is given up. A rename changes the table's own row, so that it takes as long for
+100,000 partitions as for 1,000: at most 2 s on both servers under heavy load, as `tests/bench/bench_rename.py` measures
+it."""
 
 EVENT_PARAMETER = "calque.event"
 KEEP_STATISTICS: Mapping[str, str] = {"DO_NOT_UPDATE_STATS": "true"}
 
 
 class HiveCatalog:
-    """`ports.Catalog` over Thrift. `abilities` says whether the server has compare-and-swap: `world` finds it out."""
+    """The port `ports.Catalog` over Thrift. `abilities` says whether the server has compare-and-swap: `world` finds it
+    out."""
 
     def __init__(self, client: Client, abilities: TargetCapabilities, rename_seconds: float = RENAME_SECONDS) -> None:
         self.client, self._reader = client, HiveReader(client)
@@ -166,14 +168,14 @@ class HiveCatalog:
         self._call_list("drop_partitions", len(names), messages.DROP_PARTITIONS, request)
 
     def commit_table(self, commit: TableCommit) -> None:  # noqa: ARG002
-        """No metastore can."""
+        """Raise `Refused`: no metastore can commit any difference of a table."""
         check_commit(any_difference=False)
 
     def contents(self, table: Table, partitions: Sequence[str]) -> None:
-        """No metastore knows any."""
+        """Return None: no metastore knows the files of a table."""
 
     def settle(self, table: Table) -> None:
-        """Each change is one call."""
+        """Do nothing: each change of a table is one call, which a death can't leave half done."""
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         kind, name = type(constraints[0]), TableName(constraints[0].database, constraints[0].table)
@@ -221,7 +223,8 @@ class HiveCatalog:
         self._calls.call(messages.DROP_FUNCTION, *name)
 
     def _set_statistics(self, objects: Sequence[AnalyzedColumns]) -> None:
-        """Statistics make no states, so that nobody minds to see halves."""
+        """Write the statistics in one call, or in halves where the server finds that too large. Readers may see a part:
+        statistics make no states."""
         try:
             self._calls.call_many(len(objects), messages.SET_STATISTICS, SetStatisticsRequest(tuple(objects)))
         except TooLarge:
@@ -230,7 +233,8 @@ class HiveCatalog:
             self._set_statistics(objects[half:])
 
     def _change_columns(self, newer: tuple[Any, ...], older: tuple[Any, ...], refusal: AlterationRefused) -> None:
-        """The alteration, on a connection whose own setting permits it. 3.1 and 4.x let connections have it."""
+        """Make the alteration on a connection whose own setting permits changes of column types. 3.1 and 4.x let a
+        connection have the setting. Raises `refusal` where the server does not."""
         call = older if newer[0] in self._calls.lacking else newer
         try:
             self._calls.call(*call, setting=(COLUMN_CHANGES, "false"))
@@ -240,7 +244,8 @@ class HiveCatalog:
             raise refusal from error
 
     def _call_list(self, operation: ListOperation, count: int, call: Call, *arguments: Any) -> None:
-        """A call with a list of `count` partitions. Raises `Refused`, `TooLarge`."""
+        """Make a call with a list of `count` partitions. Raises `Refused` for more than the limit, and `TooLarge`,
+        after which the limit is lower."""
         check_list(operation, count, getattr(self._abilities.limits, operation))
         try:
             self._calls.call_many(count, call, *arguments)
@@ -250,7 +255,7 @@ class HiveCatalog:
 
 
 def alter_properties(cascade: bool, expected_event: str) -> dict[str, str]:
-    """The environment of an alter_table: see `ports.Catalog.alter_table`."""
+    """Return the properties of the environment of an alter_table call: see `ports.Catalog.alter_table`."""
     properties = dict(KEEP_STATISTICS)
     if cascade:
         properties["CASCADE"] = "true"
@@ -261,7 +266,8 @@ def alter_properties(cascade: bool, expected_event: str) -> dict[str, str]:
 
 
 def sent(statistics: ColumnStatistics) -> ColumnStatistics:
-    """Timestamps as longs: 3.1 knows no others, 4 stores them alike and goes by the column's type."""
+    """Return the statistics with timestamps as longs: 3.1 knows no others, 4 stores them alike and goes by the column's
+    type."""
     moments = statistics.counted.timestamps
     if moments is None:
         return statistics

@@ -1,7 +1,7 @@
 """Open connections to a metastore: sockets, TLS, and the login that a server asks for before the first call.
 
-A `Channel` carries the bytes of calls. It raises `OSError` where a server can't be reached, and `AccessRefused` where
-one refuses calque or can't be trusted, or calque's own files can't be read.
+A `Channel` carries the bytes of calls. It raises `OSError` where a server can't be reached, and `AccessRefused` where a
+server refuses calque or can't be trusted, or calque's own files can't be read.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from calque.model.secrets import refusals_of_access
 from calque.model.tls import Tls, reason
 
 Connect = Callable[[str, int, float], socket.socket]
-"""To a host and a port, within seconds."""
+"""A function that opens a socket to a host and a port, within seconds."""
 HTTP_REFUSALS = frozenset({401, 403})
 HTTP_ELSEWHERE = frozenset({301, 302, 307, 308, 404, 405})
 
 
 class ServerProblem(Exception):
-    """The server answered with a failure that the service does not declare. `breaks`: its answer has not come to its
-    end."""
+    """The server answered with a failure that the service does not declare. `breaks` says that its answer was not read
+    to the end."""
 
     def __init__(self, text: str, breaks: bool) -> None:
         self.breaks = breaks
@@ -41,26 +41,27 @@ class ServerProblem(Exception):
 
 
 class Channel(Protocol):
-    """`transport` is what Thrift's buffer reads from and writes to; `user` whom a call is still to tell the server of,
-    empty where it knows."""
+    """An open connection. `transport` is what Thrift's buffer reads from and writes to. `user` is the user of whom a
+    call is still to tell the server, empty where it knows."""
 
     address: Address
     transport: Any
     user: str
 
     def begin(self, seconds: float, max_bytes: int | None) -> None:
-        """The next answer is waited for so long, and may have so many bytes; None: any number."""
+        """Begin an answer, which is waited for `seconds`, and may have `max_bytes` bytes; None: any number."""
         ...
 
     def is_open(self) -> bool:
-        """False once the other side has closed it, or said what nobody asked for."""
+        """Return whether the connection can be used: False once the other side has closed it, or has sent bytes that
+        were not asked for."""
         ...
 
     def close(self) -> None: ...
 
 
 def open_channel(address: Address, access: MetastoreAccess, seconds: float) -> Channel:
-    """Raises `OSError` and `AccessRefused`."""
+    """Connect to the address, within `seconds`, and log in. Raises `OSError` and `AccessRefused`."""
     with refusals_of_access():
         if address.scheme == "thrift":
             return SocketChannel(address, access, seconds)
@@ -68,7 +69,7 @@ def open_channel(address: Address, access: MetastoreAccess, seconds: float) -> C
 
 
 class SocketChannel:
-    """Thrift over a socket."""
+    """A channel of Thrift over a socket."""
 
     def __init__(self, address: Address, access: MetastoreAccess, seconds: float) -> None:
         self.address = address
@@ -101,7 +102,7 @@ class SocketChannel:
 
 
 class HttpChannel:
-    """Thrift in the bodies of HTTP requests, over one connection that is kept alive."""
+    """A channel of Thrift in the bodies of HTTP requests, over one connection that is kept alive."""
 
     user = ""
 
@@ -131,7 +132,7 @@ class HttpChannel:
     def is_open(self) -> bool:
         try:
             if self._response is not None:
-                # What is left of it is the end that HTTP puts to its pieces.
+                # The rest of the response is the end mark that HTTP puts behind its chunks.
                 self._response.read()
         except (OSError, HTTPException):
             return False
@@ -146,7 +147,8 @@ class HttpChannel:
         self._request += data
 
     def flush(self) -> None:
-        """Send the request, and wait until its answer begins."""
+        """Send the request, and wait until its answer begins. Raises `AccessRefused` and `ServerProblem` for a status
+        other than 200."""
         body, self._request = bytes(self._request), bytearray()
         with refusals_of_access():
             headers = {"Content-Type": "application/x-thrift", "Accept": "application/x-thrift", **self._who()}
@@ -190,8 +192,8 @@ class HttpChannel:
 
 
 def require_far(host: str, port: int, access: MetastoreAccess, peer: str = "") -> None:
-    """Raise `AccessRefused` where the host, or what its name leads to, or the peer, is near calque itself and that is
-    forbidden."""
+    """Raise `AccessRefused` where the access has `far_only` and an address of `host`, or `peer` where it is given, is
+    near calque itself."""
     if not access.far_only:
         return
     resolved = socket.getaddrinfo(peer or host, port, type=socket.SOCK_STREAM)
@@ -202,7 +204,8 @@ def require_far(host: str, port: int, access: MetastoreAccess, peer: str = "") -
 
 
 def require_far_peer(host: str, port: int, access: MetastoreAccess, connection: socket.socket) -> None:
-    """The same of what was connected to, before anything is sent: names may lead elsewhere at each look."""
+    """Raise `AccessRefused`, and close the connection, where the access has `far_only` and the peer is near calque
+    itself. To be called before anything is sent, because a name may lead elsewhere at each look-up."""
     if access.far_only:
         try:
             require_far(host, port, access, connection.getpeername()[0])
@@ -212,7 +215,8 @@ def require_far_peer(host: str, port: int, access: MetastoreAccess, connection: 
 
 
 def connected(address: Address, access: MetastoreAccess, seconds: float) -> socket.socket:
-    """A socket, over SSH and within TLS where it is to be."""
+    """Return a socket to the address, by the route and within TLS where `access` has them. Raises `OSError`,
+    `AccessRefused` and `Refused`."""
     context = access.tls.context() if access.tls is not None else None
 
     def connect(host: str, port: int, seconds: float) -> socket.socket:
@@ -241,7 +245,8 @@ def connected(address: Address, access: MetastoreAccess, seconds: float) -> sock
 
 
 def by_ticket(limited: LimitedTransport, address: Address, login: KerberosLogin) -> Any:
-    """Raises `Refused` where the extra `kerberos` is not installed, too."""
+    """Log in by Kerberos and return the transport. Raises `Refused` where the extra `kerberos` is not installed, and
+    what `kerberos.log_in` raises."""
     try:
         from calque.adapters.metastore import kerberos
     except ImportError as error:
@@ -257,11 +262,12 @@ CERTIFICATE_PROBLEMS = {
     62: ("is for other names", "Write the address by a name that is in the certificate, or have it made for this one"),
     64: ("is for other names", "Write the address by a name that is in the certificate, or have it made for this one"),
 }
-"""By OpenSSL's numbers of why a certificate can't be verified."""
+"""The problem and the advice, by OpenSSL's number of why a certificate can't be verified."""
 
 
 def distrust(address: Address, error: ssl.SSLError) -> AccessRefused | None:
-    """What stands between calque and a server that answered; None where it did not answer by TLS at all."""
+    """Return the error that says why TLS with a server that answered failed; None where the server did not answer by
+    TLS at all."""
     if isinstance(error, ssl.SSLCertVerificationError):
         unknown = ("is from nobody that calque trusts", "Name the authority that signed it in tls.ca")
         problem, todo = CERTIFICATE_PROBLEMS.get(error.verify_code, unknown)
@@ -275,14 +281,14 @@ def distrust(address: Address, error: ssl.SSLError) -> AccessRefused | None:
 
 
 def refused_client(address: Address, error: BaseException) -> AccessRefused | None:
-    """Why the server gave a connection up when calque's certificate had come: TLS 1.3 tells that with the first answer.
-    None for all else."""
+    """Return the error for a server that gave the connection up after it saw calque's certificate, which TLS 1.3 tells
+    with the first answer. None for all other errors."""
     cause = error.inner if isinstance(error, TTransportException) else error
     return distrust(address, cause) if isinstance(cause, ssl.SSLError) else None
 
 
 def is_silent(handle: socket.socket) -> bool:
-    """Whether the socket is open, with nothing to be read: the end of a connection would be."""
+    """Return whether the socket is open with nothing to read. The end of a connection would be readable."""
     if handle.fileno() < 0:
         return False
     poll = select.poll()

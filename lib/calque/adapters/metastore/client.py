@@ -1,4 +1,4 @@
-"""Connections to a metastore: a bounded pool, one connection for each call under way.
+"""Connections to a metastore: a bounded pool, with one connection for each call that is under way.
 
 Sockets never travel: a pickled client opens its own connections where it arrives.
 """
@@ -29,11 +29,12 @@ logger = logging.getLogger(__name__)
 
 READ_BUFFER = 1 << 18
 LONGEST_STRING = 1 << 30
-"""Bytes. More is no answer of a metastore but another protocol on its port."""
+"""The greatest length of a string in bytes. A longer one is no answer of a metastore but another protocol on its
+port."""
 
 
 def anytime() -> None:
-    """Let every call begin."""
+    """Permit every call: the default of `Client.permit`."""
 
 
 class ServerFailed(CallFailed):
@@ -41,16 +42,19 @@ class ServerFailed(CallFailed):
 
 
 class ConnectionLost(CallFailed):
-    """The connection broke before there was an answer. A server that is slow has lost nothing yet."""
+    """The connection broke before there was an answer. A time-out is another error, because a slow server has lost
+    nothing yet."""
 
 
 class Client:
-    """Calls to the metastore at one of `uris` (`thrift://host:port` or `http://host:port/path`, comma-separated, tried
-    in order), as `access` says. A server that refuses that is not passed over for the next: it answers.
+    """A client of the metastore at one of `uris` (`thrift://host:port` or `http://host:port/path`, comma-separated,
+    tried in order), with the user and login of `access`. A server that refuses the login is not passed over for the
+    next address, because it answers.
 
-    Safe from several threads: at most `connections` calls are under way, further ones wait. Times are seconds.
-    `permit` is asked ahead of each call that changes something, when all but sending it is done, and may raise. With
-    `first_seen` each connection's server is asked for its id before the first call: `AccessRefused` for another one.
+    Safe from several threads: at most `connections` calls are under way, further ones wait. Times are seconds. `permit`
+    is called ahead of each call that changes anything, when all but sending it is done, and may raise. With
+    `first_seen` each connection's server is asked for its id before the first call: another id than the first one
+    raises `AccessRefused`.
     """
 
     def __init__(
@@ -81,13 +85,15 @@ class Client:
         setting: tuple[str, str] | None = None,
     ) -> Any:
         """Send the call and return its result, within `seconds` where they are fewer than `call_timeout`. An answer of
-        more than `max_bytes` bytes is not read to its end: `weighed.AnswerTooLarge`. The connection is given `setting`
-        (a name and a value) ahead of the call, and has it as long as it lives; a server that does not know it says so.
+        more than `max_bytes` bytes is not read to its end: `weighed.AnswerTooLarge`. Ahead of the call the connection
+        is given `setting` (a name and a value), which it keeps as long as it lives; a server that does not know the
+        setting says so.
 
         Raises `Fault` (an exception that the service declares), `CallUnknown` (the server does not know the call),
-        `CallFailed`, and `Unavailable` where nobody answers. A call that only reads, and one that was not sent yet, is
-        repeated when its connection breaks: once, and at the next address where the server had never answered on it
-        (what stands before a server that is down may take connections). Not when its time is over.
+        `CallFailed`, and `Unavailable` where no address answers. A call that only reads, and a call that was not sent
+        yet, is repeated when its connection breaks: once at the same address, and at the next one where the server had
+        never answered on the connection (a proxy before a server that is down may take connections). A call whose time
+        is over is not repeated.
         """
         request, wait = encoded_arguments(call, arguments), min(seconds or self.call_timeout, self.call_timeout)
         silent: set[Address] = set()
@@ -124,7 +130,7 @@ class Client:
         raise AssertionError
 
     def close(self) -> None:
-        """Close idle connections; the client stays usable."""
+        """Close idle connections. The client stays usable."""
         while connection := self._idle_connection():
             connection.close()
 
@@ -142,7 +148,8 @@ class Client:
 
     @contextmanager
     def _connection(self, silent: Set[Address] = frozenset()) -> Iterator[Connection]:
-        """A connection of one's own; it goes back to the pool unless it broke. `silent`: see `_new_connection`."""
+        """Yield a connection that no other call uses, and put it back into the pool unless it broke. `silent` is as in
+        `_new_connection`."""
         with self._places:
             connection = self._idle_connection() or self._new_connection(silent)
             try:
@@ -155,7 +162,8 @@ class Client:
                         self._idle.append(connection)
 
     def _idle_connection(self) -> Connection | None:
-        """One that the other side has not closed, so that a call is not lost to a server that was restarted."""
+        """Return an idle connection that the other side has not closed, so that no call is lost to a server that was
+        restarted; None without one."""
         while True:
             with self._lock:
                 if not self._idle:
@@ -166,7 +174,8 @@ class Client:
             connection.close()
 
     def _new_connection(self, silent: Set[Address]) -> Connection:
-        """To the first address that takes one; those in `silent` only where there are no others."""
+        """Connect to the first address that takes a connection; addresses in `silent` are tried only where there are no
+        others. Raises `Unavailable` where none takes one."""
         problems = []
         for address in [one for one in self.addresses if one not in silent] or self.addresses:
             try:
@@ -197,15 +206,16 @@ def is_timeout(error: Exception) -> bool:
 
 
 class Connection:
-    """One connection, used by one thread at a time. `broken`: its stream is not at the beginning of an answer.
-    `answered`: the server has answered anything on it; `sent`: the newest call, not only what goes ahead of it."""
+    """One connection, used by one thread at a time. `broken` says that its stream is not at the beginning of an answer;
+    `answered` that the server has answered anything on it; `sent` that the newest call itself was sent, and not only
+    what goes ahead of it."""
 
     def __init__(self, channel: Channel, first_seen: FirstSeen | None = None) -> None:
         self.broken = False
         self._unmet = first_seen
-        """To be told who the server is."""
+        """The record that is still to be told who the server is; None when it knows."""
         self._unknown_user = channel.user
-        """Whom the server is still to be told of."""
+        """The user of whom the server is still to be told; empty when it knows."""
         self.answered = self.sent = False
         self.address, self._channel = channel.address, channel
         self._transport = TBufferedTransport(channel.transport, READ_BUFFER)
@@ -236,11 +246,12 @@ class Connection:
         self._channel.close()
 
     def unanswered(self) -> str:
-        """What may have been wrong from the beginning."""
+        """Return, for the end of an error's text, what may have been wrong from the beginning; empty where the server
+        has answered on the connection."""
         return "" if self.answered else "; a server that wants TLS, a password, Kerberos or HTTP breaks off like this"
 
     def _identity(self) -> str:
-        """The server's id; empty where it has none."""
+        """Return the server's id; empty where it has none."""
         try:
             return str(self._exchange(GET_ID, encoded_arguments(GET_ID, ())) or "")
         except (CallUnknown, Fault) as answer:
@@ -248,8 +259,8 @@ class Connection:
             return ""
 
     def _set_user(self) -> None:
-        """The server takes all calls of the connection for the user's. One that does not know users serves everybody
-        alike, and so does one that fails in the call, for Hive's own clients too."""
+        """Have the server take all calls of the connection for the user's. A server that does not know users serves
+        everybody alike, and so does one that fails in this call, for Hive's own clients too: both are logged only."""
         user, self._unknown_user = self._unknown_user, ""
         try:
             self._exchange(SET_USER, encoded_arguments(SET_USER, (user, ())))

@@ -1,4 +1,4 @@
-"""What a declared exception of the service means to calque."""
+"""The meaning of the service's declared exceptions to calque."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSALS = frozenset({"InvalidObject", "InvalidOperation", "InvalidInput"})
 
 
 INCOMPATIBLE = re.compile(r"types incompatible with the existing columns", re.IGNORECASE)
-"""What servers say of a column change that `COLUMN_CHANGES` forbids."""
+"""The text of servers about a column change that `COLUMN_CHANGES` forbids."""
 
 
 def todo_of(refusal: str) -> str:
@@ -33,7 +33,7 @@ def todo_of(refusal: str) -> str:
 
 
 def settled(fault: Fault, call: Call) -> Conflict | Refused | CallFailed:
-    """The error of ours that `fault`, answered to `call`, stands for.
+    """Return the error of calque's that `fault`, the answer to `call`, stands for.
 
     Servers declare the same condition differently (an alter of a missing table is InvalidOperation in one, Meta in
     another), so texts count where the type does not decide.

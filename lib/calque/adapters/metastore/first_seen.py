@@ -1,4 +1,4 @@
-"""The metastore that a process saw first at its addresses: a fail-over list, or a restart, may lead to another one."""
+"""The metastore that a process saw first at its addresses. A fail-over list, or a restart, may lead to another one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from calque.errors import AccessRefused
 
 
 class FirstSeen:
-    """Shared by all clients of one metastore in a process. It travels with them into others."""
+    """The id of the metastore that answered first, shared by all clients of one metastore in a process. It travels with
+    them into other processes."""
 
     def __init__(self, id: str = "") -> None:  # noqa: A002
         self.id = id
-        """Empty until one has answered that has an id."""
+        """The id; empty until a metastore has answered that has one."""
         self._lock = threading.Lock()
 
     def meet(self, metastore_id: str, address: str) -> None:
-        """Who answers there has this id; empty where it has none. Raises `AccessRefused` where another was seen before:
-        no table is at fault, and nothing may be concluded from what it says."""
+        """Note that a metastore with this id (empty: with none) answers at `address`. Raises `AccessRefused` where
+        another id was seen before: no table is at fault then, and nothing may be concluded from what that server
+        says."""
         with self._lock:
             self.id = self.id or metastore_id
             if metastore_id == self.id:

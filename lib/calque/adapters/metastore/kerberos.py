@@ -1,7 +1,7 @@
-"""Prove to a metastore who calls, and have it prove who it is: by Kerberos, within SASL (RFC 4752).
+"""Logins by Kerberos, within SASL (RFC 4752): calque proves to a metastore who calls, and has it prove who it is.
 
 Each login has tickets of its own, in a cache that lives as long as the process. libkrb5 fills it from the keytab, and
-again when half of their life is over, so whoever connects has a valid one.
+again when half of the tickets' life is over, so that every connection finds a valid ticket.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from calque.errors import AccessRefused
 from calque.model.access import KerberosLogin
 
 AUTHENTICATED, SIGNED, SEALED = 1, 2, 4
-"""What happens to the bytes after the login, as bits of what a server offers."""
+"""The protections of the bytes after the login, as bits of a server's offer."""
 LONGEST_BUFFER = (1 << 24) - 1
 FIRST_ERROR = (1 << 32) - 1765328384
-"""Minor codes are numbers of RFC 4120, or of libkrb5, above that one."""
+"""The offset of minor codes: a code less this number is a number of RFC 4120, or of libkrb5."""
 CENTER_UNREACHABLE = 156
 TODOS = {
     7: "Write the server's own principal (hive.metastore.kerberos.principal there) as service_principal",
     37: "Set the clocks of this host, of the key distribution center and of the server right",
     154: "Name a key distribution center below [realms] in krb5.conf, or in the file that KRB5_CONFIG names",
 }
-"""For an unknown server, clocks that differ, and a realm without a center."""
+"""The advice for an unknown server, for clocks that differ, and for a realm without a center, by the number of the
+error."""
 LOOKING: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-"""By cache: libkrb5 empties one before it fills it again, and nobody may look for a ticket meanwhile."""
+"""Locks by the cache of tickets: libkrb5 empties a cache before it fills it again, and no thread may look for a ticket
+meanwhile."""
 
 
 class Mechanism:
@@ -45,13 +47,13 @@ class Mechanism:
     mechanism = "GSSAPI"
 
     def __init__(self, context: Any, first_token: bytes) -> None:
-        """first_token: what the context begins with."""
+        """Take a security context, and `first_token`, the first token that it gave."""
         self._context, self._first_token = context, first_token
         self._protection = AUTHENTICATED
         self.complete = False
 
     def process(self, challenge: bytes | None = None) -> bytes:
-        """The answer to what the server says; what to begin with when it has said nothing."""
+        """Return the answer to a challenge of the server, or the first token when there is no challenge yet."""
         if challenge is None:
             return self._first_token
         if not self._context.complete:
@@ -80,12 +82,13 @@ class Mechanism:
         return bytes(message)
 
     def dispose(self) -> None:
-        """Nothing outlives the context."""
+        """Do nothing, because nothing outlives the context."""
 
 
 @contextmanager
 def breaking_the_connection() -> Iterator[None]:
-    """What can't be signed or is not signed rightly ends the connection, as a socket's errors do."""
+    """Turn an error of signing, or of a wrong signature, into the transport's own error, which ends the connection as a
+    socket's error does."""
     try:
         yield
     except gssapi.exceptions.GSSError as error:
@@ -93,7 +96,8 @@ def breaking_the_connection() -> Iterator[None]:
 
 
 def weakest(offered: int) -> int:
-    """Of the protections that the server demands one of, as Hadoop's clients take it: TLS is there for more."""
+    """Return the weakest of the protections that the server offers, as Hadoop's clients do: TLS is there for more.
+    Raises `TTransportException` where none is known."""
     for protection in (AUTHENTICATED, SIGNED, SEALED):
         if offered & protection:
             return protection
@@ -101,8 +105,9 @@ def weakest(offered: int) -> int:
 
 
 def log_in(limited: LimitedTransport, address: Address, login: KerberosLogin) -> Any:
-    """The transport of a connection on which both sides know each other. Raises `AccessRefused` where there is
-    no ticket, or the server does not take it, and `OSError` where a center, or the server, does not answer."""
+    """Log in by a ticket, and return the transport of the connection. Both sides know each other then. Raises
+    `AccessRefused` where there is no ticket, or the server does not take it, and `OSError` where a center, or the
+    server, does not answer."""
     transport = NegotiatedTransport(limited, address.host, SERVICE, None, max_frame_size=LONGEST_FRAME)
     try:
         transport.sasl = mechanism(login, address.host)
@@ -118,7 +123,7 @@ def log_in(limited: LimitedTransport, address: Address, login: KerberosLogin) ->
 
 
 def mechanism(login: KerberosLogin, host: str) -> Mechanism:
-    """With a ticket for the server at that host. Raises `GSSError` where there is none."""
+    """Return a mechanism with a ticket for the server at `host`. Raises `GSSError` where there is none."""
     kerberos, principal = gssapi.MechType.kerberos, gssapi.NameType.kerberos_principal
     user = gssapi.Name(login.principal, principal) if login.principal else None
     server = gssapi.Name(login.service_at(host), principal)
@@ -133,7 +138,8 @@ def mechanism(login: KerberosLogin, host: str) -> Mechanism:
 
 
 def cache_name(login: KerberosLogin) -> str:
-    """Where libkrb5 keeps the tickets that it gets by the keytab; empty for those that the process has."""
+    """Return the name of the cache where libkrb5 keeps the tickets that it gets by the keytab; empty for the tickets
+    that the process has."""
     if not login.keytab:
         return ""
     digest = hashlib.sha256(f"{login.principal}\0{login.keytab}".encode()).hexdigest()
@@ -141,12 +147,13 @@ def cache_name(login: KerberosLogin) -> str:
 
 
 def said_by_library(error: gssapi.exceptions.GSSError) -> str:
-    """What libkrb5 says, without its numbers."""
+    """Return the text of libkrb5 for the error, without its numbers."""
     return printable("; ".join(error.get_all_statuses(error.min_code, False)).encode())
 
 
 def problem(error: gssapi.exceptions.GSSError, address: Address, login: KerberosLogin) -> AccessRefused | OSError:
-    """What libkrb5 says, and what to do about it."""
+    """Return the error to raise for an error of libkrb5: with its text and the advice that fits, or a `ConnectionError`
+    where no key distribution center answers."""
     why = said_by_library(error)
     code = error.min_code - FIRST_ERROR
     if code == CENTER_UNREACHABLE:
@@ -167,7 +174,8 @@ def refused_login(address: Address, login: KerberosLogin, why: str, todo: str) -
 
 
 def unreadable(keytab: str) -> str:
-    """Why the file can't be read: libkrb5 says in that case, too, that it has no ticket. Empty where it can be."""
+    """Return why the file can't be read; empty where it can be. libkrb5 itself says of such a file only that it gave no
+    ticket."""
     try:
         with Path(keytab).open("rb"):
             return ""

@@ -1,4 +1,4 @@
-"""The notification log of a metastore, in answers of bounded weight."""
+"""The notification log of a metastore, read in answers of bounded weight."""
 
 from __future__ import annotations
 
@@ -28,36 +28,38 @@ from calque.model.names import EventId
 logger = logging.getLogger(__name__)
 
 PAGE_BYTES = 32 << 20
-"""What an answer should weigh; one of several events that comes to weigh more than twice of it is given up."""
+"""The bytes that an answer should weigh. An answer of several events that comes to weigh more than twice as much is
+given up."""
 FIRST = 16
-"""Events that are asked for while nothing is known of their weight: the server makes the whole answer in its memory
+"""The events that are asked for while nothing is known of their weight: the server makes the whole answer in its memory
 before it sends any of it."""
 STEP = 8
-"""So many times more events than came are asked for at most, and so many times fewer after an answer that failed, but
-two before one: that another event of its id follows is seen only where two are read."""
+"""The factor by which the next answer may have more events than the last one, and by which it has fewer after an answer
+that failed. It falls to two events before one: another event of the same id is seen only where two are read."""
 ROW_BYTES = 200
-"""Of an event beside its message."""
+"""The bytes of an event beside its message."""
 
 
 class HiveLog:
-    """`ports.EventLog` over Thrift. Messages come as the server's encoder wrote them (`message_format` says which).
+    """The port `ports.EventLog` over Thrift. Messages come as the server's encoder wrote them (`message_format` says
+    which).
 
-    How many events are asked for at once follows from what the last ones weighed, and is remembered between calls. An
-    event of more than `page_bytes` comes alone, whatever its weight, and so does one that the server can't give with
-    others; only then another one of its id would be missed.
+    The number of events that are asked for at once follows from the weight of the last ones, and is remembered between
+    calls. An event of more than `page_bytes` comes alone, and so does an event that the server can't give together with
+    others; only in these cases another event of its id would be missed.
 
     A message that comes to more than `max_message` bytes when it is unpacked says so in its format (`decode.bounded`).
 
-    2.3 takes every row behind `after` into its memory whatever the limit, and may give two events one id (facts of
+    2.3 takes every row behind `after` into its memory at any limit, and may give two events one id (facts of
     HIVE-16886): never read it from far behind.
     """
 
     def __init__(self, client: Client, page_bytes: int = PAGE_BYTES, max_message: int = MESSAGE) -> None:
         self.client, self.page_bytes, self.max_message = client, page_bytes, max_message
         self.page = FIRST
-        """Events that the next answer may have."""
+        """The events that the next answer may have."""
         self.heavy: EventId = 0
-        """About where a stretch ends of which an answer was too heavy: until then answers grow no more."""
+        """About the end of a stretch of which an answer was too heavy: answers grow no more before it."""
 
     def close(self) -> None:
         """Close idle connections."""
@@ -120,5 +122,5 @@ class HiveLog:
 
 
 def without_last(events: Sequence[Event]) -> Sequence[Event]:
-    """Without those of the last one's id: more of them may follow."""
+    """Return the events without those of the last one's id, because more of them may follow."""
     return [event for event in events if event.event_id != events[-1].event_id]

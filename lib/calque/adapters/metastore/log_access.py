@@ -1,5 +1,5 @@
-"""Why a metastore that answers does not give its notification log: it asks who may read that, and says no more than
-that the call failed."""
+"""The reason why a metastore that answers does not give its notification log. Such a server asks for a privilege, and
+says no more than that the call failed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ SET_UGI = "hive.metastore.execute.setugi"
 
 
 def refusal(client: Client) -> AccessRefused | None:
-    """What to grant, after a call about the log has failed. None where another such call is answered, or the cause may
-    be another: the server does not ask who may, or its database does not answer either. Raises `Unavailable`."""
+    """Return the error that says which privilege to grant, after a call about the log has failed. None where another
+    such call is answered, or where the cause may be another one: the server asks for no privilege, or its database does
+    not answer either. Raises `Unavailable`."""
     if not fails(client) or setting(client, AUTHORIZATION).lower() != "true":
         return None
     with suppress(Fault):
@@ -34,8 +35,8 @@ def refusal(client: Client) -> AccessRefused | None:
 
 
 def caller(client: Client) -> tuple[str, str]:
-    """Whom the server takes calls for, in words, and the name or what stands for it. With passwords it does all in its
-    own name."""
+    """Return the user in whose name the server takes calls: in words, and the name or a placeholder for it. With
+    passwords the server does everything in its own name."""
     access = client.access
     if isinstance(access.login, TokenLogin):
         return "the user of the token", "USER"
@@ -48,7 +49,7 @@ def caller(client: Client) -> tuple[str, str]:
 
 
 def fails(client: Client) -> bool:
-    """Whether the server answers that it failed."""
+    """Return whether the server answers a call about the log with a failure."""
     with suppress(ServerFailed):
         client.call(GET_CURRENT_EVENT_ID)
         return False

@@ -1,7 +1,7 @@
-"""Prove to a metastore who calls: by a password, or by a token.
+"""Logins by a password, or by a token, which prove to a metastore who calls.
 
-What a server has refused this process does not send there again, so that nobody's account is locked by it: whoever
-connects is refused at once, until the secret has another value.
+A secret that a server has refused is not sent there again by this process, so that no account is locked by it: a
+further login is refused at once, until the secret has another value.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from calque.model.secrets import FileSecret, Secret, VariableSecret
 
 SERVICE = "metastore"
 LONGEST_REASON = 200
-"""Bytes that are shown of why a server refuses."""
+"""The bytes that are shown of why a server refuses."""
 LONGEST_FRAME = 1 << 30
-"""Bytes: an answer is one."""
+"""The greatest length of a frame in bytes; an answer is one frame."""
 
 
 class SentSecrets:
-    """What became of secrets that were sent, by address and user: the digest of the value that was refused last, and
-    why; the digest of the one that was taken."""
+    """The fate of secrets that were sent, by address and user: the digest of the value that was refused last, and why;
+    the digest of the value that was taken."""
 
     def __init__(self) -> None:
         self._refused: dict[tuple[Address, str], tuple[bytes, str]] = {}
@@ -39,7 +39,8 @@ class SentSecrets:
 
     @contextmanager
     def trial(self, address: Address, user: str, value: str) -> Iterator[None]:
-        """One login at a time until the value was taken, so that several threads do not send a wrong one."""
+        """Hold the right to log in with this value. Until the server has taken a value one login goes on at a time, so
+        that several threads do not send a wrong one."""
         if self._taken.get((address, user)) == digest(value):
             yield
             return
@@ -54,17 +55,17 @@ class SentSecrets:
         self._refused[address, user] = digest(value), why
 
     def why_refused(self, address: Address, user: str, value: str) -> str | None:
-        """None for a value that was not."""
+        """Return why the server refused this value last; None where it did not."""
         refused_digest, why = self._refused.get((address, user), (b"", ""))
         return why if refused_digest == digest(value) else None
 
 
 SENT = SentSecrets()
-"""By this process."""
+"""The secrets that this process has sent."""
 
 
 class NegotiatedTransport(TSaslClientTransport):  # type: ignore[misc]
-    """Thrift's own, that keeps the server's last word in the negotiation."""
+    """Thrift's own SASL transport, which keeps the server's last word in the negotiation in `said`."""
 
     said: tuple[int, bytes] | None = None
 
@@ -74,7 +75,7 @@ class NegotiatedTransport(TSaslClientTransport):  # type: ignore[misc]
         return answer
 
     def refusal(self) -> str | None:
-        """Why the server ended the negotiation; None where it did not."""
+        """Return why the server ended the negotiation; None where it did not."""
         match self.said:
             case ((TSaslClientTransport.BAD | TSaslClientTransport.ERROR), bytes(said)):
                 return printable(said[:LONGEST_REASON]) or "It gives no reason"
@@ -82,8 +83,8 @@ class NegotiatedTransport(TSaslClientTransport):  # type: ignore[misc]
 
 
 def log_in(limited: LimitedTransport, address: Address, user: str, login: PasswordLogin) -> Any:
-    """The transport of a connection on which the server knows the user. Raises `AccessRefused` where it does not take
-    the password, and `OSError` where it negotiates nothing."""
+    """Log in by a password, and return the transport of the connection. Raises `AccessRefused` where the server does
+    not take the password, and `OSError` where it negotiates nothing."""
     password = login.password.read()
     with SENT.trial(address, user, password):
         if (why := SENT.why_refused(address, user, password)) is not None:
@@ -105,7 +106,8 @@ def log_in(limited: LimitedTransport, address: Address, user: str, login: Passwo
 
 
 def bearer_headers(address: Address, login: TokenLogin) -> dict[str, str]:
-    """With the value that the token has now. Raises `AccessRefused` for one that the server did not take before."""
+    """Return the HTTP header with the value that the token has now. Raises `AccessRefused` for a value that the server
+    refused before."""
     token = login.token.read()
     if (why := SENT.why_refused(address, "", token)) is not None:
         raise refused_token(address, login, why)
@@ -113,7 +115,7 @@ def bearer_headers(address: Address, login: TokenLogin) -> dict[str, str]:
 
 
 def note_refused_token(address: Address, login: TokenLogin, why: str) -> AccessRefused:
-    """The server did not take the token."""
+    """Note that the server did not take the token, and return the error to raise."""
     SENT.note_refused(address, "", login.token.read(), why)
     return refused_token(address, login, why)
 
@@ -131,7 +133,7 @@ def refused_token(address: Address, login: TokenLogin, why: str) -> AccessRefuse
 
 
 def printable(said: bytes) -> str:
-    """What a server says, fit for a terminal."""
+    """Return a server's words as one line that is fit for a terminal."""
     text = "".join(letter if letter.isprintable() else " " for letter in said.decode(errors="replace"))
     return " ".join(text.split())
 

@@ -45,14 +45,15 @@ CAPABILITIES = (
     "CONNECTORREAD",
     "CONNECTORWRITE",
 )
-"""What calque declares to a Hive 4 metastore, so that its metadata transformer passes objects on as they are stored."""
+"""The capabilities that calque declares to a Hive 4 metastore, so that its metadata transformer passes objects on as
+they are stored."""
 
 INSERT_ONLY_TABLES = 2
-"""`ClientCapability`: without it a Hive 3 server refuses to give insert-only transactional tables."""
+"""A `ClientCapability` without which a Hive 3 server refuses to give insert-only transactional tables."""
 
 
 class Fault(Exception):
-    """An exception that the service declares, by its name without `Exception`."""
+    """An exception that the service declares. `kind` is its name without `Exception`."""
 
     def __init__(self, kind: str, text: str | None = None) -> None:
         self.kind, self.text = kind, text or ""
@@ -65,7 +66,8 @@ class CallUnknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One remote procedure. `reads`: it changes nothing, so that it may be sent again after a lost connection."""
+    """One remote procedure. `reads` says that it changes nothing, so that it may be sent again after a lost
+    connection."""
 
     name: str
     arguments: tuple[Kind, ...] = ()
@@ -76,21 +78,21 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredException:
-    """Any of the service's exceptions: they all have a text alone."""
+    """The wire form of all the exceptions that the service declares: each has a text alone."""
 
     text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`EnvironmentContext`. 3.1 fails on one without properties, so they are there, if empty."""
+    """Thrift's `EnvironmentContext`. 3.1 fails on one without properties, so they are always sent, if empty."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """`HiveObjectRef`; `kind` is one of `HiveObjectType`."""
+    """Thrift's `HiveObjectRef`; `kind` is one of `HiveObjectType`."""
 
     kind: int
     database: str | None
@@ -102,7 +104,7 @@ class ObjectReference:
 
 @dataclass(frozen=True, slots=True)
 class PrivilegeInfo:
-    """`PrivilegeGrantInfo`."""
+    """Thrift's `PrivilegeGrantInfo`."""
 
     privilege: str
     created: int = 0
@@ -113,7 +115,7 @@ class PrivilegeInfo:
 
 @dataclass(frozen=True, slots=True)
 class ObjectPrivilege:
-    """`HiveObjectPrivilege`; `authorizer` is new in 3.1."""
+    """Thrift's `HiveObjectPrivilege`; `authorizer` is new in 3.1."""
 
     object: ObjectReference
     principal: str
@@ -129,7 +131,7 @@ class PrivilegeBag:
 
 @dataclass(frozen=True, slots=True)
 class GrantRequest:
-    """`GrantRevokePrivilegeRequest`."""
+    """Thrift's `GrantRevokePrivilegeRequest`."""
 
     kind: int
     bag: PrivilegeBag
@@ -201,7 +203,7 @@ class AlterTableRequest:
 
 @dataclass(frozen=True, slots=True)
 class AlterTableResult:
-    """Empty."""
+    """The answer to `alter_table_req`, which is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,7 @@ class PartitionsResult:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsByName:
-    """`RequestPartsSpec`, of which only names are used."""
+    """Thrift's `RequestPartsSpec`, of which only names are used."""
 
     names: tuple[str, ...]
 
@@ -238,7 +240,7 @@ class DropPartitionsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintsRequest:
-    """For primary keys, and for all kinds at once."""
+    """A request for a table's primary key, or for its constraints of all kinds at once."""
 
     database: str
     table: str
@@ -247,7 +249,7 @@ class ConstraintsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ColumnConstraintsRequest:
-    """For the other kinds, foreign keys aside."""
+    """A request for a table's constraints of one of the other kinds, foreign keys aside."""
 
     database: str
     table: str
@@ -256,7 +258,7 @@ class ColumnConstraintsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeysRequest:
-    """Either the parent or the child."""
+    """A request for the foreign keys of a child, or to a parent: one of the two tables is given."""
 
     parent_database: str | None = None
     parent_table: str | None = None
@@ -275,7 +277,7 @@ class DropConstraintRequest:
 ROWS: Mapping[type, type] = MappingProxyType(
     {kind: make_dataclass(f"{kind.__name__}Rows", ["rows"], frozen=True) for kind in CONSTRAINTS}
 )
-"""For each kind of constraint what its calls take and give: a structure of one list, `rows`."""
+"""The structure of one list, `rows`, that calls for each kind of constraint take and give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +329,8 @@ class PartitionsStatisticsResult:
 
 @dataclass(frozen=True, slots=True)
 class SetStatisticsRequest:
-    """Of one table, or of several partitions of one. Columns that are not named keep theirs."""
+    """A request to set column statistics of one table, or of several partitions of one table. Columns that are not
+    named keep theirs."""
 
     objects: tuple[AnalyzedColumns, ...]
     merge: bool = False
@@ -352,7 +355,7 @@ class CurrentEventId:
 
 @dataclass(frozen=True, slots=True)
 class InsertEventData:
-    """`InsertEventRequestData` as it is from 3.0 on (2.3 has no `replace` and counts from the files)."""
+    """Thrift's `InsertEventRequestData` as it is from 3.0 on (2.3 has no `replace` and counts from the files)."""
 
     replace: bool
     files: tuple[str, ...]
@@ -378,14 +381,14 @@ class FireRequest:
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """Empty, as far as calque reads it."""
+    """The answer to a fired event, of which calque reads no field."""
 
 
 class EventMaker:
-    """Makes an `Event` of the fields that the server sent: absent ones are empty.
+    """A maker of `Event` from the fields that the server sent: absent ones are empty.
 
-    Thrift's codec calls what it takes for an immutable class with the fields as keywords, and it recognises such a
-    class by its `__setattr__`.
+    Thrift's codec calls a class that it takes for an immutable one with the fields as keywords, and it recognises such
+    a class by its `__setattr__`.
     """
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -406,7 +409,7 @@ class EventMaker:
 
 
 MAKERS: Mapping[type, type] = MappingProxyType({Event: EventMaker})
-"""What makes a structure from its fields where that is not the class itself."""
+"""The callables that make a structure from its fields where the class itself does not."""
 
 FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
     {
@@ -623,7 +626,7 @@ IS_PARTITION_MARKED = Call(
     "isPartitionMarkedForEvent", ("string", "string", TEXT_MAP, "i32"), "bool", MARKED, reads=True
 )
 LOAD_DONE = 1
-"""Of PartitionEventType."""
+"""The value of Thrift's `PartitionEventType` for a partition whose load is done."""
 
 CREATE_FUNCTION = Call("create_function", (Function,), None, CREATED)
 DROP_FUNCTION = Call("drop_function", ("string", "string"), None, ("NoSuchObject", "Meta"))

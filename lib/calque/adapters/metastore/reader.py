@@ -37,13 +37,13 @@ from calque.model.names import TableName, named_values, partition_name, partitio
 
 ALL = -1
 SHORT = (1 << 15) - 1
-"""What the limits of calls can count to."""
+"""The greatest limit that a call can carry."""
 LIMITED = "limit.partition.request"
 """The setting by which a server refuses to give more partitions at once, as its answer names it."""
 
 
 class HiveReader:
-    """`ports.CatalogReader` over Thrift. What is missing is answered as such, never as an error."""
+    """The port `ports.CatalogReader` over Thrift. A missing object is answered as missing, never by an error."""
 
     def __init__(self, client: Client) -> None:
         self.client, self.calls = client, HiveCalls(client)
@@ -61,7 +61,8 @@ class HiveReader:
         return self.calls.found(messages.GET_ALL_TABLES, database) or ()
 
     def functions(self, database: str) -> Sequence[str]:
-        """Under the names by which they are known: 3.1 lists them as they were written (`core.events.kept_names`)."""
+        """Return the functions' names in lower case, by which they are known. 3.1 lists them as they were written
+        (`core.events.kept_names`)."""
         return tuple(name.lower() for name in self.calls.found(messages.GET_FUNCTIONS, database, "*") or ())
 
     def database(self, name: str) -> Database | None:
@@ -169,7 +170,7 @@ class HiveReader:
 
 
 def spelled(name: str) -> bool:
-    """Whether a name is kept with capitals: 3.1 then finds the function under no name."""
+    """Return whether the server keeps a function's name with capitals. 3.1 then finds the function under no name."""
     return name != name.lower()
 
 

@@ -1,4 +1,4 @@
-"""What a metastore says of itself, over Thrift."""
+"""The facts that a metastore tells of itself, over Thrift."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from calque.ports.services import Listeners, managed_warehouse
 
 
 class MetastoreServer:
-    """`MetastoreInfo` over Thrift."""
+    """The port `MetastoreInfo` over Thrift."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
 
     def ping(self) -> None:
-        """Returns when the server answers, whatever. Raises `Unavailable`."""
+        """Return when the server answers, also with an error that it does not know the call. Raises `Unavailable`
+        otherwise."""
         with suppress(CallUnknown):
             self.client.call(GET_VERSION)
 
@@ -33,7 +34,7 @@ class MetastoreServer:
     def listeners(self) -> Listeners:
         listening_facts = listening(self.client)
         other_listeners = tuple(name for name in listening_facts.listeners if not name.endswith(LOG_LISTENER))
-        # Every server has a warehouse: one that does not say where tells nothing else either.
+        # Every server has a warehouse: a server that does not tell its place tells no other setting either.
         is_known = bool(listening_facts.listeners) or bool(managed_warehouse(self))
         return Listeners(is_known, listening_facts.transactional, listening_facts.afterwards, other_listeners)
 
@@ -41,7 +42,7 @@ class MetastoreServer:
         return setting(self.client, name)
 
     def has_compare_and_swap(self, scratch: Table) -> bool:
-        # Not `world.probed`: it reads the log too, which a target need not allow.
+        # `world.probed` is not used, because it reads the log too, which a target need not allow.
         catalog = HiveCatalog(self.client, TargetCapabilities())
         marked = replace(scratch, parameters={**(scratch.parameters or {}), EVENT_PARAMETER: "1"})
         catalog.create_table(marked)

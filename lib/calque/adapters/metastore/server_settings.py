@@ -1,4 +1,4 @@
-"""What a metastore tells of its configuration."""
+"""The configuration of a metastore, as far as it tells it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ UNSET = ""
 
 
 def setting(client: Client, name: str) -> str:
-    """A setting of the server; empty when it is unset or the server does not tell."""
+    """Return a setting of the server; empty when it is unset or the server does not tell it."""
     try:
         value: str | None = client.call(GET_CONFIG_VALUE, name, UNSET)
     except Fault:

@@ -1,4 +1,4 @@
-"""A transport that weighs the answer that is being read from it, and gives up one that is too heavy."""
+"""A transport that weighs the answer that is being read from it, and gives up an answer that is too heavy."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 
 class AnswerTooLarge(Exception):
-    """The answer grew beyond what was allowed. The rest of it is still to come: the connection is of no use."""
+    """The answer grew beyond what was allowed. The rest of it is still to come, therefore the connection is of no more
+    use."""
 
 
 class LimitedTransport:
-    """The transport below Thrift's buffer."""
+    """The transport below Thrift's buffer, with a limit on the bytes of each answer."""
 
     def __init__(self, under: Any) -> None:
         self._under = under
@@ -21,7 +22,7 @@ class LimitedTransport:
         return True
 
     def begin(self, max_bytes: int | None) -> None:
-        """The next answer may have so many bytes; None: any number."""
+        """Begin an answer, which may have `max_bytes` bytes; None: any number."""
         self._max_bytes, self._read = max_bytes, 0
 
     def read(self, size: int) -> bytes:
@@ -32,7 +33,8 @@ class LimitedTransport:
         return chunk
 
     def readAll(self, size: int) -> bytes:  # noqa: N802  (the name is Thrift's)
-        """Thrift's own adds piece to piece, which copies a long text again and again."""
+        """Read exactly `size` bytes. Thrift's own method adds piece to piece, which copies a long text again and
+        again."""
         content = bytearray()
         while len(content) < size:
             content += self.read(size - len(content))

@@ -1,8 +1,9 @@
-"""How values look on the wire: Thrift's binary protocol, read and written by Thrift's own C codec.
+"""The coding of values in Thrift's binary protocol, read and written by Thrift's own C codec.
 
-The codec is driven by *specs*: for each structure a tuple, indexed by field number, of `(number, type, attribute, type
-arguments, default)`. They are built here from tables of fields (`model.hive.FIELDS` and those of `messages`), so there
-is no generated code: values are made straight from the wire as the frozen dataclasses of the model.
+The codec is driven by *specs*: for each structure a tuple, indexed by field number, of
+`(number, type, attribute, type arguments, default)`. They are built here from tables of fields (`model.hive.FIELDS` and
+those of `messages`), so there is no generated code: values are made straight from the wire as the frozen dataclasses of
+the model.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ SUCCESS = "success"
 
 
 def encoded_arguments(call: Call, arguments: tuple[Any, ...]) -> bytes:
-    """The argument structure of a call."""
+    """Return the bytes of a call's argument structure."""
     values = {f"a{number}": with_dicts(argument) for number, argument in enumerate(arguments, 1)}
     encoded: bytes = encode_binary(SimpleNamespace(**values), [SimpleNamespace, argument_spec(call)])
     return encoded
 
 
 def decoded_result(call: Call, protocol: TBinaryProtocol) -> Any:
-    """What the call returned, read from the protocol's transport; raises the `Fault` that the server declared."""
+    """Read an answer from the protocol's transport and return the call's result. Raises the `Fault` that the server
+    declared."""
     answer = vars(decode_binary(None, protocol, [SimpleNamespace, result_spec(call)]))
     result = answer.pop(SUCCESS, None)
     for kind, declared in answer.items():
@@ -58,7 +60,7 @@ def argument_spec(call: Call) -> Spec:
 
 @cache
 def result_spec(call: Call) -> Spec:
-    """Field 0 is the result; the declared exceptions follow, each under its name."""
+    """Return the spec of an answer: field 0 is the result; the declared exceptions follow, each under its name."""
     declared = spec_of(tuple((number, name, DeclaredException) for number, name in enumerate(call.faults, 1)))
     success = None if call.result is None else (0, *typed(SUCCESS, call.result), None)
     return success, *declared[1:]
@@ -82,7 +84,8 @@ def typed(name: str, kind: Kind) -> tuple[int, str, Any]:
 
 
 def encoding(kind: Kind) -> tuple[int, Any]:
-    """The wire type and the codec's arguments for it. Lists are immutable, that is tuples, also as keys of maps."""
+    """Return the wire type of a kind, and the codec's arguments for it. Lists become tuples, so that they can be keys
+    of maps."""
     match kind:
         case ListOf(item):
             return TType.LIST, (*encoding(item), True)
@@ -95,7 +98,7 @@ def encoding(kind: Kind) -> tuple[int, Any]:
 
 
 def with_dicts(value: Any) -> Any:
-    """`value` with every mapping in it a `dict`: the C codec writes no others."""
+    """Return `value` with every mapping in it as a `dict`, because the C codec writes no others."""
     match value:
         case str() | bytes() | int() | float() | None:
             return value
@@ -116,5 +119,5 @@ def with_dicts(value: Any) -> Any:
 
 @cache
 def containers(structure: type) -> tuple[str, ...]:
-    """The fields that hold more than a scalar."""
+    """Return the names of the fields that hold more than a scalar."""
     return tuple(name for _, name, kind in FIELDS[structure] if not isinstance(kind, str))

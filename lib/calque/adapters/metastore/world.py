@@ -1,4 +1,4 @@
-"""What `calque check` asks a metastore about itself."""
+"""The questions of `calque check` to a metastore about itself."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from calque.ports import Conflict
 LOG_LISTENER = "DbNotificationListener"
 
 GET_CATALOGS = Call("get_catalogs", (), None, ("Meta",), reads=True)
-"""Hive 3 and later have it; the result is not looked at."""
+"""A call that Hive 3 and later have. Its result is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """`transactional`: an event is written in the transaction of its change; `afterwards`: events can be lost.
-    Neither, and the log stays empty unless a listener of another name writes it (`listeners` has all)."""
+    """The listeners of a metastore. With `transactional` an event is written in the transaction of its change; with
+    `afterwards` events can be lost. With neither the log stays empty, unless a listener of another name writes it
+    (`listeners` has all)."""
 
     transactional: bool
     afterwards: bool
@@ -33,14 +34,16 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """`logs`: the current event id moved, by the probe or by others at the same time."""
+    """The result of a probe by writing. `logs` says that the current event id moved, by the probe or by other writers
+    at the same time."""
 
     compare_and_swap: bool
     logs: bool
 
 
 def server_version(client: Client) -> str:
-    """The exact version from Hive 4 on, else `3` or `2`: before, servers call themselves 3.0 whatever they are."""
+    """Return the exact version from Hive 4 on, else `3` or `2`, told apart by a call that 2 lacks: older servers call
+    themselves 3.0 all alike."""
     version: str = client.call(GET_VERSION)
     if int(version.split(".", 1)[0]) >= 4:
         return version
@@ -52,7 +55,7 @@ def server_version(client: Client) -> str:
 
 
 def listening(client: Client) -> Listening:
-    """Which listeners the server says it has."""
+    """Return the listeners that the server's settings name."""
     transactional = configured(client, "transactional.event.listeners")
     afterwards = configured(client, "event.listeners")
     return Listening(
@@ -63,7 +66,7 @@ def listening(client: Client) -> Listening:
 
 
 def configured(client: Client, name: str) -> Sequence[str]:
-    """The comma-separated values of a setting under either of its spellings."""
+    """Return the comma-separated values of a setting, under whichever of its two spellings the server has it."""
     for prefix in ("metastore.", "hive.metastore."):
         value = setting(client, prefix + name)
         if value:
@@ -72,10 +75,11 @@ def configured(client: Client, name: str) -> Sequence[str]:
 
 
 def probed(client: Client, scratch: Table) -> ProbeResult:
-    """Find out by writing: 3.1 ignores `expected_parameter_key` without a word, and a listener may be called anything.
+    """Find out by writing whether the server has compare-and-swap and writes its log. Settings do not tell it: 3.1
+    ignores `expected_parameter_key` without a word, and a listener may have any name.
 
     Creates `scratch`, an external table in a database that exists, tries an alteration that must fail, and drops the
-    table again (its data are left alone). `Conflict` when it exists.
+    table again (its data are left alone). Raises `Conflict` when the table exists.
     """
     catalog, log = HiveCatalog(client, TargetCapabilities()), HiveLog(client)
     before = log.current()

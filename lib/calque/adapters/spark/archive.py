@@ -1,4 +1,4 @@
-"""An archive of the classes that our sessions load (Java's AppCDS), made once by a rehearsal.
+"""An archive of the classes that calque's sessions load (Java's AppCDS), made once by a rehearsal.
 
 With it a session starts in half the time (measured: 154 MB, and it needs the very class path it was made with). Java
 checks that itself, and goes on without an archive that does not fit.
@@ -30,7 +30,8 @@ from calque.model.names import EventId
 
 
 def archive_path(cache: Path, jars: Sequence[Path]) -> Path:
-    """Where the archive for these jars, this Spark and this Java belongs in `cache`; another name when any changes."""
+    """Return the path in `cache` of the archive for these jars, this Spark and this Java; another path when any of them
+    changes."""
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     digest = hashlib.blake2b(digest_size=6)
@@ -41,8 +42,8 @@ def archive_path(cache: Path, jars: Sequence[Path]) -> Path:
 
 
 def make_archive(cache: Path, jars: Sequence[Path]) -> Path:
-    """The archive's path; made by running a small query in a session of another process (about half a minute), unless
-    it is there. Raises `Unavailable`; sessions work without it."""
+    """Return the archive's path. Unless the archive is there, it is made by running a small query in a session of
+    another process (about half a minute). Raises `Unavailable`; sessions work without the archive."""
     path = archive_path(cache, jars)
     if path.is_file():
         return path
@@ -67,7 +68,7 @@ def last_line(text: str) -> str:
 
 
 def rehearse(folder: Path, archive: Path, jars: Sequence[Path]) -> None:
-    """Do once what every run does, and let Java write `archive` at its end, which must be an orderly one."""
+    """Run a small query, and let Java write `archive` at the process's end, which must be an orderly one."""
     options = (*java_options(folder), f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable", "-Xlog:all=error:stderr")
     spark = session("rehearsal", jars, folder, {"spark.driver.extraJavaOptions": shlex.join(options)})
     played = threading.Event()

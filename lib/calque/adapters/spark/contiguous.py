@@ -1,4 +1,4 @@
-"""What a span's rows must look like: every event id once, in order, none missing."""
+"""The check that the rows of a span have every event id once, in order, with none missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class EventRepeated(Broken):
 
 
 def checked(ids: Iterable[EventId], after: EventId) -> EventId:
-    """The last of `ids`, which continue the log after `after` one by one; `after` itself when there are none.
+    """Return the last of `ids`, which continue the log after `after` one by one; `after` itself when there are none.
 
     Raises `HoleInLog` when ids are missing, `EventRepeated` when one comes twice or out of order.
     """

@@ -13,13 +13,13 @@ TO_INSTALL = "Run `python -m calque.sandbox.install delta`"
 
 
 def delta_folder(cache: Path) -> Path:
-    """Where the jars for this Spark are: all of them, or the folder is not there."""
+    """Return the folder of the jars for this Spark. It has all of them, or is not there."""
     return cache / f"delta-for-spark-{pyspark.__version__}"
 
 
 def delta_jars(cache: Path | None = None) -> list[Path]:
-    """The jars, for `spark.driver.extraClassPath` and `spark.executor.extraClassPath`, or for `spark-submit --jars`.
-    Raises `Unavailable` without an install."""
+    """Return the jars, for `spark.driver.extraClassPath` and `spark.executor.extraClassPath`, or for
+    `spark-submit --jars`. Raises `Unavailable` without an install."""
     folder = delta_folder(cache or cache_folder())
     if not (jars := sorted(folder.glob("*.jar"))):
         raise Unavailable("Delta's jars are not installed", f"{folder} is missing", TO_INSTALL)

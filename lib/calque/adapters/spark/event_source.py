@@ -1,8 +1,9 @@
 """Events as a stream of rows: the offset is `{"event_id": N}`, and the rows of a batch are the events between two.
 
-One source reads the metastore's notification log (`log_stream`), or our copy of it (`journal_stream`). It is a
+One source reads the metastore's notification log (`log_stream`), or calque's copy of it (`journal_stream`). It is a
 `SimpleDataSourceStreamReader`: one call waits for news and returns the rows, which travel to the JVM with the offset,
-so that the task behind a frame needs no Python worker. Only a batch that is run again after a restart is read by one.
+so that the task behind a frame needs no Python worker. Only a batch that is run again after a restart is read by a
+worker.
 """
 
 # ruff: noqa: N802, ARG002  (names and arguments are Spark's)
@@ -26,24 +27,24 @@ Offset = dict[str, int]
 
 
 class Events(Protocol):
-    """What a stream reads: a log, or a journal. Every method may raise `Unavailable`."""
+    """The log or the journal that a stream reads. Every method may raise `Unavailable`."""
 
     def newest(self, after: EventId) -> EventId:
-        """The newest event id. Raises where what ends there does not continue event `after`."""
+        """Return the newest event id. Raises where the log or journal does not continue event `after`."""
 
     def pages(self, span: Span, most_bytes: float) -> Iterator[pa.RecordBatch]:
-        """The rows of exactly `span`, ascending; not its last ones, once those before weigh `most_bytes`. Raises where
-        one is missing or comes twice."""
+        """Give the rows of exactly `span`, ascending; without its last ones, once the rows before weigh `most_bytes`.
+        Raises where a row is missing or comes twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventStream:
-    """The events after `starting`, as a query reads them where its checkpoint does not say another event.
+    """A stream of the events after `starting`; a query whose checkpoint says another event goes on from that.
 
-    `open` is called in other processes, also of other machines when there are executors: a module's function, or
+    `open` is called in other processes, also of other machines when there are executors: it is a module's function, or
     `functools.partial` of one, over small values without secrets. `poll`, `wait` and `stuck` are seconds (see
-    `LongPoll`). No batch has more than `max_events`, or many more bytes of messages than `max_bytes`: all of a batch
-    lies in the memory of the source's process, of the JVM, and of the driver.
+    `LongPoll`). No batch has more than `max_events`, or many more bytes of messages than `max_bytes`, because all of a
+    batch lies in the memory of the source's process, of the JVM, and of the driver.
     """
 
     open: Callable[[], Events]
@@ -56,7 +57,7 @@ class EventStream:
     max_bytes: int = 64 << 20
 
     def frame(self, session: SparkSession) -> DataFrame:
-        """The streaming frame, with the columns of `schema`."""
+        """Return the streaming frame, with the columns of `schema`."""
         session.dataSource.register(StreamOfEvents)
         return session.readStream.format(StreamOfEvents.name()).option(OPTION, pack(self)).load()
 
@@ -80,7 +81,8 @@ class StreamOfEvents(DataSource):
 
 
 class EventReader(SimpleDataSourceStreamReader):
-    """One lives in the source process of the query; one more in each task that reads a batch again.
+    """A reader of an `EventStream`. One lives in the source process of the query, and one more in each task that reads
+    a batch again.
 
     It opens what it reads when it first needs it (measured: Spark builds a reader twice).
     """
@@ -97,8 +99,8 @@ class EventReader(SimpleDataSourceStreamReader):
         return offset(self._stream.starting)
 
     def read(self, start: Offset) -> tuple[Iterator[pa.RecordBatch], Offset]:
-        """The rows behind `start` and the offset of the last one, once there are some; none, and `start` itself, when
-        nothing came in time."""
+        """Return the rows behind `start` and the offset of the last one, once there are some; no rows, and `start`
+        itself, when nothing came in time."""
         after = start["event_id"]
         batches = self._poll.until_news(lambda: self._look(after))
         if batches is None:
@@ -109,7 +111,8 @@ class EventReader(SimpleDataSourceStreamReader):
         return self._open().pages(Span(start["event_id"], end["event_id"]), float("inf"))
 
     def _look(self, after: EventId) -> list[pa.RecordBatch] | None:
-        """A list, since Spark copies the iterator over it."""
+        """Return the rows of the events after `after`, None when there are none. They are a list, because Spark copies
+        the iterator over it."""
         events, stream = self._open(), self._stream
         newest = events.newest(after)
         if newest <= after:

@@ -18,20 +18,21 @@ from calque.adapters.spark.packed import OPTION, pack, unpack
 from calque.model.names import Span
 
 PIECE = 100_000
-"""Rows that one task reads."""
+"""The rows that one task reads."""
 Rows = Callable[[Span], pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
 class JournalSpan:
-    """`rows` gives the rows of a part of `span` without their messages; it is called in other processes."""
+    """A span of the journal to read. `rows` gives the rows of a part of `span` without their messages; it is called in
+    other processes."""
 
     rows: Rows
     span: Span
 
 
 def journal_frame(session: SparkSession, rows: Rows, span: Span) -> DataFrame:
-    """The rows of the span with the columns of `journal_stream.SCHEMA`."""
+    """Return the rows of the span as a frame with the columns of `journal_stream.SCHEMA`."""
     session.dataSource.register(SpanOfJournal)
     return session.read.format(SpanOfJournal.name()).option(OPTION, pack(JournalSpan(rows, span))).load()
 
@@ -52,7 +53,7 @@ class SpanOfJournal(DataSource):
 
 @dataclass(frozen=True)
 class SpanReader(DataSourceReader):
-    """A task for each `PIECE` rows."""
+    """A reader of a `JournalSpan`, with one task for each `PIECE` rows."""
 
     journal: JournalSpan
 

@@ -1,4 +1,4 @@
-"""The journal as a stream, for processes that replicate from what another one captures."""
+"""The journal as a stream, for processes that replicate what another process captures."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SCHEMA = pa.schema([rows.SCHEMA.field(name) for name in rows.ENTRY_COLUMNS])
 def journal_stream(
     opening: Callable[[], tuple[Journal, EvidenceStore]], starting: EventId, poll: float = 0.25
 ) -> EventStream:
-    """The journal's rows after `starting`, with the columns of `SCHEMA`: keys without messages. The metastore's own
-    names (`catalog`, `database`, `table`) are empty in them."""
+    """Return a stream of the journal's rows after `starting`, with the columns of `SCHEMA`: keys without messages. The
+    metastore's own names (`catalog`, `database`, `table`) are empty in them."""
     return EventStream(partial(opened, opening), SCHEMA, starting, poll)
 
 
@@ -33,13 +33,13 @@ def opened(opening: Callable[[], tuple[Journal, EvidenceStore]]) -> JournalEvent
 
 @dataclass(frozen=True, slots=True)
 class JournalEvents:
-    """`event_source.Events` of a journal. Raises `HoleInLog`."""
+    """The `event_source.Events` of a journal. Raises `HoleInLog`."""
 
     journal: Journal
 
     def newest(self, after: EventId) -> EventId:
-        """`Unavailable` where the journal has lost its end: capture appends that again as soon as it looks, or finds a
-        gap."""
+        """Return the newest event id. Raises `Unavailable` where the journal ends before `after`, that is, has lost its
+        end: capture appends the lost events again as soon as it looks, or finds a gap."""
         newest = self.journal.last() or 0
         if newest < after:
             raise Unavailable(
@@ -58,7 +58,7 @@ class JournalEvents:
 
 
 def table_of(entries: Sequence[Entry]) -> pa.Table:
-    """The entries as one Arrow table of `SCHEMA`."""
+    """Return the entries as one Arrow table of `SCHEMA`."""
     return rows.table_of((bare(entry), entry.keys) for entry in entries).select(list(rows.ENTRY_COLUMNS))
 
 

@@ -16,11 +16,11 @@ from calque.model.names import EventId, Span
 from calque.ports import EventLog
 
 PAGE = 1_000
-"""Events of one read, and rows of one Arrow batch."""
+"""The events of one read, and the rows of one Arrow batch."""
 
 
 def log_stream(opening: Callable[[], EventLog], starting: EventId, poll: float) -> EventStream:
-    """The log's events after `starting`, with the columns of `core.events.rows.SCHEMA`."""
+    """Return a stream of the log's events after `starting`, with the columns of `core.events.rows.SCHEMA`."""
     return EventStream(partial(opened, opening), rows.SCHEMA, starting, poll)
 
 
@@ -30,13 +30,14 @@ def opened(opening: Callable[[], EventLog]) -> LogEvents:
 
 @dataclass(frozen=True, slots=True)
 class LogEvents:
-    """`event_source.Events` of a log. Raises `HoleInLog` and `EventRepeated`."""
+    """The `event_source.Events` of a log. Raises `HoleInLog` and `EventRepeated`."""
 
     log: EventLog
     page: int = PAGE
 
     def newest(self, after: EventId) -> EventId:
-        """A log that ends before `after` would look like one without news for ever (facts)."""
+        """Return the newest event id. Raises `HoleInLog` for a log that ends before `after`, because it would look like
+        a log without news for ever (facts)."""
         newest = self.log.current()
         if newest < after:
             raise went_back(after, newest)
@@ -46,7 +47,7 @@ class LogEvents:
         last, weight = span.after, 0
         while last < span.upto and weight < most_bytes:
             limit = min(self.page, span.upto - last)
-            # One more: a second event with the id of a page's last would come behind it.
+            # One more event is read, because a second event with the id of a page's last one would come behind it.
             read_events = self.log.read(last, limit + 1)
             events, next_events = read_events[:limit], read_events[limit:]
             if not events:

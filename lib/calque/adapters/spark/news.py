@@ -1,7 +1,7 @@
 """The long poll of a streaming source: `LongPoll`.
 
-A source's process waits inside one call until there are events (measured: an idle query costs 3 % of a core so, and
-10 % where Spark's trigger polls).
+A source's process waits inside one call until there are events (measured: an idle query costs 3 % of a core so, and 10
+% where Spark's trigger polls).
 """
 
 from __future__ import annotations
@@ -19,23 +19,27 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 BRISK, BRISK_SECONDS, LEAST_PAUSE = 10, 10.0, 0.004
-"""How much oftener is looked, for how long after the last news, and how often at most."""
+"""The factor by which a source looks more often after news, the seconds for which it does, and the least pause in
+seconds."""
 LONGEST_PAUSE = 5.0
 """Seconds between two attempts to reach a log that does not answer."""
 STUCK_SECONDS = 120.0
-"""What is asked gives up long before that, or hangs for ever."""
+"""The seconds after which a call counts as stuck: an honest one gives up long before that."""
 
 
 def brisk(poll: float) -> float:
-    """Seconds between looks after some news, which seldom comes alone, in place of `poll`."""
+    """Return the seconds between looks for a while after some news, which seldom comes alone, in place of `poll`."""
     return max(poll / BRISK, LEAST_PAUSE)
 
 
 class LongPoll:
-    """Looks again and again until there is news, `wait` seconds at most; the first call looks once, so that a query
-    begins with an empty batch, which warms up what later ones need. `poll` seconds is the longest pause between two
-    looks. While a look raises `Unavailable` there is no news, and the pauses grow. The process ends, and says where
-    its threads were, when a call takes `stuck` seconds longer than `wait`: its query begins anew with another one."""
+    """A poll that looks again and again until there is news, for `wait` seconds at most. The first call looks once, so
+    that a query begins with an empty batch, which warms up what later ones need. `poll` is the longest pause between
+    two looks, in seconds.
+
+    While a look raises `Unavailable` there is no news, and the pauses grow. When a call takes `stuck` seconds longer
+    than `wait`, the process ends, and says where its threads were: its query begins anew with another process.
+    """
 
     def __init__(self, poll: float, wait: float, stuck: float) -> None:
         self._poll, self._wait, self._stuck = poll, wait, stuck
@@ -43,7 +47,7 @@ class LongPoll:
         self._is_silent = self._has_answered = False
 
     def until_news(self, look: Callable[[], T | None]) -> T | None:
-        """What `look` returns first that is not None; None when nothing came in time."""
+        """Return the first result of `look` that is not None; None when nothing came in time."""
         faulthandler.dump_traceback_later(self._wait + self._stuck, exit=True, file=2)
         try:
             return self._until_news(look)

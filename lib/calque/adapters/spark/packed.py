@@ -1,4 +1,4 @@
-"""How the description of a source travels as a string: Spark hands data sources nothing else."""
+"""The description of a source as a string, because Spark hands nothing else to data sources."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import base64
 from pyspark import cloudpickle
 
 OPTION = "stream"
-"""The one option of our data sources."""
+"""The one option of calque's data sources."""
 
 
 def pack(stream: object) -> str:
-    """`stream` as text. Keep it small and free of secrets: plans show a source's options."""
+    """Return `stream` as text. Keep it small and free of secrets, because plans show a source's options."""
     pickled: bytes = cloudpickle.dumps(stream)  # type: ignore[no-untyped-call]
     return base64.b64encode(pickled).decode("ascii")
 

@@ -1,4 +1,4 @@
-"""A streaming query that gives a function of ours the events of each batch, on the driver."""
+"""A streaming query that gives the events of each batch to a function of calque's, on the driver."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from calque.errors import Broken, CalqueError, Unavailable
 from calque.state_files import FULL_TEXTS
 
 Apply = Callable[[pa.Table], None]
-"""Given the rows of one batch, ascending. A batch without rows comes first where nothing is new when a query begins. A
-batch that was cut off is run again after a restart, with the same rows."""
+"""A function that gets the rows of one batch, ascending. A batch without rows comes first where nothing is new when a
+query begins. A batch that was cut off is run again after a restart, with the same rows."""
 BEFORE_BATCHES = ("Initializing", "Terminated")
-"""How Spark's account of a query begins that has not read its checkpoint yet, or has ended."""
+"""The beginnings of Spark's account of a query that has not read its checkpoint yet, or has ended."""
 
 
 def start(
@@ -31,10 +31,10 @@ def start(
     name: str,
     checkpoint: str | None,
 ) -> Query:
-    """Start `apply` over `stream`; it runs on a thread of its own, one batch after the other.
+    """Start a query that calls `apply` for each batch of `stream`, on a thread of its own, one batch after the other.
 
-    `checkpoint` wins over the stream's `starting` once it exists; with None Spark makes one for this run alone.
-    Raises what `Query.join` does where the query could not begin.
+    `checkpoint` wins over the stream's `starting` once it exists; with None Spark makes one for this run alone. Raises
+    what `Query.join` does where the query could not begin.
     """
     query = Query(apply)
     writer = stream.frame(session).writeStream.queryName(name).foreachBatch(query.run)
@@ -51,18 +51,18 @@ def start(
 
 
 class CheckpointUnusable(Broken):
-    """A query ended before it began: with a checkpoint that it can't use, as a rule."""
+    """A query ended before it began, as a rule because it can't use its checkpoint."""
 
 
 def discard(session: SparkSession, checkpoint: str) -> None:
-    """Remove a checkpoint of a query that does not run. Nothing is in it but offsets that are known elsewhere."""
+    """Remove the checkpoint of a query that does not run. It has nothing but offsets that are known elsewhere."""
     assert session._jvm is not None
     path = session._jvm.org.apache.hadoop.fs.Path(checkpoint)
     path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()).delete(path, True)
 
 
 class QueryStopping(Exception):
-    """Ends a query that is being stopped, so that a batch that nobody applied is not committed."""
+    """The end of a query that is being stopped. It is raised so that a batch which was not applied is not committed."""
 
 
 class Query:
@@ -81,7 +81,7 @@ class Query:
         self._query = query
 
     def run(self, frame: DataFrame, _batch_id: int) -> None:
-        """Spark's call for one batch."""
+        """Apply one batch. Spark calls it."""
         with self._state:
             if self._stopping:
                 raise QueryStopping
@@ -97,7 +97,7 @@ class Query:
                 self._state.notify_all()
 
     def has_begun(self) -> bool:
-        """Whether it has read its checkpoint, and waits for events or takes some."""
+        """Return whether the query has read its checkpoint, and waits for events or takes some."""
         self._has_begun = self._has_begun or not self._query.status["message"].startswith(BEFORE_BATCHES)
         return self._has_begun
 
@@ -116,9 +116,9 @@ class Query:
         self._query.stop()
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most `timeout` seconds; whether it came. Raises what ended the query: the exception
-        object that `apply` raised, the `CalqueError` that was raised in a process of Spark's, rebuilt, or
-        `CheckpointUnusable`."""
+        """Wait for the end of the query, at most `timeout` seconds, and return whether it came. Raises what ended the
+        query: the exception object that `apply` raised, the `CalqueError` that was raised in a process of Spark's,
+        rebuilt, or `CheckpointUnusable`."""
         try:
             ended = self._query.awaitTermination(None if timeout is None else max(timeout, 0.001))  # type: ignore[arg-type]
         except Exception as problem:
@@ -131,7 +131,7 @@ class Query:
 
 
 def rows_of(frame: DataFrame) -> pa.Table:
-    """The rows of a batch on the driver. Raises what the task raised that read them again."""
+    """Return the rows of a batch, on the driver. Raises what the task raised that read them again."""
     try:
         return frame.toArrow()
     except PySparkException as problem:
@@ -139,7 +139,7 @@ def rows_of(frame: DataFrame) -> pa.Table:
 
 
 def rebuilt(text: str) -> CalqueError | None:
-    """The error of ours that was raised in another process, from Spark's account of it; None when there is none."""
+    """Return calque's error that was raised in another process, from Spark's account of it; None when there is none."""
     for name, message in reversed(re.findall(r"^(?:\S+: )?(calque\.[\w.]+): (.+)$", text, re.MULTILINE)):
         module, _, kind = name.rpartition(".")
         error_class = getattr(importlib.import_module(module), kind, None)
@@ -149,13 +149,14 @@ def rebuilt(text: str) -> CalqueError | None:
 
 
 WORKER_TROUBLE = ("Python worker failed to connect back", "Python worker exited unexpectedly")
-"""A worker could not start, or was killed: the machine is overloaded or short of memory."""
+"""The texts of Spark where a worker could not start, or was killed: the machine is overloaded or short of memory."""
 SOURCE_TROUBLE = ("java.io.EOFException", "java.net.SocketException")
-"""The cause that Spark names when a source's process was killed, or hung: the connection to it ended."""
+"""The causes that Spark names when a source's process was killed, or hung: the connection to it ended."""
 
 
 def explained(problem: Exception, default_class: type[Broken]) -> CalqueError:
-    """The error of ours behind a query's end: rebuilt, a worker's, or `default_class` with what Spark says first."""
+    """Return calque's error behind a query's end: the rebuilt one, `Unavailable` where a disk is full or a worker is
+    gone, or `default_class` with the first line of what Spark says."""
     text_of_problem = str(problem)
     if own_error := rebuilt(text_of_problem):
         return own_error

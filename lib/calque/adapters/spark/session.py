@@ -1,4 +1,5 @@
-"""A quiet Spark session on this machine that starts fast; under spark-submit, whatever session that brings.
+"""The Spark session of a process: under spark-submit the one that this brings, else a quiet one on this machine that
+starts fast.
 
 The settings are measured. Its JVM needs about 400 MB, each Python worker 50–160 MB.
 """
@@ -25,10 +26,11 @@ from calque.errors import Refused
 
 LOG = logging.getLogger(__name__)
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""In the environment when spark-submit started this process: the JVM runs already."""
+"""The environment variable that is there when spark-submit started this process: the JVM runs already."""
 
 NOT_FOR_SPARK = ("METASTORE_CONF_DIR", "HIVE_CONF_DIR", "SPARK_HOME", "SPARK_CONNECT_MODE")
-"""Spark's JVM must not inherit these: settings of a metastore, and another Spark than the installed one."""
+"""The environment variables that Spark's JVM must not inherit: settings of a metastore, and another Spark than the
+installed one."""
 
 STREAMING = {
     "spark.scheduler.mode": "FAIR",
@@ -38,10 +40,10 @@ STREAMING = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    # What died in its first batch may have left a part of a file, which would keep the query from ever starting again.
+    # A query that died in its first batch may have left a part of a file, which would keep it from ever starting again.
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    # Of checkpoints: what Spark itself writes is nobody else's.
+    # Other users get no right to the files that Spark itself writes, such as checkpoints.
     "spark.hadoop.fs.permissions.umask-mode": "077",
     "spark.sql.streaming.pollingDelay": "50ms",
     "spark.sql.streaming.minBatchesToRetain": "10",
@@ -56,8 +58,8 @@ STREAMING = {
     "spark.sql.ui.retainedExecutions": "10",
 }
 AUTHENTICATED = "spark.authenticate"
-"""Whoever calls Spark's own ports must know a secret. On one machine Spark makes it, anew for each process, and says it
-to nobody; on a cluster all of its processes have to be told (docs/deployment.md)."""
+"""The setting by which a caller of Spark's own ports must know a secret. On one machine Spark makes the secret, anew
+for each process, and tells it to no other; on a cluster all of its processes have to be told (docs/deployment.md)."""
 LOCAL = {
     "spark.master": "local[2]",
     AUTHENTICATED: "true",
@@ -71,8 +73,9 @@ DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 NO_LOOK_UP = {"PYSPARK_DRIVER_PYTHON": "none-of-calque"}
-"""Spark looks in its Python for packages that bring data sources, in two processes, before a query meets the first data
-source; it does not where it finds no such program. Ours are registered, and run by `PYSPARK_PYTHON`."""
+"""The environment variable that keeps Spark from looking in its Python for packages that bring data sources, in two
+processes, before a query meets the first data source: Spark does not look where it finds no such program. calque's
+sources are registered, and run by `PYSPARK_PYTHON`."""
 TELL_THE_CLUSTER = (
     "set spark.authenticate and spark.authenticate.secret for the cluster and for spark-submit, in spark-defaults.conf"
 )
@@ -88,14 +91,14 @@ def session(
     conf: Mapping[str, str] | None = None,
     archive: Path | None = None,
 ) -> SparkSession:
-    """The process's session; the first call starts it, from whatever thread, and `conf` wins over the settings here.
+    """Return the process's session. The first call starts it, on any thread, and `conf` wins over the settings here.
 
-    `jars` go on the class path; with Delta's among them the session speaks Delta. Scratch files, and what the JVM says
-    (`spark.log`), go below `local_dir`. `archive` is a file of `archive.make_archive`; one that is
-    missing or no longer fits is ignored. Under spark-submit the JVM, its class path and its log are spark-submit's,
-    its settings win, and the session speaks Delta where `--jars` or `--packages` brought it.
-    What a function of ours raises inside a query is reported by the query alone, not by py4j's logger too.
-    Raises `Refused` when no JVM can be started.
+    `jars` go on the class path; with Delta's among them the session speaks Delta. Scratch files, and the JVM's log
+    (`spark.log`), go below `local_dir`. `archive` is a file of `archive.make_archive`; one that is missing or no longer
+    fits is ignored. Under spark-submit the JVM, its class path and its log are spark-submit's, its settings win, and
+    the session speaks Delta where `--jars` or `--packages` brought it. An error that a function of calque's raises
+    inside a query is reported by the query alone, not by py4j's logger too. Raises `Refused` when no JVM can be
+    started.
     """
     with STARTING:
         return started(app_name, jars, local_dir, conf, archive)
@@ -128,18 +131,20 @@ def of_folder(local_dir: Path) -> dict[str, str]:
 
 
 def on_class_path(jars: Sequence[Path]) -> dict[str, str]:
-    """`spark.jars` would put them on a child class loader, which an archive can't hold (facts)."""
+    """Return the settings that put the jars on the class path. `spark.jars` would put them on a child class loader,
+    which an archive can't hold (facts)."""
     path = os.pathsep.join(str(jar) for jar in jars)
     return {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path} if path else {}
 
 
 def python_for_workers(local_dir: Path) -> str:
-    """A script below `local_dir` that runs this Python with the path that it has here; where scripts can't be run, this
-    Python. Spark puts archives of pyspark's and py4j's sources first on its workers' path, and what is imported from
-    there is compiled anew in each of them: 0.4 s of a processor for each, and a query starts several."""
+    """Write a script below `local_dir` that runs this Python with the path that it has here, and return the script;
+    where scripts can't be run, return this Python. Spark puts archives of pyspark's and py4j's sources first on its
+    workers' path, and modules from there are compiled anew in each worker: 0.4 s of a processor for each, and a query
+    starts several."""
     path = shlex.quote(os.environ.get("PYTHONPATH", ""))
     text = f'#!/bin/sh\nPYTHONPATH={path} exec {shlex.quote(sys.executable)} "$@"\n'
-    # Processes that share a folder may have different ones.
+    # Processes that share a folder may have different scripts.
     script = local_dir.resolve() / f"python-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
     draft = script.with_name(f"{script.name}.{os.getpid()}")
     draft.write_text(text)
@@ -157,7 +162,8 @@ def java_options(local_dir: Path) -> tuple[str, ...]:
 
 
 def from_archive(archive: Path | None) -> tuple[str, ...]:
-    """Without `-Xlog` a JVM whose class path differs says so on standard output."""
+    """Return the JVM's options to use the archive; none where it is missing. Without `-Xlog` a JVM whose class path
+    differs says so on standard output."""
     if archive is None or not archive.is_file():
         return ()
     return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr")
@@ -179,13 +185,13 @@ def submitted(app_name: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def is_local(master: str) -> bool:
-    """Whether all of Spark is this process."""
+    """Return whether all of Spark is this process."""
     return master == "local" or master.startswith("local[")
 
 
 def launched(app_name: str, settings: Mapping[str, str], local_dir: Path) -> SparkSession:
-    """A session on a JVM of our own. The JVM lies in a process group of its own, so that a Ctrl-C ends nothing but what
-    we end; it ends with this process, however that ends."""
+    """Return a session on a JVM of calque's own. The JVM lies in a process group of its own, so that a Ctrl-C ends only
+    what calque ends; it ends with this process, however that ends. Raises `Refused` when the JVM does not start."""
     spark_conf = SparkConf(loadDefaults=False).setAppName(app_name).setAll(list(settings.items()))
     log = local_dir / "spark.log"
     before = log.stat().st_size if log.exists() else 0
@@ -201,9 +207,12 @@ def launched(app_name: str, settings: Mapping[str, str], local_dir: Path) -> Spa
 
 
 class WithoutCodeInTheChild(dict[str, Any]):
-    """Options of `Popen` that take no `preexec_fn`. pyspark gives one, against Ctrl-C, which a session of its own does
-    as well. With one, Python forks, runs the hooks of all libraries and then Python's own code in the child: beside the
-    threads of delta-rs, Arrow and hdfs-native that child may wait for a lock that nobody holds, and its parent for it.
+    """Options of `Popen` that take no `preexec_fn`. pyspark gives one, against Ctrl-C, for which a session of its own
+    does as well.
+
+    With one, Python forks, runs the hooks of all libraries and then Python's own code in the child: beside the threads
+    of delta-rs, Arrow and hdfs-native that child may wait for a lock that no thread holds any more, and its parent for
+    the child.
     """
 
     def __setitem__(self, option: str, value: object) -> None:
@@ -213,8 +222,9 @@ class WithoutCodeInTheChild(dict[str, Any]):
 
 @contextmanager
 def for_spark(environment: MutableMapping[str, str], python: str) -> Iterator[None]:
-    """The environment without `NOT_FOR_SPARK`, and with what makes a start quick: `NO_LOOK_UP`, options for the small
-    JVM that composes the command, and the Python that workers run, unless it names one."""
+    """Change the environment within the context: without `NOT_FOR_SPARK`, and with what makes a start quick, that is
+    `NO_LOOK_UP`, options for the small JVM that composes the command, and `python`, the Python that workers run, unless
+    the environment names one."""
     usual = {"SPARK_LAUNCHER_OPTS": " ".join(QUICK_START), "PYSPARK_PYTHON": python}
     added = {name: value for name, value in usual.items() if name not in environment} | NO_LOOK_UP
     # Other threads may change the rest meanwhile.
@@ -230,6 +240,6 @@ def for_spark(environment: MutableMapping[str, str], python: str) -> Iterator[No
 
 
 def first_line(log: Path, after: int) -> str:
-    """What the log said first behind its byte `after`."""
+    """Return the first line of the log behind its byte `after`."""
     lines = log.read_bytes()[after:].decode(errors="replace").strip().splitlines()
     return lines[0] if lines else "It said nothing"

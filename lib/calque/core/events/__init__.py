@@ -1,3 +1,3 @@
-"""What an event says: `decode` its message as objects and `encode` them, `keys` the columns that it touches, `rows`
-as Arrow, `effects` what each kind of event does, `kinds` of tables that are not replicated.
-"""
+"""Events of a metastore's log: `decode` reads the objects in a message and `encode` writes them, `keys` extracts the
+columns that say which objects an event touches, `rows` keeps them as Arrow, `effects` says what each kind of event
+does, `kinds` which tables are not replicated."""

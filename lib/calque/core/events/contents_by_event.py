@@ -1,9 +1,9 @@
-"""Contents of a directory where the log comes with its files: each follows from the one before it.
+"""Contents of a directory where the log comes with its files: each content follows from the one before it.
 
     CREATE brings {a}, INSERT brings {b}, ALTER brings none, INSERT OVERWRITE leaves {c}: {a} · {a, b} · {a, b} · {c}
 
-Nothing else happens to the directory than what the events say, so nothing has to be listed. A content stays unknown
-behind an event that says nothing, or whose files are nowhere to be had, until one says all files.
+Events say all that happens to the directory, so nothing has to be listed. An event that says nothing of files, or whose
+files are nowhere to be had, leaves an unknown content; contents stay unknown until an event names all files again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from calque.model.names import EventId
 def contents_by_event(
     location: str, base: Listing | None, events: Sequence[EventId], files: Mapping[EventId, FilesOfEvent]
 ) -> dict[EventId, Listing]:
-    """The contents after the events on the directory, where they are known; `base` is the one before the first of them,
-    and where its files are to be had, `files` what the events say."""
+    """Return the contents of the directory `location` after those of `events` where they are known.
+
+    `base` is the content before the first of the events, listed where its files can be had (None: unknown). `files`
+    has, by event, what the log says of the directory's files.
+    """
     contents: dict[EventId, Listing] = {}
     content = known_at(location, base) if base is not None else None
     for event_id in events:
@@ -32,14 +35,18 @@ def contents_by_event(
 
 
 def known_at(location: str, listing: Listing) -> Listing:
-    """A content that lies elsewhere, as that of the directory."""
+    """Return a content that lies elsewhere as the content of `location`: its `kept` says where the files can be had."""
     kept = tuple(KeptFile(file.path, join(listing.location, file.path), file.modified_ns) for file in listing.files)
     return replace(listing, location=location, kept=kept)
 
 
 def content_after(before: Listing | None, said: FilesOfEvent) -> Listing | None:
-    """A file that comes again with the size that it has is the one that is there: a window that died brought it, or a
-    dump that was made while its source went on has it already."""
+    """Return the content after an event, from the one before and the files that the event names; None where it is not
+    known.
+
+    A file that is named again with the size that it has counts as the file that is there, with its old time: a window
+    that died brought it, or a dump that was made while its source went on has it already.
+    """
     if said.listing is None or said.is_whole:
         return said.listing
     if before is None or before.version is not None:

@@ -1,8 +1,8 @@
-"""Notification messages as objects of the model.
+"""Notification messages decoded as objects of the model.
 
-A message is JSON, plain or gzipped in Base64; the metastore's objects stand in it as strings of Thrift's TJSON:
-`{"1": {"str": "t"}, "8": {"lst": ["rec", 1, {…}]}}`, with field numbers for names. What can't be decoded raises
-`Undecodable`, and no message raises anything else. Strings of a decoded message are always valid Unicode.
+A message is JSON, plain or gzipped in Base64. The metastore's objects stand in it as strings of Thrift's TJSON: `{"1":
+{"str": "t"}, "8": {"lst": ["rec", 1, {…}]}}`, with field numbers for names. A message that can't be decoded raises
+`Undecodable`, and no message raises any other exception. Strings of a decoded message are always valid Unicode.
 
 `core.events.keys` reads the same messages without building objects.
 """
@@ -35,12 +35,14 @@ Fields = dict[str, Any]
 PLAIN_FORMATS = frozenset({"", "json-0.2"})
 GZIP_FORMATS = frozenset({"gzip(json-2.0)", "gzip"})
 TOO_LONG = "too long: "
+"""The mark before the format of a message that is longer than `[source] max_message`, so that no reader unpacks it."""
 ACCURATE = "COLUMN_STATS_ACCURATE"
-"""Before the format of a message that is longer than `[source] max_message`, so that nobody unpacks it."""
+"""The parameter in which a table lists the columns whose statistics are accurate."""
 
 
 class Undecodable(Exception):
-    """A message, or the part of it that is asked for, can't be decoded. `reason` is one short line of ASCII."""
+    """The error for a message, or a requested part of one, that can't be decoded. `reason` is one short line of
+    ASCII."""
 
     def __init__(self, reason: str) -> None:
         self.reason = " ".join(reason.encode("ascii", "backslashreplace").decode().split())[:200]
@@ -48,13 +50,14 @@ class Undecodable(Exception):
 
 
 class FieldMissing(Undecodable):
-    """The message has no such part. 2.3 leaves several out; elsewhere it is broken."""
+    """The error for a message that lacks a part. Messages of 2.3 leave several parts out; a message of a later version
+    that lacks one is broken."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedFile:
-    """A data file as an event names it. Without checksums (every storage but HDFS) the checksum and the change
-    manager's root are None. `directory` is the ACID directory below the table or partition, or empty."""
+    """A data file as an event names it. `checksum` and the change manager's root are None on every storage but HDFS,
+    which alone has checksums. `directory` is the ACID directory below the table or partition, or empty."""
 
     uri: str
     checksum: str | None = None
@@ -63,7 +66,8 @@ class LoggedFile:
 
 
 class Insert(NamedTuple):
-    """What an INSERT says: its partition (None for a plain table), whether it replaced what was there, its files."""
+    """The content of an INSERT's message: its partition (None for a plain table), whether it replaced the files that
+    were there, and the files that it names."""
 
     partition: Partition | None
     replaces: bool
@@ -74,7 +78,8 @@ class Insert(NamedTuple):
 
 
 def text_of(message_format: str | None, message: str) -> str | bytes:
-    """The JSON text of a message: as it is, or unpacked to UTF-8."""
+    """Return the JSON text of a message: `message` itself, or unpacked to UTF-8 where it is packed. Raises
+    `Undecodable`."""
     if not message_format or message_format in PLAIN_FORMATS:
         return message
     if message_format.startswith(TOO_LONG):
@@ -94,8 +99,8 @@ def text_of(message_format: str | None, message: str) -> str | bytes:
 
 
 def unpacked_size(message: str) -> int:
-    """The bytes that a gzipped message says that it unpacks to, in its last four; 0 where it says nothing. One that
-    says something else can't be decoded."""
+    """Return the bytes that a gzipped message claims to unpack to, in its last four bytes; 0 where it is no Base64. A
+    message that claims a wrong size can't be decoded."""
     try:
         return int.from_bytes(binascii.a2b_base64(message[-16:].rstrip()[-8:])[-4:], "little")
     except ValueError:
@@ -103,41 +108,44 @@ def unpacked_size(message: str) -> int:
 
 
 def weight_of(event: Event) -> int:
-    """The bytes that the event's message comes to when it is decoded: packed ones grow twenty times and more."""
+    """Return the bytes of the event's message once it is unpacked: packed messages grow twenty times and more."""
     return weight_of_message(event.message_format, event.message)
 
 
 def weight_of_message(message_format: str | None, message: str) -> int:
+    """Return the bytes of a message once it is unpacked, by the size that it claims, at most `LONGEST_MESSAGE` where
+    that is more than its own length."""
     if message_format in GZIP_FORMATS:
         return max(len(message), min(unpacked_size(message), LONGEST_MESSAGE))
     return len(message)
 
 
 def bounded(event: Event, most: int) -> Event:
-    """The event; one with a longer message says so in its format, and what it did is not known. The message stays as it
-    is: by it an event is told from another of its id."""
+    """Return the event, marked in its format when its message weighs more than `most` bytes: its effect is then
+    unknown. The message itself stays as it is, because two events of one id are told apart by their messages."""
     if weight_of(event) <= most:
         return event
     return replace(event, message_format=f"{TOO_LONG}{event.message_format or ''}")
 
 
 def is_too_long(event: Event) -> bool:
-    """Whether the message is longer than was permitted when it was captured."""
+    """Tell whether the message was longer than permitted when it was captured."""
     return (event.message_format or "").startswith(TOO_LONG)
 
 
 def fields(event: Event) -> Fields:
-    """The message's fields; objects of the metastore are still TJSON text."""
+    """Return the message's fields by name; objects of the metastore in it are still TJSON text. Raises
+    `Undecodable`."""
     return parsed(text_of(event.message_format, event.message), "the message")
 
 
 def embedded(message: Fields, name: str) -> Fields:
-    """The TJSON object in field `name`, by field number."""
+    """Return the TJSON object in field `name`, by field number. Raises `Undecodable`."""
     return parsed(string_at(message, name), name)
 
 
 def embedded_list(message: Fields, name: str) -> Iterator[Fields]:
-    """The TJSON objects in the list `name`, parsed one at a time; an absent list is empty."""
+    """Yield the TJSON objects in the list `name`, each parsed when it is asked for; an absent list is empty."""
     return (parsed(text, name) for text in strings_at(message, name))
 
 
@@ -160,7 +168,8 @@ def strings_at(message: Fields, name: str) -> list[str]:
 
 
 def flag_at(message: Fields, name: str) -> bool:
-    """A truth value, which Hive writes as a string; absent is false (2.3 leaves them out)."""
+    """Return the truth value in field `name`, which Hive writes as a string. An absent one is false, because 2.3 leaves
+    them out."""
     value = message.get(name)
     if value is None or type(value) is bool:
         return bool(value)
@@ -170,7 +179,7 @@ def flag_at(message: Fields, name: str) -> bool:
 
 
 def parsed(text: str | bytes, what: str) -> Fields:
-    """The JSON object in `text`; `what` names it in the reason when it is none."""
+    """Parse the JSON object in `text`. Raises `Undecodable` where it is none; the reason calls it `what`."""
     try:
         value = orjson.loads(text)
     except ValueError:
@@ -181,8 +190,9 @@ def parsed(text: str | bytes, what: str) -> Fields:
 
 
 def parsed_leniently(text: str | bytes, what: str) -> Any:
-    """JSON with what Hive's own reader allows beyond the standard: control characters inside strings, and the lists
-    that Thrift writes as keys of an object (where list-bucketed values are stored)."""
+    """Parse JSON with the two liberties beyond the standard that Hive's own reader allows: control characters inside
+    strings, and the lists that Thrift writes as keys of an object (where list-bucketed values are stored). Raises
+    `Undecodable`."""
     try:
         decoded = text.decode() if isinstance(text, bytes) else text
         value = json.loads(LIST_KEY.sub(quoted_list_key, decoded), strict=False)
@@ -194,8 +204,8 @@ def parsed_leniently(text: str | bytes, what: str) -> Any:
 
 
 LIST_KEY = re.compile(r'"(?:[^"\\]|\\.)*+"?|(\[(?:"(?:[^"\\]|\\.)*+"|[^\[\]"])*+\])(?=\s*:)', re.DOTALL)
-"""A string, or (group 1) a list before a colon. Strings are matched so that nothing inside one is taken for a list;
-also unfinished ones, which keeps the search linear."""
+"""A string, or (group 1) a list before a colon. Strings are matched because the text inside one must not be taken for a
+list; unfinished strings are matched too, which keeps the search linear."""
 
 
 def quoted_list_key(match: re.Match[str]) -> str:
@@ -206,7 +216,8 @@ def quoted_list_key(match: re.Match[str]) -> str:
 
 
 def table_after(event: Event) -> Table:
-    """The table as the event left it; of partition events and inserts, the table they belong to."""
+    """Return the table as the event left it; for partition events and inserts, the table that they belong to. Raises
+    `Undecodable` for DROP_TABLE."""
     message = fields(event)
     if event.event_type == "DROP_TABLE":
         raise Undecodable("there is no table after DROP_TABLE")
@@ -218,8 +229,9 @@ def table_after(event: Event) -> Table:
 
 
 def with_accurate_columns(before: Table, after: Table) -> Table:
-    """A renamed table of which the message calls no column's statistics accurate, as it was: 3.1 writes the message
-    before it keeps them under the new name (measured on 3.1.3; messages of 4.x have them)."""
+    """Return `after` with the columns whose statistics `before` calls accurate, where a rename left the columns alone
+    and the message calls none accurate. Hive 3.1 writes the message before it keeps the statistics under the new name
+    (measured on 3.1.3; messages of 4.x have them)."""
     said, kept = (accurate_columns(table) for table in (after, before))
     columns_before, columns_after = (table.storage.columns if table.storage else () for table in (before, after))
     is_renamed = (before.database, before.name) != (after.database, after.name)
@@ -230,7 +242,8 @@ def with_accurate_columns(before: Table, after: Table) -> Table:
 
 
 def accurate_columns(table: Table) -> dict[str, Any]:
-    """Columns whose statistics the table's parameters call accurate, each with what they say of it."""
+    """Return the columns whose statistics the table's parameters call accurate, each with the value that stands there
+    for it."""
     try:
         said = parse_json((table.parameters or {}).get(ACCURATE, "{}"))
     except ValueError:
@@ -240,20 +253,22 @@ def accurate_columns(table: Table) -> dict[str, Any]:
 
 
 def table_before(event: Event) -> Table:
-    """The table before ALTER_TABLE or DROP_TABLE (2.3 gives none with the latter)."""
+    """Return the table before ALTER_TABLE or DROP_TABLE. Raises `FieldMissing` for DROP_TABLE of 2.3, which gives
+    none."""
     name = "tableObjJson" if event.event_type == "DROP_TABLE" else "tableObjBeforeJson"
     return as_kept(thrift_object(Table, embedded(fields(event), name)))
 
 
 def as_kept(table: Table) -> Table:
-    """A message has the table as it was asked for. Servers keep its type by its parameter alone
-    (`ObjectStore.convertToMTable`)."""
+    """Return the table with the type that servers keep. A message has the type that a client asked for, and servers
+    decide by the parameter EXTERNAL alone (`ObjectStore.convertToMTable`)."""
     kept = type_of(table.parameters) if table.type in BY_PARAMETER else table.type
     return table if kept == table.type else replace(table, type=kept)
 
 
 def partitions_after(event: Event) -> tuple[Partition, ...]:
-    """Added, changed or inserted-into partitions in the message's order; none for an insert into a plain table."""
+    """Return the partitions that the event added, changed or inserted into, in the message's order; none for an insert
+    into a plain table."""
     message = fields(event)
     if "partitionListJson" in message:
         return tuple(thrift_object(Partition, part) for part in embedded_list(message, "partitionListJson"))
@@ -263,12 +278,13 @@ def partitions_after(event: Event) -> tuple[Partition, ...]:
 
 
 def partition_before(event: Event) -> Partition:
-    """The partition before ALTER_PARTITION (ALTER_PARTITIONS carries none)."""
+    """Return the partition before ALTER_PARTITION; ALTER_PARTITIONS carries none."""
     return thrift_object(Partition, embedded(fields(event), "partitionObjBeforeJson"))
 
 
 def database_after(event: Event) -> Database:
-    """The database as CREATE_DATABASE or ALTER_DATABASE left it (2.3 gives none)."""
+    """Return the database as CREATE_DATABASE or ALTER_DATABASE left it. Raises `FieldMissing` for messages of 2.3,
+    which give none."""
     message = fields(event)
     if event.event_type == "DROP_DATABASE":
         raise Undecodable("there is no database after DROP_DATABASE")
@@ -276,13 +292,14 @@ def database_after(event: Event) -> Database:
 
 
 def database_before(event: Event) -> Database:
-    """The database before ALTER_DATABASE or DROP_DATABASE (before 4 there is none with the latter)."""
+    """Return the database before ALTER_DATABASE or DROP_DATABASE. Before 4, DROP_DATABASE gives none:
+    `FieldMissing`."""
     name = "dbJson" if event.event_type == "DROP_DATABASE" else "dbObjBeforeJson"
     return thrift_object(Database, embedded(fields(event), name))
 
 
 def function_of(event: Event) -> Function:
-    """The function of CREATE_FUNCTION; of DROP_FUNCTION only its names."""
+    """Return the function of CREATE_FUNCTION; for DROP_FUNCTION a function with its names alone."""
     message = fields(event)
     if "functionName" in message:
         return Function(name=string_at(message, "functionName"), database=string_at(message, "db"))
@@ -290,7 +307,8 @@ def function_of(event: Event) -> Function:
 
 
 def insert_of(event: Event) -> Insert:
-    """What an INSERT says (2.3: never that it replaces, and no partition object)."""
+    """Return the content of an INSERT's message. Messages of 2.3 never say that the insert replaces, and have no
+    partition. Raises `Undecodable` for a partition that is named and not given."""
     message = fields(event)
     partition = None
     if message.get("ptnObjJson") is not None:
@@ -301,12 +319,13 @@ def insert_of(event: Event) -> Insert:
 
 
 def table_files(event: Event) -> tuple[LoggedFile, ...]:
-    """The files that CREATE_TABLE lists. An empty list says nothing: it is not *no files* (docs/files.md)."""
+    """Return the files that CREATE_TABLE lists. An empty list does not mean that there are no files (docs/files.md)."""
     return logged_files(fields(event))
 
 
 def partition_files(event: Event) -> Mapping[str, tuple[LoggedFile, ...]]:
-    """The files that ADD_PARTITION lists, by partition name; again, an empty list says nothing."""
+    """Return the files that ADD_PARTITION lists, by partition name. An empty list does not mean that there are no
+    files."""
     listed = fields(event).get("partitionFiles") or []
     if type(listed) is not list or not all(type(item) is dict for item in listed):
         raise Undecodable("partitionFiles is no list of objects")
@@ -322,8 +341,8 @@ def logged_files(message: Fields) -> tuple[LoggedFile, ...]:
 
 
 def logged_file(text: str) -> LoggedFile:
-    """One entry of a file list: `uri#checksum#cmroot#subdir` since 3.1, `uri#checksum` or `uri` in 2.3. The first form
-    always has its three separators, so a `#` in the file's own name does no harm there."""
+    """Parse one entry of a file list: `uri#checksum#cmroot#subdir` since 3.1, `uri#checksum` or `uri` in 2.3. The first
+    form always has its three separators, so a `#` in the file's own name does no harm there."""
     if text.count("#") >= 3:
         uri, checksum, root, directory = text.rsplit("#", 3)
         return LoggedFile(uri, checksum or None, root or None, directory)
@@ -337,9 +356,11 @@ Read = Callable[[Any], Any]
 
 
 def thrift_object(cls: type[T], source: str | bytes | Fields) -> T:
-    """The `cls` of `model.hive` in a TJSON text, or in one that is parsed already. Unknown field numbers are skipped;
-    a field of another type than `FIELDS` says is `Undecodable`, as are numbers that don't fit. Names are those that
-    servers keep (`core.events.kept_names`), however the message has them."""
+    """Return the `cls` of `model.hive` that a TJSON text, or a parsed one, describes. Unknown field numbers are
+    skipped. Names are in the form that servers keep (`core.events.kept_names`), in any form the message has them.
+
+    Raises `Undecodable` for a field of another type than `FIELDS` says, and for a number that does not fit.
+    """
     struct = parsed(source, cls.__name__) if isinstance(source, (str, bytes)) else source
     struct_type: type = cls
     read: Callable[[Fields], T] = struct_reader(struct_type)
@@ -375,7 +396,7 @@ def struct_reader(cls: type) -> Read:
 
 
 def reader_of(kind: Kind) -> tuple[str, Read]:
-    """TJSON's tag for `kind`, and the function that reads what stands under it."""
+    """Return TJSON's tag for `kind`, and the function that reads the value under it."""
     match kind:
         case "string":
             return "str", read_string
@@ -412,7 +433,7 @@ def read_string(value: Any) -> str:
 
 
 def read_binary(value: Any) -> bytes:
-    """Base64, which Thrift writes without padding."""
+    """Decode Base64, which Thrift writes without padding."""
     text = read_string(value)
     try:
         return binascii.a2b_base64(text + "=" * (-len(text) % 4))
@@ -427,6 +448,8 @@ def read_bool(value: Any) -> bool:
 
 
 def integer_reader(bits: int) -> Read:
+    """Return a reader of signed integers with `bits` bits beside the sign."""
+
     def read(value: Any) -> int:
         if type(value) is not int or not -(1 << bits) <= value < 1 << bits:
             raise Undecodable(f"a number is no i{bits + 1}")
@@ -444,7 +467,7 @@ def read_double(value: Any) -> float:
 
 
 def list_reader(tag: str, read_item: Read) -> Read:
-    """`[tag, count, item, item, …]`."""
+    """Return a reader of lists `[tag, count, item, item, …]`."""
 
     def read(value: Any) -> tuple[Any, ...]:
         if type(value) is not list or len(value) < 2 or value[1] != len(value) - 2:
@@ -457,7 +480,8 @@ def list_reader(tag: str, read_item: Read) -> Read:
 
 
 def map_reader(key_tag: str, read_key: Read, value_tag: str, read_value: Read) -> Read:
-    """`[key tag, value tag, count, {key: value, …}]`. Keys that are lists come from `quoted_list_key`."""
+    """Return a reader of maps `[key tag, value tag, count, {key: value, …}]`. Keys that are lists come from
+    `quoted_list_key`."""
     of_lists = key_tag == "lst"
 
     def read(value: Any) -> Mapping[Any, Any]:

@@ -1,9 +1,10 @@
-"""What events do: a row for each kind of event, a row for each type of the log, and the sets that are drawn from them.
+"""Effects of events: a row for each kind of event, a row for each type of the log, and the sets that are drawn from
+them.
 
-`EVENT_EFFECTS` says what an event of a kind does, whatever the metastore's version calls it; `LOGGED_TYPES` says of
+`EVENT_EFFECTS` says what an event of a kind does, under each metastore version's names for it; `LOGGED_TYPES` says of
 which kinds the events of a logged type are. A module that treats some kinds alike asks one of the sets below and has no
 list of its own. The name of a set says what its kinds are about, do or carry. With MAY in its name, a set has UNKNOWN
-too: such an event can have done anything.
+too, because such an event can have done anything.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from calque.model.journal import LOOKED, EventKind
 
 
 class Subject(Enum):
-    """What an event is about."""
+    """The subject of an event: the kind of object that it is about."""
 
     DATABASE = "database"
     FUNCTION = "function"
@@ -36,7 +37,7 @@ class Subject(Enum):
 
 
 class Act(Enum):
-    """What becomes of the subject."""
+    """The act of an event: what it does to its subject."""
 
     MAKES = "makes"
     ALTERS = "alters"
@@ -49,9 +50,9 @@ class Act(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EventEffect:
-    """What an event of one kind does. `carries` is what its message has: definitions as the event left them (with
-    dropped partitions, that of their table), and files. A message may name no files all the same, and one of 2.3 may
-    lack definitions."""
+    """The effect of events of one kind. `carries` names the parts of their messages: definitions as the event left them
+    (with dropped partitions, the definition of their table), and files. A message may name no files all the same, and
+    one of 2.3 may lack definitions."""
 
     subject: Subject
     act: Act
@@ -85,13 +86,14 @@ EVENT_EFFECTS: Mapping[EventKind, EventEffect] = MappingProxyType(
 
 
 def kinds(*subjects: Subject, acts: Collection[Act] = tuple(Act)) -> frozenset[EventKind]:
-    """The kinds that are about one of the subjects, and do one of the acts to it."""
+    """Return the kinds of events that are about one of the subjects, and do one of the acts to it."""
     return frozenset(
         kind for kind, effect in EVENT_EFFECTS.items() if effect.subject in subjects and effect.act in acts
     )
 
 
 def kinds_carrying(carried: Subject) -> frozenset[EventKind]:
+    """Return the kinds of events whose messages carry this subject's definitions, or files."""
     return frozenset(kind for kind, effect in EVENT_EFFECTS.items() if carried in effect.carries)
 
 
@@ -102,30 +104,30 @@ OF_FUNCTIONS = kinds(Subject.FUNCTION)
 OF_PARTITIONS = kinds(Subject.PARTITION)
 OF_FILES = kinds(Subject.FILES)
 OF_PARTITIONS_OR_FILES = OF_PARTITIONS | OF_FILES
-"""They change no other partitions than those that they name."""
+"""Kinds of events that change no partitions but those that they name."""
 OF_NO_TABLE = kinds(Subject.DATABASE, Subject.FUNCTION, Subject.NOTHING)
 MAY_BE_OF_DATABASE_OR_FUNCTION = kinds(Subject.DATABASE, Subject.FUNCTION, Subject.UNKNOWN)
 MAY_BE_OF_DATABASE_OR_TABLE = kinds(Subject.DATABASE, Subject.TABLE, Subject.UNKNOWN)
 KEEPS_COLUMNS_AND_LOCATIONS = kinds(Subject.FILES, Subject.FACET, Subject.NOTHING)
-"""They leave the columns and the location of every table and partition as they are."""
+"""Kinds of events that leave the columns and the location of every table and partition as they are."""
 
 # What events do
 
 RENAMES = kinds(Subject.TABLE, Subject.PARTITION, acts=(Act.RENAMES,))
 DEFINES_TABLE = kinds(Subject.TABLE, acts=(Act.MAKES, Act.ALTERS, Act.RENAMES))
 ALTERS_OR_RENAMES_TABLE = kinds(Subject.TABLE, acts=(Act.ALTERS, Act.RENAMES))
-"""There is a table before and after the event; its message has both definitions."""
+"""Kinds of events with a table before and after them; their messages have both definitions."""
 BRINGS_TABLE = kinds(Subject.TABLE, acts=(Act.MAKES, Act.RENAMES))
-"""Before the event, no table has the name that it gives."""
+"""Kinds of events before which no table has the name that the event gives."""
 MAKES_OR_ENDS_TABLE = kinds(Subject.TABLE, acts=(Act.MAKES, Act.ENDS))
-"""What had the name before the event goes on under no other."""
+"""Kinds of events after which the table that had the name before goes on under no other name."""
 REBINDS_TABLE_NAME = kinds(Subject.TABLE, acts=(Act.MAKES, Act.RENAMES, Act.ENDS))
-"""After the event, a table's name means another table, or none."""
+"""Kinds of events after which a table's name means another table, or none."""
 MAY_REBIND_TABLE_NAME = REBINDS_TABLE_NAME | {EventKind.UNKNOWN}
 MAY_REBIND_NAMES = MAY_REBIND_TABLE_NAME | kinds(Subject.DATABASE, acts=(Act.ENDS,))
-"""The same, for the names of all tables of a database, too."""
+"""Kinds after which a table's name may mean another table, or none; with those for all tables of a database."""
 FREES_PARTITION_NAMES = kinds(Subject.PARTITION, acts=(Act.RENAMES, Act.ENDS))
-"""After the event, partitions are no longer there under the names that they had."""
+"""Kinds of events after which partitions are no longer there under the names that they had."""
 MAKES_TABLE_OR_PARTITIONS = kinds(Subject.TABLE, Subject.PARTITION, acts=(Act.MAKES,))
 ALTERS_TABLE_OR_PARTITIONS = kinds(Subject.TABLE, Subject.PARTITION, acts=(Act.ALTERS,))
 ENDS_TABLE_OR_PARTITIONS = kinds(Subject.TABLE, Subject.PARTITION, acts=(Act.ENDS,))
@@ -137,25 +139,28 @@ CARRIES_TABLE = kinds_carrying(Subject.TABLE)
 CARRIES_PARTITIONS = kinds_carrying(Subject.PARTITION)
 CARRIES_FILES = kinds_carrying(Subject.FILES)
 CARRIES_DEFINITION = DEFINES_TABLE | CARRIES_PARTITIONS
-"""The message has the table, and the definition of what the event made, altered, renamed or filled."""
+"""Kinds whose messages have the table, and the definition of each object that the event made, altered, renamed or
+filled."""
 LACKS_DEFINITION = kinds(Subject.TABLE, Subject.PARTITION, Subject.FILES, Subject.FACET) - CARRIES_DEFINITION
-"""Kinds that are about a table or something of it, and are not among `CARRIES_DEFINITION`."""
+"""Kinds that are about a table or a part of it, and are not among `CARRIES_DEFINITION`."""
 
 # Types of the log
 
 RELOADED = "RELOAD"
-"""An engine says that it looked at a table's files anew (REFRESH): nothing changed by that, but what had before."""
+"""The type by which an engine says that it looked at a table's files anew (REFRESH). The event changes no files; files
+may have changed before it."""
 PART_OF_LOOK = f"{LOOKED}_"
-"""What stands before the type of an event that is one of several of one look."""
+"""The prefix of the type of an event that is one of several of one look."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedType:
-    """`kinds` are those that an event of this type can be, as its message says. Whatever the type, an event of another
-    catalog is NOTHING, and one whose message does not say what it did is UNKNOWN.
+    """A type of events in the log. `kinds` are those that an event of this type can be, as its message says. Under any
+    type, an event of another catalog is NOTHING, and one whose message does not say what it did is UNKNOWN.
 
     `is_named_in_row`: the columns of the event's row name all that it touches. `comes_in_runs`: one call of the source
-    may write several such events in a row (3.1: one for each partition of a bulk call; 4.1: one for each batch)."""
+    may write several such events in a row (3.1: one for each partition of a bulk call; 4.1: one for each batch).
+    """
 
     kinds: tuple[EventKind, ...]
     is_named_in_row: bool = False
@@ -210,6 +215,6 @@ LOGGED_TYPES: Mapping[str, LoggedType] = MappingProxyType(
 any other type is UNKNOWN."""
 
 TYPES_WITHOUT_EFFECT = frozenset(name for name, logged in LOGGED_TYPES.items() if logged == NO_EFFECT) - {RELOADED}
-"""Types of which not even the table that they name is of interest."""
+"""Types of events without effect, for which not even the table that they name matters."""
 TYPES_NAMED_IN_ROWS = frozenset(name for name, logged in LOGGED_TYPES.items() if logged.is_named_in_row)
 TYPES_IN_RUNS = frozenset(name for name, logged in LOGGED_TYPES.items() if logged.comes_in_runs)

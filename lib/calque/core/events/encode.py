@@ -1,4 +1,4 @@
-"""Values of the model as Hive writes them in notification messages and dumps: Thrift's JSON protocol.
+"""Writing of the model's values in the form of Hive's notification messages and dumps: Thrift's JSON protocol.
 
 A structure is `{"number":{"type":value}}`; a list `["type",length,items…]`; a map `["key type","value type",length,
 {key:value}]`. A key that is a list stands there as such (`{["str",1,"a"]:"b"}`, Hive's skewed locations), so that a
@@ -31,12 +31,12 @@ quoted: Encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def tjson(structure: Any) -> str:
-    """The text of one structure; fields that are None are left out."""
+    """Return the text of one structure; fields that are None are left out."""
     return STRUCTURES[type(structure)](structure)
 
 
 def encoder(kind: Kind) -> Encode:
-    """What makes the text of a value of this kind."""
+    """Return the function that writes a value of this kind as text."""
     match kind:
         case ListOf(item):
             return list_encoder(item)
@@ -59,14 +59,14 @@ def number(value: int) -> str:
 
 
 def double(value: float) -> str:
-    """JSON has no numbers for these three; Thrift writes words."""
+    """Write a number; the three that JSON does not have are words, as Thrift writes them."""
     if isfinite(value):
         return repr(float(value))
     return '"NaN"' if isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
 
 
 def binary(value: bytes) -> str:
-    """Base64 without padding, as Thrift writes it."""
+    """Write Base64 without padding, as Thrift does."""
     return quoted(base64.b64encode(value).decode().rstrip("="))
 
 

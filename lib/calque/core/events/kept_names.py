@@ -1,4 +1,4 @@
-"""Names as metastores keep them: which of the names that a client wrote a server stores in lower case.
+"""Names in the form that metastores keep: the fields whose text a server stores in lower case.
 
 A message may have a name as the client wrote it or as the server keeps it; lists and reads have it as it is kept.
 Measured, "kept" is lower case:
@@ -15,8 +15,8 @@ Measured, "kept" is lower case:
 
 3.1 lists a function as it was written and finds it under no name; `get_all_functions` has it.
 
-So whatever the message, the lower-case name is the server's: `LOWERED` says of which fields. A partition is its list of
-values; `partition_name` gives the empty value and the default partition one name, and no server keeps two of one name.
+So the lower-case name is the server's in every message, for the fields in `LOWERED`. A partition is its list of values;
+`partition_name` gives the empty value and the default partition one name, and no server keeps two of one name.
 """
 
 from __future__ import annotations
@@ -49,4 +49,5 @@ LOWERED: Mapping[type, frozenset[str]] = MappingProxyType(
 
 
 def is_lowered(cls: type, field: str) -> bool:
+    """Tell whether servers keep the field of the model's class `cls` in lower case."""
     return field in LOWERED.get(cls, ())

@@ -1,6 +1,6 @@
-"""What one event touches, taken from its message once, at capture.
+"""Extraction of an event's keys, the objects that it touches, from its message: once for each event, at capture.
 
-Works on parsed TJSON without building objects. Field numbers are those of `model.hive.FIELDS`.
+Functions work on parsed TJSON without building objects. Field numbers are those of `model.hive.FIELDS`.
 """
 
 from __future__ import annotations
@@ -42,18 +42,19 @@ OUR_CATALOGS = frozenset({"", "hive"})
 
 
 def entry_of(event: Event) -> Entry:
-    """What the journal holds of `event` but its message. Never raises."""
+    """Return all that the journal holds of `event` but its message. Never raises."""
     return Entry(event.event_id, event.event_time, event.event_type, keys_of(event))
 
 
 def keys_of(event: Event) -> Keys:
-    """What `event` touches. Never raises: what can't be folded is `EventKind.UNKNOWN`, with the names in the event's
-    row.
+    """Return the objects that `event` touches. Never raises: an event that can't be folded is `EventKind.UNKNOWN`, with
+    the names in the event's row.
 
-    `defect` says what is wrong with a message. Types that are not known have none, nor have messages of 2.3 (which
-    names no catalogs) that leave the object out: there is nothing to mend, the object is to be read. The row names a
-    renamed table by its new name and says nothing of the old one or of a function, so an undecodable ALTER_TABLE may
-    hide a rename. A message that is too long has no defect where the row says all that has to be read again."""
+    `Keys.defect` says what is wrong with a message. It is empty for types that are not known, and for messages of 2.3
+    (which name no catalogs) that leave the object out, because there is nothing to mend: the object is to be read. The
+    row names a renamed table by its new name and neither its old name nor a function, so an undecodable ALTER_TABLE may
+    hide a rename. A message that is too long has no defect where the row names all objects that have to be read again.
+    """
     if event.event_type in TYPES_WITHOUT_EFFECT or event.catalog.lower() not in OUR_CATALOGS:
         return NOTHING
     if event.event_type == RELOADED:
@@ -70,7 +71,7 @@ def keys_of(event: Event) -> Keys:
 
 
 def read_keys(event: Event) -> Keys:
-    """As `keys_of`, from the message. Raises `Undecodable`."""
+    """Return the objects that `event` touches, from its type and message. Raises `Undecodable`."""
     if event.event_type in FACETS:
         return Keys(EventKind.FACET, facet_owner(event), partitions=analyzed_partition(event))
     read = FOLDABLE.get(event.event_type.removeprefix(PART_OF_LOOK))
@@ -78,7 +79,7 @@ def read_keys(event: Event) -> Keys:
 
 
 def why_unknown(event: Event) -> str:
-    """Why an event is `EventKind.UNKNOWN` though nothing is wrong with its message."""
+    """Say why an event is `EventKind.UNKNOWN` though its message has no defect."""
     read = FOLDABLE.get(event.event_type)
     if is_too_long(event):
         return "its message is longer than [source] max_message"
@@ -94,7 +95,8 @@ def why_unknown(event: Event) -> str:
 
 
 def named_in_row(event: Event) -> TableName | None:
-    """The name in the event's own columns; events without one carry blanks or the word null (3.1)."""
+    """Return the name in the event's own columns; None for events without one, which carry blanks or the word null
+    (3.1)."""
     database, table = event.database.strip(), event.table.strip()
     if not database or (database == "null" and not table) or not encodable(database + table):
         return None
@@ -102,7 +104,7 @@ def named_in_row(event: Event) -> TableName | None:
 
 
 def encodable(text: str) -> bool:
-    """Whether `text` is free of lone surrogates."""
+    """Tell whether `text` is free of lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -229,8 +231,8 @@ def dropped_partitions(message: Fields) -> Keys:
 
 
 def listed_beside_projection(table: Fields) -> Keys:
-    """The metastore has partitions of a table, or no longer has them, that query engines make up as well: it has to be
-    read, which says why it is set aside."""
+    """Return unknown keys for a table whose partitions query engines make up, when the metastore gets or loses
+    partitions of it: the table has to be read, and that read says why it is set aside."""
     return Keys(EventKind.UNKNOWN, name_in(table))
 
 
@@ -316,8 +318,8 @@ FACETS: Mapping[str, tuple[str, str, str]] = {
 
 
 def facet_owner(event: Event) -> TableName:
-    """The table that a constraint or statistics belong to. The row says it without parsing, except of a foreign key:
-    there it names the table that the key points to."""
+    """Return the table that a constraint or statistics belong to. The row names it, so that no message is parsed,
+    except for a foreign key: there the row names the table that the key points to."""
     row = named_in_row(event)
     if row and row.table and event.event_type != "ADD_FOREIGNKEY":
         return row
@@ -336,7 +338,7 @@ PARTITION_FACETS = frozenset(name for name in FACETS if "_PART_" in name)
 
 
 def analyzed_partition(event: Event) -> tuple[str, ...]:
-    """The partition whose column statistics an event changed, if it says one."""
+    """Return the name of the partition whose column statistics an event changed; empty where the event names none."""
     if event.event_type not in PARTITION_FACETS:
         return ()
     message = fields(event)
@@ -377,8 +379,8 @@ def partition_keys(table: Fields) -> list[str]:
 
 
 def table_locations(table: Fields, shape: TableShape) -> tuple[str, ...]:
-    """The directory of a plain table; tables of a storage handler may have none. An Iceberg table's definition alone
-    says what its content is."""
+    """Return the directory of a plain table. Empty for an Iceberg table, whose definition alone says what its content
+    is, and for a table without a directory, as one of a storage handler may be."""
     if shape is not TableShape.PLAIN or iceberg(table):
         return ()
     storage = struct(table, "7")
@@ -391,13 +393,14 @@ def table_locations(table: Fields, shape: TableShape) -> tuple[str, ...]:
 
 
 def columns(table: Fields) -> list[Any]:
-    """Under the names that servers keep: an alteration has them as they were written."""
+    """Return the table's columns as TJSON, with names in lower case as servers keep them; an alteration has them as
+    written."""
     listed = items(struct(table, "7"), "1")
     return [{**one, "1": {"str": string(one, "1").lower()}} if type(one) is dict else one for one in listed]
 
 
 def differ_in_statistics_only(cls: type, before: Fields, after: Fields) -> bool:
-    """Whether two definitions, names included, are equal but for their basic statistics."""
+    """Tell whether two definitions, names included, are equal but for their basic statistics."""
     others, parameters = DEFINITIONS[cls]
     if any(before.get(number) != after.get(number) for number in others):
         return False
@@ -410,19 +413,19 @@ def iceberg(table: Fields) -> bool:
 
 
 def transactional(table: Fields) -> bool:
-    """Hive itself looks for the parameter in lower, then in upper case."""
+    """Tell whether the table is an ACID table. Hive itself looks for the parameter in lower, then in upper case."""
     parameters = mapping(table, "9")
     value = parameters.get("transactional") or parameters.get("TRANSACTIONAL")
     return type(value) is str and value.lower() == "true"
 
 
 def projected(table: Fields) -> bool:
-    """`hive.projects_partitions`, on fields."""
+    """Tell whether query engines make up the table's partitions: `hive.projects_partitions`, on parsed TJSON."""
     return bool(items(table, "8")) and says_projection(mapping(table, "9")) and not delta(table)
 
 
 def delta(table: Fields) -> bool:
-    """`hive.is_delta`, on fields."""
+    """Tell whether the table is a Delta table: `hive.is_delta`, on parsed TJSON."""
     return says_delta(mapping(table, "9"))
 
 
@@ -448,7 +451,7 @@ def struct(thing: Fields, number: str) -> Fields:
 
 
 def items(thing: Fields, number: str) -> list[Any]:
-    """The items of a list, `[tag, count, item, item, …]`."""
+    """Return the items of a list, `[tag, count, item, item, …]`; empty where the field is absent."""
     value = content(thing, number, "lst", EMPTY_LIST)
     if type(value) is not list or len(value) < 2 or value[1] != len(value) - 2:
         raise Undecodable(f"field {number} is no list")
@@ -456,7 +459,7 @@ def items(thing: Fields, number: str) -> list[Any]:
 
 
 def mapping(thing: Fields, number: str) -> Mapping[str, Any]:
-    """The entries of a map, `[key tag, value tag, count, {…}]`."""
+    """Return the entries of a map, `[key tag, value tag, count, {…}]`; empty where the field is absent."""
     value = content(thing, number, "map", EMPTY_MAP)
     if type(value) is not list or len(value) != 4 or type(value[3]) is not dict:
         raise Undecodable(f"field {number} is no map")
@@ -464,7 +467,8 @@ def mapping(thing: Fields, number: str) -> Mapping[str, Any]:
 
 
 def content(thing: Fields, number: str, tag: str, absent: Any) -> Any:
-    """What stands under `tag` in field `number`."""
+    """Return the value under `tag` in field `number`, or `absent` where there is no such field. Raises `Undecodable`
+    where the field has another tag."""
     typed = thing.get(number)
     if typed is None:
         return absent
@@ -480,7 +484,7 @@ DEFINITIONS: Mapping[type, tuple[tuple[str, ...], str]] = {
     )
     for cls in (Table, Partition)
 }
-"""The fields of a definition: all but the parameters, and the parameters."""
+"""The field numbers of a definition: those of all fields but the parameters, and that of the parameters."""
 
 EMPTY: Fields = {}
 EMPTY_LIST: list[Any] = ["", 0]

@@ -1,4 +1,4 @@
-"""Kinds of tables that are not replicated, and why."""
+"""Kinds of tables that are not replicated, with the reasons."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ POINTING = {
     PointerKind.UNLISTED: "Spark's tables whose partitions are directories alone",
     PointerKind.VALUE: "tables with places in parameters that can't follow",
 }
-"""Kinds of tables that have a place that is refused, by the first one."""
+"""Kinds of tables that name a place which is refused, by the kind of the first such place."""
 PROJECTED = "Its partitions are made up by query engines (projection.enabled)"
-"""Of a table that has its rows at a target, and goes where partitions are asked for."""
+"""The reason for which readers that need the metastore's partitions refuse such a table; its files are replicated."""
 HUDI_TIMELINE = ".hoodie"
-"""The directory below a Hudi table's own that has its timeline."""
+"""The directory of a Hudi table's timeline, below the table's own."""
 HUDI_CLASSES = ("org.apache.hudi.", "com.uber.hoodie.")
 HUDI_KEYS = ("hoodie.", "last_commit_time_sync")
-"""How parameters begin that Hudi's writers and its synchronisation with metastores set."""
+"""Beginnings of parameters that Hudi's writers and its synchronisation with metastores set."""
 
 
 def kind_of(table: Table) -> str:
-    """The kind that keeps a table from being replicated; empty for most."""
+    """Return the kind that keeps a table from being replicated; empty for a table that is replicated."""
     parameters = {key.lower(): value for key, value in (table.parameters or {}).items()}
     if parameters.get("transactional", "").lower() == "true":
         return ACID
@@ -65,7 +65,8 @@ def kind_of(table: Table) -> str:
 
 
 def is_hudi(table: Table, parameters: Mapping[str, str]) -> bool:
-    """Whether Spark, Flink or Hive would read the table with Hudi; `parameters` with their keys in lower case."""
+    """Tell whether Spark, Flink or Hive would read the table with Hudi. `parameters` are the table's, with lower-case
+    keys."""
     storage = table.storage
     serde = (storage.serde.parameters if storage and storage.serde else None) or {}
     return (
@@ -77,18 +78,18 @@ def is_hudi(table: Table, parameters: Mapping[str, str]) -> bool:
 
 
 def is_plain(table: Table) -> bool:
-    """Whether the metastore says that all files below the table's locations are its content."""
+    """Tell whether all files below the table's locations are its content, as the metastore's definition says."""
     return not (is_view(table) or is_iceberg(table) or is_delta(table) or kind_of(table))
 
 
 def obstacle(table: Table) -> str:
-    """Why the table is set aside, for people; empty when it is replicated."""
+    """Say, for people, why the table is set aside; empty when it is replicated."""
     kind = kind_of(table)
     return f"{kind} are not replicated: {reason_of(table, kind)}" if kind else ""
 
 
 def reason_of(table: Table, kind: str) -> str:
-    """Why tables of the kind, which is this table's, are not replicated."""
+    """Say why this table, which is of `kind`, is not replicated."""
     if kind in REASONS:
         return REASONS[kind]
     refused = next(refusals(table), None)
@@ -96,7 +97,7 @@ def reason_of(table: Table, kind: str) -> str:
 
 
 def partition_obstacle(partition: Partition) -> str:
-    """Why a partition has its table set aside; empty when it is replicated."""
+    """Say why the partition has its table set aside; empty when it does not."""
     refused = next(refusals(partition), None)
     if refused is None:
         return ""
@@ -104,7 +105,7 @@ def partition_obstacle(partition: Partition) -> str:
 
 
 def database_obstacle(database: Database) -> str:
-    """Why a database is set aside; empty when it is replicated."""
+    """Say why the database is set aside; empty when it is replicated."""
     if database.database_type != REMOTE_TYPE:
         return ""
     return f"{REMOTE} are not replicated: {REASONS[REMOTE]} ({database.connector})"

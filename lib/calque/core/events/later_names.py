@@ -1,6 +1,7 @@
-"""What a table and its partitions are called after later events.
+"""Names that a table and its partitions have after later events.
 
-Facets are read when their table has been shown already: from whatever has the table's content by then.
+A facet is read from the source after its table has been shown already, so under the names that its objects have by
+then.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from calque.model.names import TableName
 
 @dataclass(frozen=True, slots=True)
 class LaterNames:
-    """`table` is None when the table is gone. `partitions` has those that are gone (None) or are called otherwise, by
-    the names that they had at first."""
+    """The present names of a table and its partitions, by the names that they had at first. `table` is None when the
+    table is gone. `partitions` has only partitions that are gone (None) or have another name."""
 
     table: TableName | None
     partitions: Mapping[str, str | None] = field(default_factory=dict)
 
     def partition(self, name: str) -> str | None:
-        """What the partition that had the name at first is called; None when it is gone."""
+        """Return the present name of the partition that had the name `name` at first; None when it is gone."""
         return self.partitions.get(name, name)
 
     def after(self, entries: Iterable[Entry]) -> LaterNames:
-        """The names after the next events."""
+        """Return the names after the next events; entries of other tables are passed over."""
         names = self
         for entry in entries:
             if names.table is not None and names.table in (entry.keys.table, entry.keys.other):
@@ -33,6 +34,7 @@ class LaterNames:
         return names
 
     def after_one(self, entry: Entry) -> LaterNames:
+        """Return the names after one event of the table."""
         keys = entry.keys
         match keys.kind:
             case EventKind.RENAME_TABLE if keys.other == self.table:
@@ -47,7 +49,8 @@ class LaterNames:
                 return self
 
     def renamed(self, names: Mapping[str, str | None]) -> LaterNames:
-        """With partitions that are gone or renamed now."""
+        """Return the names after partitions were renamed or dropped: `names` has the new name by the present one, None
+        for a partition that is dropped."""
         first_names = {now: first for first, now in self.partitions.items() if now is not None}
         changed = {
             first_names.get(old, old): new

@@ -1,4 +1,4 @@
-"""Rows of a metastore's log as Hive's own listener writes them (format `json-0.2`).
+"""Rows of a metastore's log in the form in which Hive's own listener writes them (format `json-0.2`).
 
 Shapes were taken from recorded messages of 3.1.3, 4.1.0 and 4.2.0.
 """
@@ -22,7 +22,7 @@ encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @dataclass(frozen=True, slots=True)
 class LogMessage:
-    """An event before it has its id and time. `body` is the message without its common parts."""
+    """An event before it has its id and time. `body` is the message without the parts that all messages have."""
 
     event_type: str
     database: str
@@ -31,6 +31,7 @@ class LogMessage:
 
 
 def logged(message: LogMessage, event_id: EventId, now: int) -> Event:
+    """Return the row of the log for the message, with its id and the time `now`, in seconds since the epoch."""
     text = encoded({"server": "", "servicePrincipal": "", **message.body, "timestamp": now})
     return Event(
         event_id,
@@ -54,18 +55,21 @@ def database_altered(before: Database, after: Database) -> LogMessage:
 
 
 def table_created(table: Table, files: Sequence[str] | None = None) -> LogMessage:
-    """None for files that nobody looked at."""
+    """Return the message of a table's creation. `files` are the paths of its files, None for files that were not
+    listed."""
     listed = {} if files is None else {"files": encoded_files(files)}
     return LogMessage("CREATE_TABLE", table.database, table.name, {**of(table), **listed})
 
 
 def encoded_files(paths: Sequence[str]) -> list[str]:
-    """Those that come without checksums lie where there are none."""
+    """Return the entries of a message's file list. A path without a checksum gets empty fields, because it lies on a
+    storage that has no checksums."""
     return [path if "#" in path else f"{path}###" for path in paths]
 
 
 def table_altered(before: Table, after: Table, write_ids: bool = False, *, truncates: bool = False) -> LogMessage:
-    """The row is under the new name, `db` and `table` of the message are the old ones."""
+    """Return the message of a table's alteration. The row is under the new name; `db` and `table` of the message are
+    the old ones."""
     body = {
         "db": before.database,
         "table": before.name,
@@ -84,7 +88,8 @@ def table_dropped(table: Table) -> LogMessage:
 def partitions_added(
     table: Table, partitions: Sequence[Partition], files: Sequence[Sequence[str]] | None = None
 ) -> LogMessage:
-    """`files` lie in the directories of the partitions, in their order; None for files that are not listed."""
+    """Return the message of added partitions. `files` has the paths of each partition's files, in the order of
+    `partitions`; None for files that were not listed."""
     body = {
         **of(table),
         "partitions": [key_values(table, partition) for partition in partitions],
@@ -100,7 +105,7 @@ def partitions_added(
 def partition_altered(
     table: Table, before: Partition, after: Partition, write_ids: bool = False, *, truncates: bool = False
 ) -> LogMessage:
-    """`keyValues` are those from before, also of a rename."""
+    """Return the message of a partition's alteration. `keyValues` are those from before, for a rename too."""
     body = {
         **of(table),
         **alteration(truncates, write_ids),

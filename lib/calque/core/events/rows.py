@@ -1,4 +1,4 @@
-"""Journal rows as Arrow tables, and back."""
+"""Journal rows as Arrow tables: events and entries written as rows, and read back."""
 
 from __future__ import annotations
 
@@ -42,16 +42,18 @@ SCHEMA = pa.schema(
 MESSAGE_COLUMNS = ("message_format", "message")
 EVENT_COLUMNS = ("event_id", "event_time", "event_type", "catalog", "database", "table", *MESSAGE_COLUMNS)
 ENTRY_COLUMNS = tuple(name for name in SCHEMA.names if name not in {"catalog", "database", "table", *MESSAGE_COLUMNS})
-"""All that `entries_of` needs: keys have their own names."""
+"""The columns that `entries_of` needs. `database` and `table` are not among them, because keys have columns of their
+own."""
 
 
 def table_of(rows: Iterable[tuple[Event, Keys]]) -> pa.Table:
-    """The rows as one Arrow table of `SCHEMA`."""
+    """Return the rows as one Arrow table of `SCHEMA`."""
     return pa.Table.from_pylist([record(event, keys) for event, keys in rows], schema=SCHEMA)
 
 
 def rows_of_events(events: Iterable[Event]) -> pa.Table:
-    """The same for events, with the keys that their messages say."""
+    """Return the events as one Arrow table of `SCHEMA`, with the keys that their messages say. Never raises for a
+    message."""
     return table_of((event, keys_of(event)) for event in events)
 
 
@@ -83,12 +85,13 @@ def record(event: Event, keys: Keys) -> dict[str, object]:
 
 
 def storable(text: str) -> str:
-    """`text` with question marks for lone surrogates, which Arrow refuses. A message that has any can't be folded."""
+    """Return `text` with question marks for lone surrogates, which Arrow refuses. A message that has any can't be
+    folded."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def entries_of(rows: pa.Table) -> Iterator[Entry]:
-    """Each row as an entry; message columns may be left out of `rows`. Equal keys are one object."""
+    """Yield each row as an entry; `rows` may lack the columns of messages. Equal keys are one object."""
     ids, times = rows["event_id"].to_pylist(), rows["event_time"].to_pylist()
     keys_by_row: dict[tuple[Any, ...], Keys] = {}
     keyed = zip(*key_columns(rows), strict=True)
@@ -100,7 +103,7 @@ def entries_of(rows: pa.Table) -> Iterator[Entry]:
 
 
 def key_columns(rows: pa.Table) -> Iterator[list[Any]]:
-    """The columns that `keys_of_row` takes, in its order."""
+    """Yield the columns that `keys_of_row` takes, in its order."""
     for name in ("kind", "key_database", "key_table", "other_database", "other_table", "shape", "defect"):
         yield texts(rows[name])
     for name in ("partitions", "others", "locations"):
@@ -110,20 +113,20 @@ def key_columns(rows: pa.Table) -> Iterator[list[Any]]:
 
 
 def texts(column: pa.ChunkedArray) -> list[str | None]:
-    """The values; equal ones are one object."""
+    """Return the values of a column of strings; equal values are one object."""
     encoded_column = column.combine_chunks().dictionary_encode()
     values = encoded_column.dictionary.to_pylist()
     return [None if index is None else values[index] for index in encoded_column.indices.to_pylist()]
 
 
 def lists(column: pa.ChunkedArray) -> list[tuple[str | None, ...]]:
-    """The lists; an absent one is empty."""
+    """Return the lists of a column; an absent list is empty."""
     values = iter(texts(pa.chunked_array([pc.list_flatten(column.combine_chunks())])))
     return [tuple(islice(values, count)) if count else () for count in pc.list_value_length(column).to_pylist()]
 
 
 def keys_of_row(row: tuple[Any, ...]) -> Keys:
-    """Of the values of `key_columns`."""
+    """Return the keys of one row, from its values in the order of `key_columns`."""
     kind, database, table, other_database, other_table, shape, defect, *values = row
     partitions, others, locations, replaces, columns_changed, facets_only, transactional = values
     return Keys(
@@ -143,7 +146,7 @@ def keys_of_row(row: tuple[Any, ...]) -> Keys:
 
 
 def events_of(rows: pa.Table) -> Iterator[Event]:
-    """Each row as the metastore gave it; `rows` may have `EVENT_COLUMNS` alone."""
+    """Yield each row as the event that the metastore gave; `rows` needs only `EVENT_COLUMNS`."""
     for event_id, event_time, event_type, *texts in zip(
         *(rows[name].to_pylist() for name in EVENT_COLUMNS), strict=True
     ):

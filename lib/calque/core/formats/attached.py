@@ -1,7 +1,8 @@
 """Files that definitions point to beside their data: Avro schemas of tables and partitions, resources of functions.
 
-At a target such a file lies at an address made of its content, so equal files are one and a changed one is another. A
-definition keeps the source's URL beside it, parked, and is compared by that.
+At a target such a file lies at an address made of its content, so equal files lie at one address and a changed file
+gets another. A definition at a target keeps the source's URL beside the address, parked, and definitions are compared
+by that URL.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from calque.model.names import OURS
 KEY = "avro.schema.url"
 PARKED = f"calque.source.{KEY}"
 SCHEMES = OBJECT_STORES | {"file", "hdfs", "viewfs"}
-"""Of files that are copied. Others (http, https, ivy) are left as they are: both sides reach them."""
+"""Schemes of files that are copied. URLs with others (http, https, ivy) stay as they are: both sides reach them."""
 
 Thing = TypeVar("Thing", Table, Partition)
 
 
 def is_file(url: str) -> bool:
-    """Whether a URL names a file that is to be copied."""
+    """Tell whether a URL names a file that is to be copied, by its scheme."""
     try:
         return place(url).scheme in SCHEMES
     except Refused:
@@ -32,17 +33,19 @@ def is_file(url: str) -> bool:
 
 
 def address(warehouse: str, digest: str, url: str) -> str:
-    """Where a file of this content and name lies at a target: `<warehouse>/_calque/files/<SHA-256>/<name>`."""
+    """Return the address of a file at a target, `<warehouse>/_calque/files/<SHA-256>/<name>`. `digest` is the SHA-256
+    of its content, and the name is that in `url`."""
     return join(warehouse, f"{OURS}/files/{digest}/{url.rstrip('/').rsplit('/', 1)[-1]}")
 
 
 def urls_of(thing: Table | Partition) -> list[str]:
-    """Files that the definition points to; where a target has parked the source's URL it is the target's own."""
+    """Return the URLs of files that the definition points to. For a definition at a target they are addresses there,
+    because the source's URLs are parked."""
     return [url for values in parameters_of(thing) if (url := values.get(KEY)) and is_file(url)]
 
 
 def parameters_of(thing: Table | Partition) -> list[Mapping[str, str]]:
-    """Where a URL may stand."""
+    """Return the non-empty maps of parameters in which a URL may stand."""
     storage = thing.storage
     serde = storage.serde if storage is not None else None
     parameter_maps = [thing.parameters, storage.parameters if storage else None, serde.parameters if serde else None]
@@ -50,7 +53,7 @@ def parameters_of(thing: Table | Partition) -> list[Mapping[str, str]]:
 
 
 def pointing(thing: Thing, address_of: Callable[[str], str]) -> Thing:
-    """The definition with each file's URL replaced by its address, the URL parked beside it."""
+    """Return the definition with each file's URL replaced by `address_of` of it, and the URL parked beside it."""
 
     def change(values: Mapping[str, str] | None) -> Mapping[str, str] | None:
         url = (values or {}).get(KEY, "")
@@ -60,7 +63,8 @@ def pointing(thing: Thing, address_of: Callable[[str], str]) -> Thing:
 
 
 def doubted(thing: Thing) -> Thing:
-    """A definition at a target without what it says of the source's files: it equals none."""
+    """Return a definition at a target without the parked URLs of the source's files, so that it equals no source's
+    definition and is written again."""
     return changed(thing, without)
 
 
@@ -71,13 +75,15 @@ def without(values: Mapping[str, str] | None) -> Mapping[str, str] | None:
 
 
 def comparable(values: Mapping[str, str]) -> Mapping[str, str]:
-    """Parameters with the source's URL where it is parked."""
+    """Return the parameters with the source's URL in place of the address where the URL is parked."""
     if PARKED not in values:
         return values
     return {**{key: value for key, value in values.items() if key != PARKED}, KEY: values[PARKED]}
 
 
 def changed(thing: Thing, change: Callable[[Mapping[str, str] | None], Mapping[str, str] | None]) -> Thing:
+    """Return the definition with `change` applied to each of its maps of parameters; the same object where none
+    changes."""
     parameters, storage = change(thing.parameters), changed_storage(thing.storage, change)
     if parameters is thing.parameters and storage is thing.storage:
         return thing
@@ -99,7 +105,7 @@ def changed_storage(
 
 
 def function_pointing(function: Function, address_of: Callable[[str], str]) -> Function:
-    """The function with each file among its resources replaced by its address."""
+    """Return the function with each file among its resources replaced by `address_of` of its URL."""
     resources = tuple(
         replace(one, uri=address_of(one.uri)) if one.uri and is_file(one.uri) else one
         for one in function.resources or ()

@@ -1,6 +1,6 @@
-"""Unpacking and parsing of what comes from outside, within bounds (`model.bounds`).
+"""Unpacking and parsing, within bounds (`model.bounds`), of texts and bytes that come from outside.
 
-Nothing here raises anything but `ValueError`, whatever it is given.
+Functions here raise no exception but `ValueError`, for any input.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from calque.model.bounds import DEEPEST, MESSAGE, SCHEMA
 
 MOST_DIGITS = 19
-"""Of a number: more has no 64-bit integer."""
+"""Digits of a number: no 64-bit integer has more."""
 GZIP, RAW = 31, -15
 """`wbits` of zlib: a gzip header and the largest window, or no header."""
 
@@ -23,7 +23,7 @@ class RowGroup(Protocol):
 
 
 class ParquetMetadata(Protocol):
-    """As pyarrow reads it from a footer."""
+    """The metadata in a Parquet file's footer, as pyarrow gives it."""
 
     num_row_groups: int
 
@@ -31,11 +31,12 @@ class ParquetMetadata(Protocol):
 
 
 class TooMuch(ValueError):
-    """It is more than is taken."""
+    """The error for input that is larger or deeper than is taken."""
 
 
 def gunzip(packed: bytes, most: int = MESSAGE) -> bytes:
-    """The content of a gzip file, of all its members. Raises `TooMuch` beyond `most` bytes, having unpacked no more."""
+    """Return the content of a gzip file, of all its members. Raises `TooMuch` beyond `most` bytes, having unpacked no
+    more, and `ValueError` for bytes that are no gzip file."""
     content, rest = b"", packed
     while rest:
         member, rest = inflate(rest, GZIP, most - len(content))
@@ -46,7 +47,8 @@ def gunzip(packed: bytes, most: int = MESSAGE) -> bytes:
 
 
 def inflate(packed: bytes, wbits: int, most: int = MESSAGE) -> tuple[bytes, bytes]:
-    """What one stream unpacks to, and what is behind it. Raises `TooMuch` as `gunzip`."""
+    """Unpack one zlib stream: return its content, and the bytes of `packed` behind the stream. Raises `TooMuch` and
+    `ValueError` as `gunzip` does."""
     stream = zlib.decompressobj(wbits)
     try:
         content = stream.decompress(packed, max(most, 0) + 1)
@@ -65,7 +67,8 @@ def inflate(packed: bytes, wbits: int, most: int = MESSAGE) -> tuple[bytes, byte
 
 
 def parse_json(text: str | bytes, most: int = SCHEMA, deepest: int = DEEPEST) -> Any:
-    """The JSON value in a text of at most `most` characters and so many levels."""
+    """Parse the JSON value in a text. Raises `TooMuch` for more than `most` characters or `deepest` levels, and
+    `ValueError` for a text that is no JSON."""
     if len(text) > most:
         raise TooMuch(f"it has more than {most} characters")
     try:
@@ -77,13 +80,13 @@ def parse_json(text: str | bytes, most: int = SCHEMA, deepest: int = DEEPEST) ->
 
 
 def number_of(text: str, otherwise: int = 0) -> int:
-    """The number that digits make, of no more digits than an event id may have; `otherwise` for any other text. What
-    `str.isdigit` takes for digits, `int` may not, and it refuses thousands of them."""
+    """Return the number that `text` writes in at most `MOST_DIGITS` ASCII digits; `otherwise` for any other text. Some
+    characters that `str.isdigit` calls digits `int` refuses, and it refuses thousands of digits."""
     return int(text) if len(text) <= MOST_DIGITS and text.isascii() and text.isdecimal() else otherwise
 
 
 def require_shallow(value: object, deepest: int = DEEPEST) -> None:
-    """Raise `TooMuch` where lists and objects lie in one another more than so many levels deep."""
+    """Raise `TooMuch` where lists and objects lie in one another more than `deepest` levels deep."""
     level = [value] if type(value) in CONTAINERS else []
     for _ in range(deepest):
         if not level:
@@ -94,7 +97,7 @@ def require_shallow(value: object, deepest: int = DEEPEST) -> None:
 
 
 def require_rows_fit(metadata: ParquetMetadata, most: int = MESSAGE) -> None:
-    """Raise `TooMuch` where the footer of a Parquet file says of its columns that they unpack to more."""
+    """Raise `TooMuch` where the footer of a Parquet file says that its columns unpack to more than `most` bytes."""
     size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     if size > most:
         raise TooMuch(f"it unpacks to {size} bytes, which are more than {most}")

@@ -1,8 +1,8 @@
-"""What a reader of a table's files must know of its definition, as a text for the ledger.
+"""Texts, for the ledger, of the part of a table's definition that a reader of its files must know.
 
-JSON with sorted keys: `input_format`, `serde`, `serde_parameters` of tables and partitions; of a table also its `type`,
-`columns` and `partition_keys` (pairs of name and type), and those of its `parameters` on which it depends how files are
-read. Equal definitions give one text.
+A text is JSON with sorted keys: `input_format`, `serde`, `serde_parameters` of tables and partitions; of a table also
+its `type`, `columns` and `partition_keys` (pairs of name and type), and those of its `parameters` on which it depends
+how files are read. Equal definitions give one text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TELLING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How files are read."""
+    """The Hive classes that read files, with the SerDe's parameters."""
 
     input_format: str = ""
     serde: str = ""
@@ -39,7 +39,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A table as readers of its files see it; columns and keys are pairs of a name and Hive's type."""
+    """A table in the form that readers of its files need. `columns` and `keys` are pairs of a name and Hive's type."""
 
     type: str
     columns: tuple[tuple[str, str], ...]
@@ -49,6 +49,7 @@ class Definition:
 
 
 def text_of_table(table: Table) -> str:
+    """Return the text of a table's definition."""
     parameters = table.parameters or {}
     keys = () if is_delta(table) else table.partition_keys or ()
     storage = table.storage or Storage()
@@ -64,6 +65,7 @@ def text_of_table(table: Table) -> str:
 
 
 def text_of_partition(partition: Partition) -> str:
+    """Return the text of a partition's definition, which is its format alone."""
     storage = partition.storage or Storage()
     serde = storage.serde
     parameters = tuple(sorted((serde.parameters or {}).items())) if serde else ()
@@ -72,7 +74,7 @@ def text_of_partition(partition: Partition) -> str:
 
 @lru_cache(1024)
 def text_of_format(input_format: str, serde: str, parameters: tuple[tuple[str, str], ...]) -> str:
-    """Partitions of one format share one text."""
+    """Return the text of a format. Partitions of one format share one text object."""
     return text({"input_format": input_format, "serde": serde, "serde_parameters": dict(parameters)})
 
 
@@ -94,7 +96,7 @@ def text(record: dict[str, object]) -> str:
 
 
 def definition_of(text: str) -> Definition:
-    """The definition in a text that `text_of_table` wrote."""
+    """Return the definition in a text that `text_of_table` wrote."""
     record = json.loads(text)
     return Definition(
         record["type"],
@@ -106,6 +108,6 @@ def definition_of(text: str) -> Definition:
 
 
 def format_of(text: str) -> Format:
-    """How files are read, of a table or a partition."""
+    """Return the format in a text that `text_of_table` or `text_of_partition` wrote."""
     record = json.loads(text)
     return Format(record["input_format"], record["serde"], record["serde_parameters"])

@@ -1,8 +1,8 @@
-"""What a Delta table's log says: which versions it holds, and which files each of them needs.
+"""The log of a Delta table: the versions that it holds, and the files that each of them needs.
 
 Source: the Delta transaction log protocol. Paths in the log are relative to the table and URL-encoded; a file is named
-together with its deletion vector, since a new vector is a new state of the same file. Nothing here reads files: callers
-give names and contents.
+together with its deletion vector, since a new vector is a new state of the same file. The module reads no files:
+callers give names and contents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOG = DELTA_LOG
 SIDECARS = f"{LOG}/_sidecars"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 ELSEWHERE = frozenset({"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"})
-"""Features with which a version may exist that no file of the log says."""
+"""Features with which a table may have a version that no file of the log tells of."""
 FEATURES = frozenset(
     {
         "allowColumnDefaults",
@@ -55,14 +55,14 @@ FEATURES = frozenset(
         "variantType-preview",
     }
 )
-"""Those with which a version is its log, the data files that the log names, and their deletion vectors: copied byte for
-byte, it is the same version. Source: the protocol's list of features, at Delta 4.4."""
+"""Features with which a version is its log, the data files that the log names, and their deletion vectors: copied byte
+for byte, it is the same version. Source: the protocol's list of features, at Delta 4.4."""
 UNKNOWN = "calque does not know what belongs to a version"
 READER_VERSION, WRITER_VERSION = 3, 7
-"""The newest versions of the protocol; since these it grows by named features."""
+"""The newest versions of the protocol, which grows by named features alone from these on."""
 
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, IndexError)
-"""What content raises that is no log's."""
+"""Exceptions that the parsing of a content raises when the content is no log's."""
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?\.parquet")
@@ -75,7 +75,7 @@ _TO_B85 = str.maketrans(_Z85, _B85)
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A complete one; `files` are relative to the table. Only with all of them it counts."""
+    """A complete checkpoint. `files` are the paths of all its files below the table; readers need each of them."""
 
     version: int
     files: tuple[str, ...]
@@ -83,21 +83,21 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The names in a log."""
+    """The commits and complete checkpoints of a log, by the names of its files."""
 
     commits: frozenset[int]
     checkpoints: tuple[Checkpoint, ...]
-    """Ascending, one for each version that has any."""
+    """Complete checkpoints, ascending, one for each version that has any."""
 
     def checkpoint(self, upto: int) -> Checkpoint | None:
-        """The newest that a reader of version `upto` can begin with."""
+        """Return the newest checkpoint from which a reader of version `upto` can begin; None where there is none."""
         return next((checkpoint for checkpoint in reversed(self.checkpoints) if checkpoint.version <= upto), None)
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of a table by its path below the table, decoded, with the file that holds its deletion vector (empty for
-    none, or one that the log holds itself); `vector` tells its vectors apart."""
+    """A data file by its path below the table, decoded, with its deletion vector: `vector` tells the file's vectors
+    apart, and `vector_path` is the file that holds the vector, empty for no vector or one that the log itself holds."""
 
     path: str
     vector: str = ""
@@ -110,8 +110,8 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What a commit or a part of a checkpoint says of files. `changes` are change data files, `sidecars` parts of the
-    checkpoint in files of their own; both by their paths below the table."""
+    """The actions on files in a commit or a part of a checkpoint. `changes` are change data files, `sidecars` parts of
+    the checkpoint in files of their own; both by their paths below the table."""
 
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
@@ -119,7 +119,8 @@ class Actions:
     sidecars: tuple[str, ...] = ()
 
     def paths(self) -> set[str]:
-        """The data files without which the commit's version can't be read, if those before it can."""
+        """Return the paths of the added files and their deletion vectors: with them, the commit's version can be read
+        where the version before it can."""
         return {path for file in self.added for path in file.paths}
 
 
@@ -128,12 +129,13 @@ def commit_path(version: int) -> str:
 
 
 def newest_commit(names: Iterable[str]) -> int | None:
-    """The newest version among the names in a log directory."""
+    """Return the newest version among the names in a log directory; None where no name is that of a commit."""
     return max((int(match[1]) for name in names if (match := _COMMIT.fullmatch(name))), default=None)
 
 
 def log_of(names: Iterable[str]) -> Log:
-    """Of a version's several checkpoints the one counts that has the fewest files."""
+    """Return the log with these names of files. Incomplete checkpoints are left out; of several checkpoints of one
+    version the one with the fewest files counts."""
     names = sorted(names)
     commits = frozenset(int(match[1]) for name in names if (match := _COMMIT.fullmatch(name)))
     parts: dict[tuple[int, int], list[str]] = {}
@@ -151,7 +153,8 @@ def log_of(names: Iterable[str]) -> Log:
 
 
 def replayed(checkpoint: Iterable[Actions], commits: Iterable[Actions]) -> set[DataFile]:
-    """The files of the version that the last of `commits` makes."""
+    """Return the files of the version that the last of `commits` makes, after the actions of a checkpoint before
+    them."""
     live: set[DataFile] = set()
     for actions in (*checkpoint, *commits):
         live.difference_update(actions.removed)
@@ -160,7 +163,8 @@ def replayed(checkpoint: Iterable[Actions], commits: Iterable[Actions]) -> set[D
 
 
 def commit_actions(content: bytes) -> Actions:
-    """Of a commit, or of a checkpoint that is written as JSON. `Refused` where the table can't be copied."""
+    """Parse the content of a commit, or of a checkpoint that is written as JSON. Raises `Refused` where the content
+    can't be read, or the table can't be copied."""
     try:
         rows = [parse_json(line, MESSAGE) for line in content.splitlines() if line.strip()]
         return _actions(rows)
@@ -169,8 +173,8 @@ def commit_actions(content: bytes) -> Actions:
 
 
 def checkpoint_actions(content: bytes) -> Actions:
-    """Of a part of a checkpoint or of a sidecar, written as Parquet. Tombstones are left out: they remove nothing that
-    the checkpoint has."""
+    """Parse a part of a checkpoint, or a sidecar, that is written as Parquet. Tombstones are left out, because they
+    remove no file that the checkpoint has. Raises `Refused` as `commit_actions` does."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -185,7 +189,7 @@ def checkpoint_actions(content: bytes) -> Actions:
 
 
 def starts_with(last_checkpoint: bytes | None, checkpoint: Checkpoint) -> bool:
-    """Whether the content of `_last_checkpoint` points to that checkpoint."""
+    """Tell whether the content of `_last_checkpoint` points to that checkpoint; False where there is no content."""
     try:
         pointer = parse_json(last_checkpoint or b"{}")
     except ValueError:
@@ -249,7 +253,8 @@ def _data_file(action: Mapping[str, Any]) -> DataFile:
 
 
 def vector_path(encoded: str) -> str:
-    """Where a deletion vector lies that is named by an optional prefix and 20 characters of Z85."""
+    """Return the path, below the table, of the deletion vector that `encoded` names: an optional prefix and 20
+    characters of Z85."""
     prefix, name = encoded[:-20], encoded[-20:]
     file = f"deletion_vector_{UUID(bytes=b85decode(name.translate(_TO_B85)))}.bin"
     return f"{prefix}/{file}" if prefix else file

@@ -1,4 +1,5 @@
-"""Places inside texts: is something at or below a place named there, plainly or in JSON, a URL's form, hex or Base64?
+"""Search for places inside texts: is a place, or a path below it, named there, plainly or in JSON, a URL's form, hex or
+Base64?
 
 A text is decoded only where it can be of such a form and is long enough for the place.
 """
@@ -13,33 +14,33 @@ from urllib.parse import unquote, unquote_plus
 from calque.core.formats.layout import Place
 
 NESTED = 3
-"""How many encodings lie in one another at most: JSON that is Base64 within JSON."""
+"""The number of encodings, one inside another, that are decoded at most: JSON that is Base64 within JSON has three."""
 LONGEST = 1 << 20
 """Characters of a text that is decoded."""
 FAMILIES = {"s3a": "s3", "s3n": "s3", "wasbs": "wasb", "abfss": "abfs"}
-"""Schemes that name the same files as another."""
+"""Schemes, each with the scheme whose files it names too."""
 SPELLINGS = {"s3": ("s3", "s3a", "s3n"), "wasb": ("wasb", "wasbs"), "abfs": ("abfs", "abfss")}
 BY_DEFAULT = frozenset({"file", "hdfs", "viewfs"})
 """Schemes of file systems that a path without scheme or authority may mean."""
 OWN_PLACE = "calque.place:"
-"""Stands for an object's own place in a definition that has none."""
+"""The mark that stands for an object's own place in a definition without one."""
 OTHER_SCHEMES = frozenset({"http", "https", "jdbc", "gs", "oss", "cosn", "memory", OWN_PLACE[:-1]})
 EXCESS_SLASHES = re.compile(r"(?<![:/])/{2,}")
 ESCAPE = re.compile(r"((?:\\u[0-9A-Fa-f]{4})+)|\\(.)", re.DOTALL)
 CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 HEX = re.compile(r"[0-9A-Fa-f]{4,}")
 RUNS = re.compile(r"[A-Za-z0-9+/_-]{4,}")
-"""What may be Base64."""
+"""Runs of characters that may be Base64."""
 URL_SAFE = str.maketrans("-_", "+/")
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*\Z")
 BEFORE_PATHS = frozenset("\"'`,;|=:<([{&!#?\ufffd")
 OF_NAMES = frozenset("_-=%+@~$")
 END = re.compile(r"[\s\"'`,;|<>()\[\]{}&?#*\\\x00-\x1f\ufffd]")
-"""Where a place in a text ends."""
+"""A character that ends a place in a text."""
 
 
 def holds(text: str, roots: Sequence[Place]) -> bool:
-    """Whether the text, or what it decodes to, names something at or below one of the places."""
+    """Tell whether the text, or a text that it decodes to, names one of the places or a path below one."""
     named = [(anchor, root) for root in roots if (anchor := anchor_of(root))]
     shortest = min((len(anchor) for anchor, _ in named), default=0)
     if not shortest or len(text) < shortest:
@@ -53,7 +54,7 @@ def holds(text: str, roots: Sequence[Place]) -> bool:
 
 
 def replaced(text: str, roots: Sequence[Place], location: str) -> str:
-    """The text with each of the places, where they stand there plainly, replaced by the location."""
+    """Return the text with each of the places that stands in it plainly replaced by `location`. Encoded ones stay."""
     for root in roots:
         spans = list(occurrences(text, root))
         for begin, end in reversed(spans):
@@ -62,7 +63,7 @@ def replaced(text: str, roots: Sequence[Place], location: str) -> str:
 
 
 def lies_in(text: str, place: Place, root: Place) -> bool:
-    """Whether a text that is this place, and nothing else, lies at or below the other, in any spelling."""
+    """Tell whether a text that is nothing but `place` lies at or below `root`, in any spelling."""
     if not Place("", "", root.path).contains(Place("", "", place.path)):
         return False
     if family(place.scheme) == family(root.scheme):
@@ -71,7 +72,8 @@ def lies_in(text: str, place: Place, root: Place) -> bool:
 
 
 def may_be_bare(root: Place) -> bool:
-    """Whether a path without scheme and authority may mean the place; one of a single name is too common a text."""
+    """Tell whether a path without scheme and authority may mean the place. A path of a single name never does, because
+    such a text is too common."""
     return root.scheme in BY_DEFAULT and root.path.count("/") > 1
 
 
@@ -80,7 +82,7 @@ def family(scheme: str) -> str:
 
 
 def anchor_of(root: Place) -> str:
-    """What a text has that names the place plainly."""
+    """Return the part of a place that every plain naming of it contains: the path, or for a root the authority."""
     return root.path if root.path != "/" else root.authority
 
 
@@ -88,7 +90,8 @@ def anchor_of(root: Place) -> str:
 
 
 def decoded(text: str, shortest: int, anchors: Sequence[bytes], depth: int = NESTED) -> Iterator[str]:
-    """The text, and whatever it may be an encoding of, as far as that has `shortest` characters."""
+    """Yield the text, and each text that it may be an encoding of, where these have at least `shortest` characters.
+    `anchors` are texts that are searched for, `depth` the encodings in one another that are undone."""
     if len(text) < shortest:
         return
     yield text
@@ -100,6 +103,7 @@ def decoded(text: str, shortest: int, anchors: Sequence[bytes], depth: int = NES
 
 
 def forms(text: str, shortest: int, anchors: Sequence[bytes]) -> Iterator[str]:
+    """Yield each text that the text may be one encoding of."""
     if "%" in text:
         yield unquote(text)
         if "+" in text:
@@ -116,7 +120,7 @@ def forms(text: str, shortest: int, anchors: Sequence[bytes]) -> Iterator[str]:
 
 
 def of_base64(run: str) -> bytes:
-    """What a text of Base64 says, whose padding may be missing."""
+    """Decode a text of Base64 with or without its padding; empty where it is none."""
     whole = run[:-1] if len(run) % 4 == 1 else run
     try:
         return a2b_base64(whole + "=" * (-len(whole) % 4))
@@ -125,7 +129,7 @@ def of_base64(run: str) -> bytes:
 
 
 def as_text(content: bytes, anchors: Sequence[bytes]) -> Iterator[str]:
-    """Bytes that are a text, or that have the place in them."""
+    """Yield the bytes as text where they are UTF-8, or where one of `anchors` is in them."""
     try:
         yield content.decode()
     except UnicodeDecodeError:
@@ -144,7 +148,8 @@ def unescaped(match: re.Match[str]) -> str:
 
 
 def occurrences(text: str, root: Place) -> Iterator[tuple[int, int]]:
-    """Where the place stands in the text, without what follows below it: begin and end."""
+    """Yield the begin and the end of each occurrence of the place in the text, without the path that follows below
+    it."""
     anchor, path = anchor_of(root), root.path if root.path != "/" else ""
     position = text.find(anchor) if anchor else -1
     while position >= 0:
@@ -156,7 +161,7 @@ def occurrences(text: str, root: Place) -> Iterator[tuple[int, int]]:
 
 
 def is_end(text: str, end: int) -> bool:
-    """Whether a name ends there, and does not go on."""
+    """Tell whether the name before `end` is complete there, and does not go on."""
     following = text[end : end + 1]
     if following == ".":
         return not text[end + 1 : end + 2].isalnum()
@@ -164,7 +169,8 @@ def is_end(text: str, end: int) -> bool:
 
 
 def beginning(text: str, at: int, root: Place) -> int | None:
-    """Where a location begins whose path begins at `at`; None where it is that of another place."""
+    """Return the position where the location begins whose path begins at `at`; None where the location is another
+    place's."""
     if root.authority and text.endswith(root.authority, 0, at):
         authority = at - len(root.authority)
         slashes = without_slashes(text, authority)
@@ -186,7 +192,8 @@ def without_slashes(text: str, end: int) -> int:
 
 
 def scheme_before(text: str, end: int, root: Place) -> int | None:
-    """Where the place's scheme begins, with the colon that ends there."""
+    """Return the position where the place's scheme begins, whose colon ends at `end`; None where another text stands
+    there."""
     if not end or text[end - 1] != ":":
         return None
     match = SCHEME.search(text, max(0, end - 33), end - 1)
@@ -198,7 +205,7 @@ def scheme_before(text: str, end: int, root: Place) -> int | None:
 
 
 def may_begin(text: str, at: int) -> bool:
-    """Whether a path without a scheme may begin there."""
+    """Tell whether a path without a scheme may begin at `at`."""
     before = text[at - 1 : at] if at else ""
     if before == ":":
         match = SCHEME.search(text, max(0, at - 33), at - 1)

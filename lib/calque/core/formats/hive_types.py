@@ -1,8 +1,8 @@
 """Hive's types, parsed from the metastore's texts: `map<string,decimal(10,2)>`.
 
 Source: the grammar in Hive's `TypeInfoUtils.TypeInfoParser`. Names of types count in any case; those of a struct's
-fields keep theirs, for Spark writes them so. What is no type of columns in this grammar is `Other`, never an error, and
-so is a type in which others lie more than `DEEPEST` levels deep.
+fields keep theirs, because Spark writes them so. A text that is no type of columns in this grammar is `Other`, never an
+error, and so is a type in which types lie more than `DEEPEST` levels deep.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Types that few readers know (char, varchar, unions, intervals, void), and what can't be parsed."""
+    """A type that few readers know (char, varchar, unions, intervals, void), or a text that can't be parsed."""
 
     text: str
 
@@ -64,6 +64,7 @@ HiveType = Primitive | Decimal | Array | Map | Struct | Other
 
 @lru_cache(4096)
 def parse_type(text: str) -> HiveType:
+    """Parse a type. Never raises: a text without a known type is `Other`."""
     stripped = text.strip()
     if depth_of(stripped) > DEEPEST:
         return Other(stripped)
@@ -82,7 +83,8 @@ def parse_type(text: str) -> HiveType:
 
 
 def depth_of(text: str) -> int:
-    """How many angle brackets are open at once in it."""
+    """Return the greatest number of angle brackets that are open at once; 0 without counting where they can't exceed
+    `DEEPEST`."""
     if text.count("<") <= DEEPEST:
         return 0
     depth = deepest = 0
@@ -106,7 +108,7 @@ def nested_type(name: str, parts: list[str]) -> HiveType | None:
 
 
 def split(text: str) -> list[str]:
-    """At the commas that are in no brackets."""
+    """Split the text at the commas that stand in no brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in "<(") - (character in ">)")
@@ -118,7 +120,7 @@ def split(text: str) -> list[str]:
 
 
 def type_text(kind: HiveType) -> str:
-    """The type as Hive writes it; `parse_type` of it is `kind` again."""
+    """Return the type's text as Hive writes it; `parse_type` of it is `kind` again."""
     match kind:
         case Primitive(name):
             return name
@@ -135,7 +137,7 @@ def type_text(kind: HiveType) -> str:
 
 
 def others(kind: HiveType) -> list[str]:
-    """The texts of all parts of the type that are `Other`."""
+    """Return the texts of all parts of the type that are `Other`."""
     match kind:
         case Other(text):
             return [text]
@@ -149,5 +151,5 @@ def others(kind: HiveType) -> list[str]:
 
 
 def same_but_case(one: HiveType, other: HiveType) -> bool:
-    """Whether the types are equal but for the case of struct fields' names."""
+    """Tell whether the types are equal but for the case of struct fields' names."""
     return type_text(one).lower() == type_text(other).lower()

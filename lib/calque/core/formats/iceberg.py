@@ -1,7 +1,8 @@
-"""Iceberg tables: what their definitions and metadata files point to, and the same for another location.
+"""Iceberg tables: the files that their definitions and metadata files point to, and both rewritten for another
+location.
 
-A state is the metadata file that `metadata_location` names: nothing that it points to ever changes, so the definition
-alone says which content a table has. Format: iceberg.apache.org/spec, versions 1 to 3.
+A state of a table is the metadata file that `metadata_location` names. No file that it points to ever changes, so the
+definition alone says which content a table has. Format: iceberg.apache.org/spec, versions 1 to 3.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from calque.model.bounds import MESSAGE
 from calque.model.hive import Table, location_of
 
 METADATA, PREVIOUS = "metadata_location", "previous_metadata_location"
-"""Parameters of a table's definition."""
+"""Parameters of a table's definition that name its metadata file, and the one before it."""
 ELSEWHERE = "elsewhere"
-"""Below a table's location at a target: files that lie outside of it at the source."""
+"""The directory, below a table's location at a target, of files that lie outside of the location at the source."""
 NEWEST_FORMAT = 3
 PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 """Properties that say where writers put new files."""
@@ -32,7 +33,7 @@ Json = dict[str, Any]
 
 
 def calls_iceberg(parameters: Mapping[str, Any] | None) -> bool:
-    """Whether a table's parameters say that it is an Iceberg table."""
+    """Tell whether a table's parameters say that it is an Iceberg table."""
     return str((parameters or {}).get("table_type", "")).upper() == "ICEBERG"
 
 
@@ -41,7 +42,7 @@ def is_iceberg(table: Table) -> bool:
 
 
 def metadata_of(table: Table) -> str:
-    """The path of its metadata file. `Refused` where the definition names none."""
+    """Return the path of the table's metadata file. Raises `Refused` where the definition names none."""
     path = (table.parameters or {}).get(METADATA, "")
     if not path:
         raise Refused(
@@ -57,7 +58,8 @@ def name_of(path: str) -> str:
 
 
 def comparable(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Parameters of an Iceberg table in which places do not differ, and versions do: a metadata file keeps its name."""
+    """Return the parameters of an Iceberg table in a form that is equal for one version at two places, and differs
+    between versions: a metadata file keeps its name everywhere."""
     kept_parameters = {key: value for key, value in parameters.items() if key != PREVIOUS}
     if METADATA in kept_parameters:
         kept_parameters[METADATA] = name_of(kept_parameters[METADATA])
@@ -65,7 +67,7 @@ def comparable(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def pointing(table: Table, metadata: str, previous: str | None) -> Table:
-    """The definition with other metadata files; without `previous` it names none."""
+    """Return the definition with the metadata files `metadata` and `previous`; None for no previous one."""
     parameters = {key: value for key, value in (table.parameters or {}).items() if key != PREVIOUS}
     parameters[METADATA] = metadata
     if previous is not None:
@@ -74,8 +76,8 @@ def pointing(table: Table, metadata: str, previous: str | None) -> Table:
 
 
 def is_displaced(table: Table) -> bool:
-    """Whether an Iceberg table at a target names metadata outside of its own directory, as one does that was made by
-    hand: calque never writes there."""
+    """Tell whether an Iceberg table at a target names metadata outside of its own directory. Such a table was made by
+    hand, because calque never writes there."""
     metadata, location = (table.parameters or {}).get(METADATA), location_of(table)
     return (
         is_iceberg(table) and bool(metadata and location) and not place(location or "").contains(place(metadata or ""))
@@ -83,25 +85,28 @@ def is_displaced(table: Table) -> bool:
 
 
 def without_places_elsewhere(parameters: Mapping[str, str], location: str) -> dict[str, str]:
-    """The parameters without places for new files outside of the location, as `moved_properties` leaves them out."""
+    """Return the parameters without places for new files outside of the location, as `moved_properties` leaves them
+    out."""
     base = place(location)
     return {key: value for key, value in parameters.items() if key not in PLACES or base.contains(place(value))}
 
 
 @dataclass(frozen=True, slots=True)
 class PathMapping:
-    """From the location of a table at the source to the one at the target. Readers match the paths in position deletes
-    with those of data files letter by letter, so a target's location has one spelling."""
+    """A mapping of paths below a table's location at the source to paths at the target. Readers match the paths in
+    position deletes with those of data files letter by letter, so a target's location has one spelling."""
 
     source: str
     target: str
 
     @staticmethod
     def between(source: str, target: str) -> PathMapping:
+        """Return the mapping from location `source` to location `target`, in the one spelling of the target's."""
         return PathMapping(source, str(place(target)))
 
     def at_target(self, path: str) -> str:
-        """The same path below the target's location; what lies outside of the source's gets a directory of its own."""
+        """Return the path at the target. A path outside of the source's location gets a directory of its own, below
+        `ELSEWHERE`."""
         base, source_path = place(self.source), place(path)
         if base.contains(source_path):
             return join(self.target, source_path.path[len(base.path) :].lstrip("/"))
@@ -113,7 +118,8 @@ class PathMapping:
 
 
 def parse_metadata(path: str, content: bytes) -> Json:
-    """A metadata file. `Refused` for what calque does not know."""
+    """Parse the content of the metadata file at `path`. Raises `Refused` for one that can't be read, of a format above
+    `NEWEST_FORMAT`, or with snapshots without manifest lists."""
     try:
         metadata = parse_json(gunzip(content) if is_compressed(path) else content, MESSAGE)
         version, location = metadata["format-version"], metadata["location"]
@@ -139,11 +145,11 @@ ENTRIES: Mapping[str, Mapping[str, type]] = {
     "statistics": {"statistics-path": str, "snapshot-id": int},
     "partition-statistics": {"statistics-path": str, "snapshot-id": int},
 }
-"""Lists in a metadata file, and what each entry has that is used here."""
+"""Lists in a metadata file, with the members of their entries that are used here, and the types of these."""
 
 
 def require_shape(metadata: Json) -> None:
-    """Raise TypeError or KeyError unless all that is used here is of its type."""
+    """Raise TypeError or KeyError unless each part of the metadata that is used here is there with its type."""
     for key, members in ENTRIES.items():
         for entry in of_type(list, metadata.get(key) or [], key):
             for name, kind in members.items():
@@ -164,7 +170,8 @@ def of_type(kind: type, value: Any, name: str) -> Any:
 
 
 def metadata_file(path: str, metadata: Json) -> bytes:
-    """Its content under this name."""
+    """Return the bytes of a metadata file with this path, compressed where the name says so. Equal metadata give equal
+    bytes."""
     content = json.dumps(metadata, ensure_ascii=False).encode()
     return gzip.compress(content, mtime=0) if is_compressed(path) else content
 
@@ -183,19 +190,20 @@ def unreadable(path: str, error: Exception) -> Refused:
 
 
 def snapshots_of(metadata: Json) -> list[Json]:
-    """The current one first: without it nothing else matters."""
+    """Return the snapshots, the current one first, because without it the others are of no use."""
     current = metadata.get("current-snapshot-id")
     snapshots: list[Json] = list(metadata.get("snapshots") or ())
     return sorted(snapshots, key=lambda snapshot: snapshot["snapshot-id"] != current)
 
 
 def current_of(metadata: Json) -> Json | None:
+    """Return the current snapshot; None where there is none."""
     current = metadata.get("current-snapshot-id")
     return next((one for one in snapshots_of(metadata) if one["snapshot-id"] == current), None)
 
 
 def statistics_of(metadata: Json) -> list[tuple[str, int]]:
-    """Files of statistics, and the snapshot that each belongs to."""
+    """Return the paths of files of statistics, each with the id of its snapshot."""
     entries = [*(metadata.get("statistics") or ()), *(metadata.get("partition-statistics") or ())]
     return [(entry["statistics-path"], entry["snapshot-id"]) for entry in entries]
 
@@ -203,8 +211,8 @@ def statistics_of(metadata: Json) -> list[tuple[str, int]]:
 def moved_metadata(
     metadata: Json, paths: PathMapping, snapshots: Collection[int], files: Collection[str], log: Collection[str]
 ) -> Json:
-    """The metadata at the target, with the kept `snapshots` alone. `files` are the statistics that were copied, `log`
-    the older metadata files that are there, both by their paths at the target."""
+    """Return the metadata for the target, with the kept `snapshots` alone. `files` are the statistics that were copied,
+    `log` the older metadata files that are at the target, both by their paths there."""
     target_metadata = dict(metadata)
     target_metadata["location"] = paths.target
     if "snapshots" in target_metadata:
@@ -236,7 +244,8 @@ def moved_metadata(
 
 
 def unbroken(log: list[Json], snapshots: Collection[int]) -> list[Json]:
-    """The log's newest entries, back to the last one of a snapshot that is not there (as Iceberg itself expires)."""
+    """Return the log's newest entries, back to the last one whose snapshot is not there (as Iceberg itself expires
+    entries)."""
     kept_entries: list[Json] = []
     for entry in log:
         kept_entries = [*kept_entries, entry] if entry["snapshot-id"] in snapshots else []
@@ -244,7 +253,8 @@ def unbroken(log: list[Json], snapshots: Collection[int]) -> list[Json]:
 
 
 def moved_properties(properties: Mapping[str, str], paths: PathMapping) -> dict[str, str]:
-    """Places for new files, below the new location; those outside of the old one are left out."""
+    """Return the properties with places for new files moved below the new location; places outside of the old one are
+    left out."""
     base = place(paths.source)
     target_properties = dict(properties)
     for key in PLACES:
@@ -256,5 +266,5 @@ def moved_properties(properties: Mapping[str, str], paths: PathMapping) -> dict[
 
 
 def metadata_log(path: str, metadata: Json) -> set[str]:
-    """A metadata file and the older ones that it names."""
+    """Return the paths of a metadata file and of the older ones that it names."""
     return {path, *(entry["metadata-file"] for entry in metadata.get("metadata-log") or ())}

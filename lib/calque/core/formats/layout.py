@@ -1,9 +1,10 @@
-"""Where an object's files lie at a target, and which names below a directory are data.
+"""Layout of files at a target: the directory of each object, and the names below a directory that are data.
 
 Locations are Hive's: a plain absolute path, `file:/a/b`, `file:///a/b`, or `scheme://authority/path`. They are never
 URL-decoded: `ds=a%2Fb` is the name of a directory. A directory at the target belongs to one incarnation for ever
-(docs/how-hops-work.md), so replaced content gets a directory of its own; those lie below `<database>.db/_calque`,
-beside the tables and not below them, where neither a reader of a live directory nor MSCK REPAIR comes by.
+(docs/how-hops-work.md), so replaced content gets a directory of its own. Such directories lie below
+`<database>.db/_calque`, beside the tables and not below them, where neither a reader of a live directory nor MSCK
+REPAIR comes by.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ VERSIONS = OURS
 STAGE = f"{OURS}_stage"
 """The directory below an object's that holds files copied but not yet published."""
 COPYING = ".calque-copy-"
-"""How the name of a file begins that is being written. One that nobody writes any more is litter."""
+"""The beginning of the name of a file that is being written. A file that no process writes any more is litter."""
 
 OBJECT_STORES = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "abfs", "abfss", "wasb", "wasbs", "memory"})
 """Schemes whose authority is a container of files (a bucket) and no server, and that have no directories."""
@@ -32,7 +33,7 @@ _UPWARDS = re.compile(r"(?:^|/)\.\.(?:/|\Z)|\0")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """A location taken apart. `path` begins with `/` and does not end with it, but for the root itself. Two spellings
+    """A location in its parts. `path` begins with `/` and does not end with it, but for the root itself. Two spellings
     of one location are equal: a plain path is a `file` one, repeated slashes are one."""
 
     scheme: str
@@ -45,15 +46,15 @@ class Place:
         return f"file:{self.path}"
 
     def contains(self, other: Place) -> bool:
-        """Whether `other` is this place or lies below it."""
+        """Tell whether `other` is this place or lies below it."""
         return (self.scheme, self.authority) == (other.scheme, other.authority) and (
             self.path in ("/", other.path) or other.path.startswith(self.path + "/")
         )
 
 
 def place(location: str) -> Place:
-    """Take a location apart. `Refused` when it is neither an absolute path nor a URI with one, and for one that steps
-    upwards: what it lies below would not be what it begins with."""
+    """Take a location apart. Raises `Refused` when the location is neither an absolute path nor a URI with one, and
+    when it steps upwards: `/a/../b` begins with `/a` and does not lie below it."""
     if location.startswith("/"):
         return Place("file", "", _path(location))
     match = _URI.fullmatch(location)
@@ -69,24 +70,26 @@ def place(location: str) -> Place:
 
 
 def join(location: str, relative: str) -> str:
-    """`relative` below `location`, in the location's own spelling; an empty `relative` is the location itself."""
+    """Return `relative` below `location`, in the location's own spelling; an empty `relative` is the location
+    itself."""
     return f"{location.rstrip('/')}/{relative}" if relative else location
 
 
 def is_data(relative: str) -> bool:
-    """Whether no name on the way is hidden, that is, begins with `_` or `.`."""
+    """Tell whether a relative path is data: none of its names is hidden, that is, begins with `_` or `.`."""
     return not any(name.startswith(("_", ".")) for name in relative.split("/"))
 
 
 def natural_location(warehouse: str, database: str, table: str = "", partition: str | None = None) -> str:
-    """`<warehouse>/<database>.db[/<table>[/<partition>]]`, the partition by its Hive name. `Refused` for a name that
-    is of no directory directly there."""
+    """Return `<warehouse>/<database>.db[/<table>[/<partition>]]`, with the partition's Hive name. Raises `Refused` for
+    a name that can't be that of a directory directly there."""
     location = join(warehouse, f"{directory_name(database)}.db")
     return join(join(location, directory_name(table)), partition or "")
 
 
 def directory_name(name: str) -> str:
-    """The name, where it can be that of a directory. `Refused` where a path would leave it, or lead to another's."""
+    """Return the name where it can be that of a directory. Raises `Refused` where a path with it would lead
+    elsewhere."""
     if "/" in name or "\0" in name or name in (".", ".."):
         todo = "Rename the object at the source, or exclude it"
         raise Refused(f"{name!r} can't be the name of a directory", "It would be another object's, or none", todo)
@@ -96,7 +99,7 @@ def directory_name(name: str) -> str:
 def versioned_location(
     warehouse: str, database: str, table: str, incarnation: str, event_id: EventId, partition: str | None = None
 ) -> str:
-    """A directory that no other object, incarnation or event has:
+    """Return a directory that no other object, incarnation or event has:
     `<warehouse>/<database>.db/_calque/<table>.<incarnation>/<partition, or "data">/<event id>`.
 
     No partition is called `data` (their names hold `=`), so tables and their partitions never meet. `table` is the name
@@ -107,15 +110,17 @@ def versioned_location(
 
 
 def staged_name(directory: str, relative: str, event_id: EventId, scan: int = 0) -> str:
-    """Where a file waits, on the same file system and unseen, that will be published as `relative` below `directory`
-    at `event_id`, or as a scan found it: `<directory>/_calque_stage/<event id>[.<number of the scan>]/<relative>`."""
+    """Return the path at which a copied file waits, unseen and on the same file system, until it is published as
+    `relative` below `directory` at `event_id`, or as scan number `scan` found it: `<directory>/_calque_stage/<event
+    id>[.<number of the scan>]/<relative>`."""
     number = f"{event_id}.{scan}" if scan else str(event_id)
     return join(directory, f"{STAGE}/{number}/{relative}")
 
 
 def external_location(location: str, external_base: str, locations: Mapping[str, str]) -> str | None:
-    """Where a source's external location goes: by the longest prefix in `locations`, else below `external_base`.
-    None when neither says anything (then the natural location is meant, or `strict_locations` refuses it)."""
+    """Return the location at the target for a source's external location: by the longest prefix in `locations`, else
+    below `external_base`. None when neither says one (then the natural location is meant, or `strict_locations` refuses
+    it)."""
     mapped = mapped_location(location, locations)
     if mapped is not None or not external_base:
         return mapped
@@ -125,7 +130,8 @@ def external_location(location: str, external_base: str, locations: Mapping[str,
 
 
 def mapped_location(location: str, locations: Mapping[str, str]) -> str | None:
-    """`location` with its longest prefix in `locations` replaced; prefixes end where a name ends. None without one."""
+    """Return `location` with its longest prefix in `locations` replaced; prefixes end where a name ends. None where no
+    prefix fits."""
     source = place(location)
     prefixes = [(place(prefix), replacement) for prefix, replacement in locations.items()]
     fitting = [(prefix, replacement) for prefix, replacement in prefixes if prefix.contains(source)]

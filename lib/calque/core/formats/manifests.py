@@ -26,7 +26,7 @@ from calque.model.bounds import MESSAGE
 
 DATA, POSITION_DELETES = 0, 1
 DELETED = 2
-"""Status of an entry whose file is no part of the snapshot any more."""
+"""The status of an entry whose file is no part of the snapshot any more."""
 EXISTING = 0
 FILE_PATH = 2147483546
 """The field of the data file's path in position deletes."""
@@ -44,7 +44,7 @@ MALFORMED = (
     OverflowError,
     SchemaParseException,
 )
-"""What libraries raise of content that is none."""
+"""Exceptions that libraries raise for content that is not of its format."""
 SYNC = 16
 """Bytes of the marker behind each block of an Avro file."""
 
@@ -53,8 +53,8 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file of a manifest. `rewritten` files hold paths. `added_by` is the snapshot that an entry was taken over from,
-    None of one that is new."""
+    """A file that a manifest lists. `rewritten` files hold paths, and get other bytes at a target. `added_by` is the
+    snapshot that an entry was taken over from, None for a new entry."""
 
     path: str
     format: str
@@ -65,14 +65,16 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenDeleteFile:
-    """A delete file as it is at the target. `bounds` are the least and the greatest path in it, where they are said."""
+    """A delete file at the target: its size in bytes, and in `bounds` the least and the greatest path in it, None where
+    the manifest says none."""
 
     size: int
     bounds: tuple[bytes, bytes] | None = None
 
 
 def manifests_in(path: str, content: bytes) -> list[Record]:
-    """The rows of a manifest list: among others `manifest_path` and `manifest_length`."""
+    """Return the rows of a manifest list, each with at least `manifest_path` and `manifest_length`. Raises `Refused`
+    for a content that can't be read."""
     rows = records(path, content)
     try:
         for row in rows:
@@ -84,7 +86,8 @@ def manifests_in(path: str, content: bytes) -> list[Record]:
 
 
 def files_in(path: str, content: bytes) -> list[ListedFile]:
-    """The files of a manifest that a snapshot with it needs."""
+    """Return the files of a manifest that a snapshot with it needs; deleted entries are left out. Raises `Refused` for
+    a content that can't be read."""
     try:
         return [listed(entry) for entry in records(path, content) if entry["status"] != DELETED]
     except MALFORMED as error:
@@ -105,7 +108,8 @@ def listed(entry: Record) -> ListedFile:
 
 
 def moved_list(path: str, content: bytes, lengths: Mapping[str, int], at_target: Callable[[str], str]) -> bytes:
-    """A manifest list at the target; `lengths` are those of the manifests there, by their paths at the source."""
+    """Return the manifest list for the target. `lengths` are those of the manifests there, by their paths at the
+    source."""
 
     def change(row: Record) -> Record:
         manifest = row["manifest_path"]
@@ -117,7 +121,7 @@ def moved_list(path: str, content: bytes, lengths: Mapping[str, int], at_target:
 def moved_manifest(
     path: str, content: bytes, rewritten: Mapping[str, RewrittenDeleteFile], at_target: Callable[[str], str]
 ) -> bytes:
-    """A manifest at the target; `rewritten` are its delete files there, by their paths at the source."""
+    """Return the manifest for the target. `rewritten` are its delete files there, by their paths at the source."""
 
     def change(entry: Record) -> Record:
         file = dict(entry["data_file"])
@@ -141,8 +145,8 @@ def moved_manifest(
 
 
 def moved_deletes(file: ListedFile, content: bytes, at_target: Callable[[str], str]) -> bytes:
-    """A delete file that names data files, with their paths at the target. `Refused` for formats without a way, and for
-    a file that can't be read."""
+    """Return the content of a delete file with the paths that its data files have at the target. Raises `Refused` for a
+    format in which paths can't be rewritten, and for a file that can't be read."""
     try:
         return moved_as(file, content, at_target)
     except (*MALFORMED, pa.ArrowException) as error:
@@ -166,7 +170,7 @@ def moved_as(file: ListedFile, content: bytes, at_target: Callable[[str], str]) 
 
 
 def rewritten_as(file: ListedFile, content: bytes) -> RewrittenDeleteFile:
-    """What a manifest says of the delete file at the target with this content."""
+    """Return the delete file at the target, with this content, in the form in which a manifest describes it."""
     if file.format == "PUFFIN":
         return RewrittenDeleteFile(len(content))
     if file.format == "PARQUET":
@@ -180,7 +184,8 @@ def rewritten_as(file: ListedFile, content: bytes) -> RewrittenDeleteFile:
 
 
 def moved_parquet(path: str, content: bytes, at_target: Callable[[str], str]) -> bytes:
-    """Rows are sorted by path and position, as the specification wants them."""
+    """Return position deletes in Parquet with the paths at the target. Rows are sorted by path and position, as the
+    specification demands."""
     table = parquet(path, content)
     column_index = table.schema.get_field_index("file_path")
     paths = table.column(column_index).cast(pa.string()).combine_chunks().dictionary_encode()
@@ -210,7 +215,8 @@ def parquet_codec(content: bytes) -> str:
 
 
 def moved_puffin(path: str, content: bytes, at_target: Callable[[str], str]) -> bytes:
-    """Deletion vectors stay where they are in the file; its footer names the data files."""
+    """Return a Puffin file whose footer names the data files at the target. Deletion vectors stay at their offsets,
+    because the footer follows them."""
     size = int.from_bytes(content[-PUFFIN_TAIL:-8], "little", signed=True)
     start = len(content) - PUFFIN_TAIL - size
     try:
@@ -231,12 +237,13 @@ def moved_puffin(path: str, content: bytes, at_target: Callable[[str], str]) -> 
 
 
 def records(path: str, content: bytes) -> list[Record]:
-    """All records, values as they are stored: dates beyond Python's are plain numbers here."""
+    """Return all records of an Avro file with the values as they are stored: dates beyond Python's are plain numbers
+    here."""
     return list(rows_of(path, *taken_apart(path, content)))
 
 
 def recoded(path: str, content: bytes, change: Callable[[Record], Record]) -> bytes:
-    """The file with each record changed, under its own header."""
+    """Return the Avro file with `change` applied to each record, under its own header."""
     header, meta, body = taken_apart(path, content)
     buffer = io.BytesIO()
     try:
@@ -268,8 +275,8 @@ def rows_of(path: str, header: bytes, meta: Mapping[str, bytes], body: bytes) ->
 
 
 def unpacked_blocks(body: bytes, codec: str, most: int = MESSAGE) -> Iterator[bytes]:
-    """The blocks of an Avro file as the codec `null` has them. Raises `ValueError` for what is no block, for a codec
-    that is not known here, and beyond `most` bytes."""
+    """Yield the blocks of an Avro file as the codec `null` writes them. Raises `ValueError` for bytes that are no
+    block, for a codec that is not known here, and beyond `most` bytes."""
     start = 0
     while start < len(body):
         count, start = avro_long(body, start)
@@ -297,7 +304,7 @@ def unpacked_block(packed: bytes, codec: str, most: int) -> bytes:
 
 
 def avro_long(content: bytes, start: int) -> tuple[int, int]:
-    """The number at `start`, and where it ends."""
+    """Decode the number at `start`: return it, and the position behind it."""
     value = 0
     for place in range(10):
         if start + place >= len(content):
@@ -319,7 +326,8 @@ def as_avro_long(value: int) -> bytes:
 
 
 def taken_apart(path: str, content: bytes) -> tuple[bytes, Mapping[str, bytes], bytes]:
-    """The header as it is, what it says, and the blocks."""
+    """Split an Avro file: return the bytes of its header, the header's metadata, and the bytes of its blocks. Raises
+    `Refused`."""
     try:
         length = header_length(content)
         header = fastavro.schemaless_reader(io.BytesIO(content), HEADER_SCHEMA, None)
@@ -339,7 +347,7 @@ def header_length(content: bytes) -> int:
 
 
 def plain_schema(meta: Mapping[str, bytes]) -> Any:
-    """The writer's schema without logical types."""
+    """Return the writer's schema without logical types and defaults."""
     return without_logical(parse_json(meta["avro.schema"]))
 
 

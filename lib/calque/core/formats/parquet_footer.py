@@ -1,4 +1,5 @@
-"""Who wrote a Parquet file, as its footer says it: `with_created_by`. pyarrow reads that and can't write it."""
+"""The writer's name (`created_by`) in a Parquet file's footer, replaced, because pyarrow reads the name and can't write
+it."""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ from thrift.transport.TTransport import TMemoryBuffer
 MAGIC = b"PAR1"
 LENGTH = 4
 CREATED_BY = 6
-"""The field of `FileMetaData` in parquet.thrift."""
+"""The number of the field `created_by` of `FileMetaData` in parquet.thrift."""
 
 
 def with_created_by(content: bytes, created_by: str) -> bytes:
-    """The same file, with another writer's name."""
+    """Return the content of the same Parquet file with another writer's name."""
     end = len(content) - LENGTH - len(MAGIC)
     footer = content[end - int.from_bytes(content[end : end + LENGTH], "little") : end]
     begins, ends = span_of_created_by(footer)
@@ -23,7 +24,8 @@ def with_created_by(content: bytes, created_by: str) -> bytes:
 
 
 def span_of_created_by(footer: bytes) -> tuple[int, int]:
-    """Where the text stands, its length included."""
+    """Return the begin and the end of the writer's name in the footer, its length's bytes included. Raises `ValueError`
+    where there is none."""
     transport = TMemoryBuffer(footer)
     protocol = TCompactProtocol(transport)
     # Statistics are bytes and no text; what is skipped is read as text otherwise.

@@ -1,7 +1,7 @@
-"""Values of partition keys as Hive writes them into partition names: `01` of an INT is `1`.
+"""Values of partition keys in the form that Hive writes into partition names: `01` of an INT is `1`.
 
-Hive normalises values by the key's type where it makes partitions (`BaseSemanticAnalyzer.validatePartColumnType`):
-the value is converted, and what the converted one is as text becomes the name's.
+Hive normalises values by the key's type where it makes partitions (`BaseSemanticAnalyzer.validatePartColumnType`): the
+value is converted, and the text of the converted value goes into the name.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "integer": 32, "bigint": 64}
 """Bits of each type of whole numbers."""
 PARAMETRIC = re.compile(r"(decimal|numeric|varchar|char)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?")
 HUGE = 10**6
-"""For a length or a precision that no type has."""
+"""The number that stands for a length or a precision that no type has."""
 LONGEST = 1000
-"""Characters of a number that is looked at."""
+"""Characters of a whole number; longer texts are no values."""
 NUMBER = re.compile(r"[+-]?\d+", re.ASCII)
 FRACTION = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
@@ -30,9 +30,9 @@ TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?", re.ASCII)
 
 
 def named_partition(table: Table, values: Mapping[str, str], wanted: str) -> dict[str, str]:
-    """Some of the table's partition keys with their values, in lexical order, each as Hive writes it. Names of keys are
-    given in any case. Raises `Refused` where a key is none of the table's, or a value is none of its type; `wanted`
-    says what the keys are for."""
+    """Return values of some of the table's partition keys by key, in lexical order, each as Hive writes it. `values`
+    name keys in any case. Raises `Refused` where a key is none of the table's, or a value is none of its type; `wanted`
+    says, for the error, what the keys are for."""
     name = f"{table.database}.{table.name}"
     keys = {column.name.lower(): column for column in table.partition_keys or ()}
     if not keys:
@@ -52,7 +52,7 @@ def named_partition(table: Table, values: Mapping[str, str], wanted: str) -> dic
 
 
 def as_in_names(column: Column, value: str) -> str:
-    """The value as partition names have it, not escaped. Raises `Refused` where it is none of the key's type."""
+    """Return the value as partition names have it, not escaped. Raises `Refused` where it is none of the key's type."""
     kind = column.type.strip().lower()
     if value in ("", DEFAULT_PARTITION):
         return DEFAULT_PARTITION
@@ -65,7 +65,8 @@ def as_in_names(column: Column, value: str) -> str:
 
 
 def converter(kind: str) -> Callable[[str], str | None] | None:
-    """What makes texts of values of the type, and None of those that are none; None for types that take any text."""
+    """Return the function that converts a value of the type to its text in names, and a text that is no value to None.
+    None for types that take any text."""
     if kind in WHOLE:
         return lambda value: whole(value, WHOLE[kind])
     match kind:
@@ -98,7 +99,7 @@ def boolean(value: str) -> str | None:
 
 
 def floating(value: str) -> str | None:
-    """As Java writes it: 1.0, 1.0E7, 1.0E-4."""
+    """Convert a number to the text that Java writes: 1.0, 1.0E7, 1.0E-4."""
     if not FRACTION.fullmatch(value.strip()):
         return None
     number = float(value)
@@ -131,7 +132,7 @@ def day(value: str) -> str | None:
 
 
 def moment(value: str) -> str | None:
-    """Fractions of a second without closing noughts, and none where there are none."""
+    """Convert a timestamp to its text: fractions of a second end in no zero, and a whole second has none."""
     day_text, _, time_text = value.strip().replace("T", " ").partition(" ")
     parts, day_of_it = TIME.fullmatch(time_text or "00:00:00"), day(day_text)
     if parts is None or day_of_it is None:

@@ -1,7 +1,9 @@
-"""Every place that a definition has engines read rows from: what is followed, and what has the object set aside.
+"""Pointers: every place from which a definition has engines read rows. A place is followed, or has the object set
+aside.
 
-`hive.location_of` says where the rows of a table or partition lie. What else names a place is a `Pointer` here. A
-followed one goes along with the object: `relocated` writes all of them for another place. docs/files.md has the table.
+`hive.location_of` says where the rows of a table or partition lie. Every other naming of a place is a `Pointer` here.
+Followed places go along with the object: `relocated` rewrites all of them for another place. docs/files.md has the
+table.
 """
 
 from __future__ import annotations
@@ -40,17 +42,17 @@ NOTES = frozenset(
 """Parameters with texts for people, which engines read no rows by, or with statistics."""
 METADATA_FILES = frozenset({METADATA, PREVIOUS})
 ICEBERG_PLACES = frozenset(f"parameters.{key}" for key in PLACES)
-"""Those outside of the table's own place are left out at a target: new files of writers go there."""
+"""Parameters with places for writers' new files. Places outside of the table's own are left out at a target."""
 DIGITS = 20
-"""Of a number; hexadecimal text may have nothing else, too."""
+"""Digits of a value that is taken for a number; a longer one may be hexadecimal text, and may name a place."""
 SHORTEST = 4
 """Characters of a place, `/d/t`."""
 BEGINNINGS_OF_NOTES = ("calque.", "spark.sql.sources.schema", "spark.sql.statistics.")
-"""How keys of others begin: marks of calque's, the columns with their comments, statistics."""
+"""Beginnings of keys of other notes: calque's marks, the columns with their comments, statistics."""
 
 
 class PointerKind(StrEnum):
-    """What a place is named by."""
+    """The kind of parameter or field that names a place."""
 
     LOCATION = "location"
     PATH = "Spark's path"
@@ -66,8 +68,8 @@ class PointerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A place that a definition names under `key`; `refusal` says why the object is set aside, empty where the place is
-    followed."""
+    """A place that a definition names under `key`. `refusal` says why the object is set aside; it is empty where the
+    place is followed."""
 
     kind: PointerKind
     key: str
@@ -86,12 +88,12 @@ NOT_COPIED = "a parameter names a hidden place below its own, which is not copie
 ENCODED = "a parameter names a place of its own in a form in which it is not rewritten"
 
 WITHOUT_FILES = ("jdbc", "kafka", "mongodb", "cassandra", "hbase", "org.apache.spark.sql.cassandra", "com.mongodb")
-"""Spark's data sources that are no files; classes begin so."""
+"""Beginnings of names and classes of Spark's data sources that read no files."""
 
 
 def pointers_of(thing: Table | Partition) -> Iterator[Pointer]:
-    """All places that the definition names. A view has none; the files of an Iceberg table are named by its metadata,
-    which are written for the new place (`core.formats.iceberg`)."""
+    """Yield all places that the definition names. A view names none. The files of an Iceberg table are not among them,
+    because its metadata name them and are rewritten for the new place (`core.formats.iceberg`)."""
     if isinstance(thing, Table) and is_view(thing):
         return
     if location := location_of(thing):
@@ -106,19 +108,20 @@ def pointers_of(thing: Table | Partition) -> Iterator[Pointer]:
 
 
 def other_pointers(thing: Table | Partition) -> Iterator[Pointer]:
-    """Those that no rule of their own follows, of an object that is no view."""
+    """Yield the places, of an object that is no view, that have no rule of their own by which they are followed."""
     yield from refused_pointers(thing)
     yield from value_pointers(thing)
 
 
 def refusals(thing: Table | Partition) -> Iterator[Pointer]:
-    """Those that have the object set aside."""
+    """Yield the places because of which the object is set aside; none for a view."""
     if not (isinstance(thing, Table) and is_view(thing)):
         yield from (pointer for pointer in other_pointers(thing) if pointer.refusal)
 
 
 def parameters_of(thing: Table | Partition) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Every map of parameters, by what `verify` calls it, and the places of skewed values, which Hive reads them by."""
+    """Yield each non-empty map of parameters with the name that `verify` gives it. The locations of skewed values are
+    one of them, because Hive reads those values by them."""
     storage = thing.storage
     serde = storage.serde if storage is not None else None
     for name, values in (
@@ -133,6 +136,8 @@ def parameters_of(thing: Table | Partition) -> Iterator[tuple[str, Mapping[str, 
 
 
 def known_pointer(name: str, key: str, value: str) -> Pointer | None:
+    """Return the place that a parameter names by its key alone: an Avro schema's file, or Spark's path. None for other
+    keys."""
     if key == attached.KEY:
         return Pointer(PointerKind.SCHEMA, f"{name}.{key}", value)
     if name == "serde.parameters" and is_path(key):
@@ -141,6 +146,8 @@ def known_pointer(name: str, key: str, value: str) -> Pointer | None:
 
 
 def refused_pointers(thing: Table | Partition) -> Iterator[Pointer]:
+    """Yield the places that no rewriting can follow: archived partitions, partition projection elsewhere, Flink's own
+    tables, data sources of Spark without a place."""
     parameters = {key.lower(): value for key, value in (thing.parameters or {}).items()}
     if isinstance(thing, Partition):
         if (original := parameters.get("original_location")) or is_true(parameters.get("is_archived")):
@@ -158,7 +165,8 @@ def refused_pointers(thing: Table | Partition) -> Iterator[Pointer]:
 
 
 def refused_sources(table: Table, parameters: Mapping[str, str]) -> Iterator[Pointer]:
-    """Of tables that Spark reads by a data source of its own."""
+    """Yield the refusal, if any, of a table that Spark reads by a data source of its own. `parameters` have lower-case
+    keys."""
     key, provider = "parameters.spark.sql.sources.provider", provider_of(parameters)
     if provider.startswith(WITHOUT_FILES):
         yield Pointer(PointerKind.SOURCE, key, provider, NO_FILES)
@@ -176,8 +184,8 @@ def is_true(value: str | None) -> bool:
 
 
 def value_pointers(thing: Table | Partition) -> Iterator[Pointer]:
-    """Parameters that are none of the known pointers, and whose value is, or has in it, a place of the object's or its
-    database's."""
+    """Yield the parameters that are none of the known pointers, and whose value is, or contains, a place of the object
+    or of its database."""
     values = values_for_places(thing)
     if not values:
         return
@@ -191,7 +199,8 @@ def value_pointers(thing: Table | Partition) -> Iterator[Pointer]:
 
 
 def refusal_of(value: str, own_roots: list[Place], other_roots: list[Place]) -> str | None:
-    """Why a value can't go along, empty where it can; None for one that names no place of the object's."""
+    """Say why a value can't go along with the object, empty where it can; None for a value that names no place of the
+    object."""
     elsewhere = put_below(value, own_roots, OWN_PLACE)
     if holds(elsewhere, [*own_roots, *other_roots]):
         return ENCODED if holds(elsewhere, own_roots) else ELSEWHERE
@@ -201,14 +210,15 @@ def refusal_of(value: str, own_roots: list[Place], other_roots: list[Place]) -> 
 
 
 def names_below(text: str) -> Iterator[str]:
-    """What a text names below the object's own place, which is written as `OWN_PLACE` there."""
+    """Yield each path that a text names below the object's own place, which is written as `OWN_PLACE` there."""
     first, *places = text.split(OWN_PLACE)
     for rest in places:
         yield (END.split(rest, maxsplit=1)[0] if first or len(places) > 1 else rest).strip("/")
 
 
 def values_for_places(thing: Table | Partition) -> list[tuple[str, str]]:
-    """Parameters that may name a place and are none of the known pointers; most others have numbers alone."""
+    """Return the keys and values of parameters that may name a place and are none of the known pointers. Numbers and
+    short texts are left out, which most parameters are."""
     metadata = METADATA_FILES if calls_iceberg(thing.parameters) else frozenset()
     return [
         (f"{name}.{key}", value)
@@ -224,7 +234,7 @@ def may_name_places(key: str, value: str) -> bool:
 
 
 def notes(thing: Table | Partition) -> Iterator[Pointer]:
-    """Other places that parameters name, a wiki's page for instance: they stay as they are."""
+    """Yield the other places that parameters name, for instance the page of a wiki; they stay as they are."""
     if isinstance(thing, Table) and is_view(thing):
         return
     pointing = {pointer.key for pointer in pointers_of(thing)}
@@ -237,17 +247,19 @@ def notes(thing: Table | Partition) -> Iterator[Pointer]:
 
 
 def without_login(value: str) -> str:
-    """A URI as it may be shown: without a user's name, a password and what follows the path."""
+    """Return a URI as it may be shown: without a user's name, a password, and the text behind the path."""
     return LOGIN.sub("//", PARAMETERS_OF_URI.split(value, maxsplit=1)[0])
 
 
 def own_places(thing: Table | Partition) -> list[Place]:
+    """Return the places that are the object's own: its location, and the metastore's where that is another."""
     locations = dict.fromkeys((location_of(thing), thing.storage.location if thing.storage is not None else None))
     return [found for location in locations if (found := place_or_none(location or "")) is not None]
 
 
 def other_places(thing: Table | Partition) -> list[Place]:
-    """The directories of the object's database and, of a partition, its table, as far as its location tells them."""
+    """Return the directories of the object's database and, for a partition, of its table, as far as the location tells
+    them."""
     location = (thing.storage.location if thing.storage is not None else None) or ""
     names = location.rstrip("/").split("/")
     directories = []
@@ -271,7 +283,7 @@ def place_or_none(location: str) -> Place | None:
 
 
 def moved(storage: Storage | None, location: str | None) -> Storage | None:
-    """`storage` at another location, `serdeInfo.parameters.path` with it."""
+    """Return `storage` at another location, `serdeInfo.parameters.path` with it."""
     if storage is None:
         return None
     serde = storage.serde
@@ -282,13 +294,15 @@ def moved(storage: Storage | None, location: str | None) -> Storage | None:
 
 
 def relocated(thing: Thing, location: str | None) -> Thing:
-    """The object at another place, with all that it names below its own; None: at a place that is not said."""
+    """Return the object at another place, with all that it names below its own. `location` is None for a place that is
+    not said: `OWN_PLACE` stands for it."""
     elsewhere = with_values_below(thing, location or OWN_PLACE)
     return replace(elsewhere, storage=moved(elsewhere.storage, location))
 
 
 def with_values_below(thing: Thing, location: str) -> Thing:
-    """The object with what its parameters name below its own place put below the location."""
+    """Return the object with the paths that its parameters name below its own place put below `location`; its storage's
+    location stays."""
     if isinstance(thing, Table) and is_view(thing):
         return thing
     values = values_for_places(thing)
@@ -318,7 +332,8 @@ def with_values_below(thing: Thing, location: str) -> Thing:
 
 
 def placeless(thing: Table | Partition) -> Table | Partition:
-    """The object with what it names below its own place said without that: equal for objects that differ in place."""
+    """Return the object with `OWN_PLACE` for its own place in parameters, so that objects that differ only in place are
+    equal."""
     match thing:
         case Table():
             return with_values_below(thing, OWN_PLACE)
@@ -327,7 +342,7 @@ def placeless(thing: Table | Partition) -> Table | Partition:
 
 
 def put_below(value: str, roots: list[Place], location: str) -> str:
-    """The value with each of the places in it that stands there plainly replaced by the location."""
+    """Return the value with each of the places `roots` that stands in it plainly replaced by `location`."""
     found = place_or_none(value) if value[:1] == "/" or ":/" in value else None
     root = next((root for root in roots if lies_in(value, found, root)), None) if found is not None else None
     if found is not None and root is not None:
@@ -339,7 +354,8 @@ def put_below(value: str, roots: list[Place], location: str) -> str:
 
 
 def leading_back(source: Table | Partition, target: Table | Partition) -> Iterator[Pointer]:
-    """What an object at a target names of places of the source's object or its database."""
+    """Yield the places of the source's object, or of its database, that the object at a target names: reads by them
+    would reach the source's files."""
     if isinstance(target, Table) and is_view(target):
         return
     own_roots, roots = own_places(target), own_places(source)

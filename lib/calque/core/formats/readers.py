@@ -1,4 +1,4 @@
-"""Which reader understands the files of a table or partition, and with which settings: by SerDe."""
+"""Readers of tables' files: the one that understands the files of a table or partition, and its settings, by SerDe."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ OF_TEXT = frozenset({FileFormat.JSON, FileFormat.TEXT, FileFormat.CSV})
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """How delimited lines are read; without `quote` there are no quotes, without `escape` no escapes."""
+    """The format of delimited lines: their delimiter, the text for NULL, and the number of header lines. Without
+    `quote` there are no quotes, without `escape` no escapes."""
 
     delimiter: str
     null: str
@@ -46,7 +47,8 @@ class LineFormat:
 
 
 def kind_of(table: str, file_format: Format) -> FileFormat:
-    """`Refused` for a SerDe that calque has no reader for."""
+    """Return the format of the files, by their SerDe and input format. Raises `Refused` where calque has no reader for
+    them; `table` names the table in the error."""
     kind = SERDES.get(file_format.serde)
     is_other = file_format.input_format != TEXT_INPUT if kind in OF_TEXT else reads_symlinks(file_format.input_format)
     if kind is None or is_other:
@@ -60,6 +62,7 @@ def kind_of(table: str, file_format: Format) -> FileFormat:
 
 
 def lines_of(definition: Definition, file_format: Format) -> LineFormat:
+    """Return the format of the lines of text or CSV files, from the parameters of the SerDe and the table."""
     own, header = file_format.serde_parameters, number_of(definition.parameters.get("skip.header.line.count", "0"))
     if SERDES.get(file_format.serde) is FileFormat.CSV:
         quote, escape = own.get("quoteChar", '"'), own.get("escapeChar", "\\")
@@ -70,6 +73,6 @@ def lines_of(definition: Definition, file_format: Format) -> LineFormat:
 
 
 def character(text: str) -> str:
-    """A delimiter may be given by its number."""
+    """Return the delimiter that a parameter gives, as a character or by its number."""
     code = number_of(text, -1)
     return chr(code) if 0 <= code <= sys.maxunicode else text[:1] or "\x01"

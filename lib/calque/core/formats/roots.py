@@ -1,9 +1,9 @@
-"""Which places the definitions of others may have calque read: locations of tables and partitions, jars, schemas, files
-that a dump names.
+"""Roots: the places that others may have calque read by a definition. Such places are locations of tables and
+partitions, jars, schemas, and files that a dump names.
 
-calque reads with rights of its own, and what it copies others can read. Therefore a place that a definition names is
-read where it lies below a root, and below none of the places that nobody is to have by a definition: what is calque's
-own and, where no roots were written, what is the host's own.
+calque reads with rights of its own, and others can read the files that it copies. Therefore a place that a definition
+names is read only where it lies below a root, and below no place that must not be had by a definition: calque's own
+places and, where no roots were written, the host's own.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ OF_THE_HOST = "a place of this host's own"
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Of the places that contain a location the longest decides: one that is `admitted` before one that is `private`,
-    or the `host`'s. Where none contains it, it is admitted if there are no `written` roots."""
+    """The rule of which locations may be read. Of the places that contain a location the longest decides: an `admitted`
+    one before one that is `private` or the `host`'s. A location in none of them is admitted if there are no `written`
+    roots."""
 
     written: bool = False
     admitted: tuple[Place, ...] = ()
@@ -32,7 +33,7 @@ class Roots:
     host: tuple[Place, ...] = ()
 
     def why_not(self, location: Place) -> str:
-        """What the location is that is not read; empty where it may be."""
+        """Say why the location is not read; empty where it may be."""
         where = normal(location)
         longest, refusal = -1, OUTSIDE if self.written else ""
         for places, why in ((self.host, OF_THE_HOST), (self.private, PRIVATE), (self.admitted, "")):
@@ -43,8 +44,8 @@ class Roots:
 
 
 def roots_of(written: Iterable[str], private: Iterable[str], own: Iterable[str]) -> Roots:
-    """`written` are those of `[source]`. `private` are calque's own places, and `own` those where it may read all the
-    same: where it writes data itself."""
+    """Return the rule for the roots `written` in `[source]`. `private` are calque's own places, and `own` those among
+    them that it may read all the same, because it writes data there itself."""
     roots = [normal(place(location)) for location in written]
     return Roots(
         written=bool(roots),
@@ -55,6 +56,6 @@ def roots_of(written: Iterable[str], private: Iterable[str], own: Iterable[str])
 
 
 def normal(location: Place) -> Place:
-    """Schemes that are one storage are one."""
+    """Return the location with one scheme for all schemes of one storage."""
     scheme = ONE_SCHEME.get(location.scheme)
     return replace(location, scheme=scheme) if scheme else location

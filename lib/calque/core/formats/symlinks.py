@@ -1,7 +1,8 @@
 """Symlink tables: each file in their directory is a manifest, whose lines are the paths of the files with the rows.
 
-Hive's `SymlinkTextInputFormat` reads such, and Delta's, Presto's and Athena's manifests are the same. At a target the
-files that are named lie below a hidden directory of the manifests' own, and the manifests name them there.
+Hive's `SymlinkTextInputFormat` reads such tables, and the manifests of Delta, Presto and Athena have the same form. At
+a target the files that manifests name lie below a hidden directory of the manifests' own, and the manifests name them
+there.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from calque.model.hive import Partition, Table, is_delta, is_view
 from calque.model.names import OURS
 
 INPUT = "symlinktextinputformat"
-"""How the class's name ends, in lower case."""
+"""The end of the input format's class name, in lower case."""
 COPIES = f"{OURS}_named"
 """The directory below the manifests' own that holds copies of the files that they name."""
 IN_NO_DUMP = "symlink tables are in no dump: their directories have files that name the files with the rows"
 PATTERN = re.compile(r"[*?\[{\\]")
-"""What makes a path a pattern for Hadoop."""
+"""Characters that make a path a pattern for Hadoop."""
 LINE_ENDS = re.compile("\r\n|\r|\n")
 TODO = "Write the manifest again, and release the table from quarantine"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A file that a manifest names, on the line of that number; `copy` is the path of its copy, below the directory of
-    manifests at a target. Two lines have one copy if they name one file."""
+    """A file that a manifest names, on line `number`. `copy` is the path of its copy, below the directory of manifests
+    at a target. Lines that name one file have one copy."""
 
     number: int
     path: str
@@ -39,7 +40,7 @@ class Line:
 
 
 def is_symlinks(thing: Table | Partition) -> bool:
-    """Whether the files in the object's directory name the files with its rows."""
+    """Tell whether the files in the object's directory are manifests, which name the files with its rows."""
     if isinstance(thing, Table) and (is_view(thing) or is_delta(thing) or calls_iceberg(thing.parameters)):
         return False
     return thing.storage is not None and reads_symlinks(thing.storage.input_format)
@@ -50,7 +51,8 @@ def reads_symlinks(input_format: str | None) -> bool:
 
 
 def require_same_reading(before: Table | Partition, after: Table | Partition) -> None:
-    """`AlterationRefused` where an object whose files stay is read by manifests from now on, or is not any more."""
+    """Raise `AlterationRefused` where only one of the two definitions of an object, whose files stay, is read by
+    manifests."""
     if is_symlinks(before) != is_symlinks(after):
         raise AlterationRefused(
             f"{after.database}.{after.table if isinstance(after, Partition) else after.name} changes its input format",
@@ -60,7 +62,8 @@ def require_same_reading(before: Table | Partition, after: Table | Partition) ->
 
 
 def lines_of(manifest: str, content: bytes) -> list[Line]:
-    """What a manifest says, by its full path, as Hadoop reads it. `Refused` names the first line that is none."""
+    """Return the files that a manifest names, as Hadoop reads it. `manifest` is its full path. Raises `Refused`, with
+    the number of the first line that names no file."""
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
@@ -73,7 +76,8 @@ def lines_of(manifest: str, content: bytes) -> list[Line]:
 
 
 def line_of(manifest: str, number: int, text: str) -> Line:
-    """A path without a scheme is one of the file system that the manifest lies in."""
+    """Return the file that one line names. A path without a scheme lies in the file system of the manifest. Raises
+    `Refused`."""
     if PATTERN.search(text):
         raise refused(manifest, number, f"{shortened(text)} may stand for several files")
     try:
@@ -99,6 +103,6 @@ def shortened(text: str) -> str:
 
 
 def moved(lines: Iterable[Line], location: str) -> bytes:
-    """The manifest in a directory of a target's: each line names the copy."""
+    """Return the content of the manifest for a directory at a target: each line names the copy."""
     own = str(place(location))
     return "".join(f"{join(own, line.copy)}\n" for line in lines).encode()

@@ -1,1 +1,2 @@
-"""What an object of the source is at a target, and what differs between two (`compare`)."""
+"""Images of source objects, in the form that they have at a target, and the differences between two sides
+(`compare`)."""

@@ -1,7 +1,7 @@
-"""Source and target side by side: what of a target's objects is not the policy's image of the source's.
+"""Comparison of source and target: the differences between a target's objects and the policy's images of the source's.
 
-Locations are no part of equality (but for `data = "none"`, where they are the data), nor is what a metastore sets by
-itself; marks and statistics are.
+Locations are no part of equality (but for `data = "none"`, where they are the data), nor are values that a metastore
+sets by itself; marks and statistics are.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from calque.model.hive import Database, Function, Partition, Table, is_partition
 from calque.model.names import EventId, Span, TableName
 
 SHOWN = 3
-"""How many files a difference names."""
+"""The number of files that a difference names."""
 WIDTH = 120
-"""How many characters of a value a difference shows."""
+"""The number of characters of a value that a difference shows."""
 TABLE, DATABASE, FUNCTION = "table", "database", "function"
 """Kinds of objects, as in the ledger's rows."""
 FORMS = {EVENT: re.compile("([0-9]+)"), INCARNATION: re.compile("r?([0-9]+)")}
-"""Marks whose value the source does not say."""
+"""Marks whose value does not follow from the source's object, with the form that it must have."""
 NO_MARKS = Marks(0, "")
 
 
 class DifferenceKind(StrEnum):
-    """`FOREIGN`: an object that is not ours stands where one of the source's should be. `FILES`: paths or sizes,
-    `CONTENT`: checksums."""
+    """The kind of a difference. `FOREIGN`: an object that is not calque's stands in the place of one of the source's.
+    `FILES`: paths or sizes differ. `CONTENT`: checksums differ."""
 
     MISSING = "missing"
     EXTRA = "extra"
@@ -57,8 +57,9 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`table` is the source's name of the object, which is a table or view, a database or a function as `of` says;
-    `partition` is empty for the object itself. The two sides are short texts; the source's is that of its image."""
+    """A difference between source and target. `table` is the source's name of the object, which is a table or view, a
+    database or a function as `of` says; `partition` is empty for the object itself. `source` and `target` are short
+    texts of the two sides; the source's is that of its image."""
 
     table: TableName
     partition: str
@@ -71,7 +72,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ComparedCounts:
-    """How much was compared, counted at the source. Views are tables."""
+    """The amount that was compared, counted at the source. Views are tables."""
 
     databases: int = 0
     tables: int = 0
@@ -91,7 +92,8 @@ class ComparedCounts:
 
 @dataclass(frozen=True, slots=True)
 class TableSide:
-    """A table as one side has it; `listings` by partition, `""` for a plain table's own, empty when not looked at."""
+    """A table at one side. `listings` are by partition, `""` for a plain table's own, and empty when the files were not
+    listed."""
 
     table: Table | None = None
     partitions: Mapping[str, Partition] = field(default_factory=dict)
@@ -101,7 +103,8 @@ class TableSide:
 def compare_table(
     name: TableName, source: TableSide, target: TableSide, imaging: ImageBuilder, head: EventId
 ) -> tuple[ComparedCounts, list[Difference]]:
-    """Both ways, to the files' sizes where they were listed. `head` is an event id that no mark may pass."""
+    """Compare a table of the source with the target's of its name: return the counts and the differences, of files by
+    path and size where they were listed. No mark may name an event beyond `head`."""
     table, target_table = source.table, target.table
     if table is None:
         if (
@@ -131,6 +134,7 @@ def compare_table(
 def compare_header(
     name: TableName, table: Table, target_table: Table, imaging: ImageBuilder, head: EventId
 ) -> list[Difference]:
+    """Return the differences of a table beside its partitions and files."""
     expected = imaging.table(table, NO_MARKS, location_of(target_table))
     differences = compare_definitions(name, "", expected, target_table, ignored=facets_of(target_table))
     differences += compare_marks(name, "", target_table.parameters, (EVENT, INCARNATION), head)
@@ -143,6 +147,7 @@ def compare_header(
 def compare_partition(
     name: TableName, partition: str, source: TableSide, target: TableSide, imaging: ImageBuilder, head: EventId
 ) -> list[Difference]:
+    """Return the differences of one partition, which one of the sides may lack."""
     source_partition, target_partition = source.partitions.get(partition), target.partitions.get(partition)
     if target_partition is None:
         return [Difference(name, partition, DifferenceKind.MISSING, "partition", partition, None)]
@@ -161,7 +166,8 @@ def compare_partition(
 def compare_database(
     name: TableName, source: Database, target: Database, imaging: ImageBuilder, head: EventId
 ) -> list[Difference]:
-    """Of a database that is ours. For one without an owner Hive 4 puts the user that makes it."""
+    """Return the differences of a database that is calque's. An owner that only the target has is none, because Hive 4
+    gives a database without an owner the user that makes it."""
     expected = imaging.database(source, 0, target.location)
     if not expected.owner:
         expected = replace(expected, owner=target.owner, owner_type=target.owner_type)
@@ -172,7 +178,8 @@ def compare_database(
 
 
 def compare_function(name: TableName, source: Function, target: Function, imaging: ImageBuilder) -> list[Difference]:
-    """Class, type and resources: a function that was there before, and is the same, keeps its owner."""
+    """Return the differences of a function: class, type and resources. The owner is not compared, because an equal
+    function that was there before keeps its own."""
     image = imaging.function(source)
     expected = replace(target, class_name=image.class_name, type=image.type, resources=image.resources)
     differences = compare_definitions(name, "", expected, target)
@@ -180,7 +187,8 @@ def compare_function(name: TableName, source: Function, target: Function, imagin
 
 
 def foreign(name: TableName, of: str, source: str, at_target: str) -> Difference:
-    """`source` and `at_target` say what stands at each side."""
+    """Return the difference for an object at the target that is not calque's. `source` and `at_target` say what each
+    side has."""
     what = "what stands there is not ours: no matching calque.source"
     return Difference(name, "", DifferenceKind.FOREIGN, what, source, at_target, of)
 
@@ -189,15 +197,16 @@ def foreign(name: TableName, of: str, source: str, at_target: str) -> Difference
 
 
 def facets_of(target_table: Table) -> frozenset[str]:
-    """Parameters that need not be the source's: the log of a Delta table has statistics of its own."""
+    """Return the parameters of a target's table that need not be the source's: the log of a Delta table has statistics
+    of its own."""
     return STATISTICS if committed_format(target_table) else frozenset()
 
 
 def compare_definitions(
     name: TableName, partition: str, expected: object, actual: object, *, ignored: frozenset[str] = frozenset()
 ) -> list[Difference]:
-    """One difference for each differing field; none exactly when `core.images.image.same_definition`, the marks of
-    `FORMS`, `calque.state`, `calque.dropped` and `ignored` parameters aside."""
+    """Return one difference for each differing field. There is none exactly when `core.images.image.same_definition`
+    holds, but for the marks of `FORMS`, `calque.state`, `calque.dropped` and the `ignored` parameters."""
     expected_values, actual_values = leaves(expected, ignored), leaves(actual, ignored)
     differences = []
     for what in sorted(expected_values.keys() | actual_values.keys()):
@@ -213,8 +222,8 @@ ABSENT = object()
 
 
 def leaves(thing: object, ignored: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """The canonical form by the names of its fields: "owner", "columns", "partition keys", "parameters.k",
-    "serde.parameters.k"."""
+    """Return the values of a definition's canonical form by the names of its fields: "owner", "columns", "partition
+    keys", "parameters.k", "serde.parameters.k"."""
     values: dict[str, Any] = {}
 
     def gather(form: Any, above: tuple[str, ...]) -> None:
@@ -247,7 +256,7 @@ def plain_text(value: Any) -> str:
 
 
 def shortened(source: str | None, target: str | None) -> tuple[str | None, str | None]:
-    """Both texts cut to `WIDTH` around the first place where they differ."""
+    """Return both texts cut to `WIDTH` characters around the first place where they differ."""
     pairs = zip(source or "", target or "", strict=False)
     first_difference = next((index for index, (one, other) in enumerate(pairs) if one != other), 0)
     start = max(first_difference - WIDTH // 3, 0) if max(len(source or ""), len(target or "")) > WIDTH else 0
@@ -264,7 +273,7 @@ def shortened(source: str | None, target: str | None) -> tuple[str | None, str |
 def compare_marks(
     name: TableName, partition: str, parameters: Mapping[str, str] | None, keys: Iterable[str], head: EventId
 ) -> list[Difference]:
-    """Marks of `FORMS`: present, well-formed, and not newer than `head`."""
+    """Return a difference for each mark of `keys` that is absent, not of its form in `FORMS`, or newer than `head`."""
     differences = []
     for key in keys:
         value = (parameters or {}).get(key)
@@ -280,7 +289,7 @@ def compare_marks(
 def compare_pointers(
     name: TableName, partition: str, source: Table | Partition, target: Table | Partition, imaging: ImageBuilder
 ) -> list[Difference]:
-    """Where an object of which the files are copied leads its readers to a place of the source's."""
+    """Return the places by which an object leads its readers to the source although its files are copied."""
     if not imaging.admission.copies(name):
         return []
     return [
@@ -294,7 +303,8 @@ def compare_pointers(
 def compare_locations(
     name: TableName, partition: str, source: Table | Partition, target: Table | Partition
 ) -> list[Difference]:
-    """Of metadata-only targets, whose locations point at the source."""
+    """Return the difference of the locations of an object whose files stay at the source, so that both must be one
+    place."""
     if same_place(source, target):
         return []
     return [
@@ -303,7 +313,7 @@ def compare_locations(
 
 
 def same_place(source: Table | Partition, target: Table | Partition) -> bool:
-    """Whether both point at one directory."""
+    """Tell whether both definitions point at one directory."""
     source_location, target_location = location_of(source), location_of(target)
     return source_location == target_location or bool(
         source_location and target_location and place_or_text(source_location) == place_or_text(target_location)
@@ -321,7 +331,8 @@ def place_or_text(location: str) -> object:
 
 
 def compare_files(name: TableName, partition: str, source: Listing | None, target: Listing | None) -> list[Difference]:
-    """Paths and sizes; times are not compared. What was listed at neither side is not compared."""
+    """Return the differences of paths and sizes; times are not compared. Files that were listed at neither side are not
+    compared."""
     if source is None and target is None:
         return []
     source_sizes = {file.path: file.size for file in source.files} if source else {}
@@ -350,7 +361,7 @@ def some(paths: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FilePair:
-    """One file at both sides, of equal size, by full paths."""
+    """A file that both sides have in equal size, with the full path at each."""
 
     partition: str
     path: str
@@ -359,7 +370,7 @@ class FilePair:
 
 
 def file_pairs(source: TableSide, target: TableSide) -> list[FilePair]:
-    """Files whose content remains to be compared."""
+    """Return the files whose contents can be compared. Files of a combined directory are left out."""
     pairs = []
     for partition in sorted(source.listings.keys() & target.listings.keys()):
         source_listing, target_listing = source.listings[partition], target.listings[partition]
@@ -379,7 +390,8 @@ def file_pairs(source: TableSide, target: TableSide) -> list[FilePair]:
 def compare_contents(
     name: TableName, pairs: Sequence[FilePair], source: Mapping[str, str], target: Mapping[str, str]
 ) -> list[Difference]:
-    """By the checksums of full paths; a file that has none vanished meanwhile."""
+    """Return the differences of contents. `source` and `target` have checksums by full path; a file without one has
+    vanished meanwhile."""
     differing: dict[str, list[FilePair]] = {}
     for pair in pairs:
         if source.get(pair.source) != target.get(pair.target):
@@ -401,7 +413,7 @@ def compare_contents(
 
 
 def places_of(target: TableSide) -> list[tuple[str, str]]:
-    """The directories of a table and its partitions (`""`: the table)."""
+    """Return the directories of a target's table and its partitions (`""`: the table); none for a view."""
     if target.table is None or is_view(target.table):
         return []
     things: list[tuple[str, Table | Partition]] = [("", target.table), *target.partitions.items()]
@@ -409,7 +421,8 @@ def places_of(target: TableSide) -> list[tuple[str, str]]:
 
 
 def shared_places(places: Iterable[tuple[TableName, str, str]]) -> list[tuple[tuple[TableName, str], ...]]:
-    """Objects (table, partition) that have one directory: each group sorted, from (table, partition, location)."""
+    """Return the objects (table, partition) that share a directory, each group sorted. `places` are triples of table,
+    partition and location."""
     objects: dict[object, list[tuple[TableName, str]]] = {}
     for table, partition, location in places:
         objects.setdefault(place_or_text(location), []).append((table, partition))
@@ -417,8 +430,9 @@ def shared_places(places: Iterable[tuple[TableName, str, str]]) -> list[tuple[tu
 
 
 def common_event(spans: Sequence[Span], newest: EventId) -> EventId:
-    """The newest event id, at most `newest`, at which every comparison holds (`after` and `upto` included); where there
-    is none the newest at which one does."""
+    """Return the newest event id, at most `newest`, at which every comparison holds; where there is none, the newest at
+    which one does. A span holds from its `after` to its `upto`, both included: 80..90 and 85..95 hold together up to
+    90."""
     if not spans:
         return newest
     last = min(newest, min(span.upto for span in spans))
@@ -436,7 +450,7 @@ def counted(source: TableSide) -> ComparedCounts:
 
 
 def same_keys(table: Table, target_table: Table) -> bool:
-    """Whether both have the same partition keys, and both are views or neither is."""
+    """Tell whether both tables have the same partition keys, and both are views or neither is."""
     keys = [[key.name.lower() for key in side.partition_keys or ()] for side in (table, target_table)]
     return keys[0] == keys[1] and is_view(table) == is_view(target_table)
 

@@ -1,6 +1,5 @@
-"""What a target shows of a source's object: the policy's image of it, marks included (contract: "What a target's
-objects carry"), and when two definitions are the same.
-"""
+"""Images: the form in which a target shows the source's objects, marks included (contract: "What a target's objects
+carry"), and the test whether two definitions are the same."""
 
 from __future__ import annotations
 
@@ -39,7 +38,8 @@ SOURCE, EVENT, INCARNATION, TYPE, ORIGIN = (
 STATE = "calque.state"
 DROPPED = "calque.dropped"
 FORMAT = "calque.format"
-"""Of a table that was to be a Delta table at the target: `delta` where it is one, else `plain: ` and why it is not."""
+"""The mark of a table that was to be a Delta table at the target: `delta` where it is one, else `plain: ` and the
+reason."""
 MARKS = frozenset({SOURCE, EVENT, INCARNATION, TYPE, ORIGIN, STATE, DROPPED, FORMAT})
 PARKED = frozenset(
     {
@@ -53,26 +53,26 @@ PARKED = frozenset(
     }
 )
 STATISTICS = BASIC_STATISTICS
-"""Facets (docs/glossary.md)."""
+"""Parameters that are facets (docs/glossary.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What an object at the target says of itself."""
+    """The marks that an object at the target carries: the event that it shows, and its incarnation."""
 
     event: EventId
     incarnation: str
 
 
 def is_parked(key: str) -> bool:
-    """Whether a parameter would make the target's metastore act by itself."""
+    """Tell whether a parameter would make the target's metastore act by itself, so that an image parks it."""
     low = key.lower()
     return low in PARKED or low.startswith(("repl.", "hive.repl."))
 
 
 def parked(parameters: Mapping[str, str] | None) -> dict[str, str]:
-    """Parameters without marks of another calque, the dangerous ones under `calque.source.`. A link of the source is
-    none at the target: it would connect from there."""
+    """Return the parameters of a source's object for an image: without marks of another calque, and dangerous ones
+    under `calque.source.`. A link's parameters are left out, because the target would connect by them."""
     parked_parameters: dict[str, str] = {}
     for key, value in without_link(parameters or {}).items():
         if key not in MARKS and key != attached.PARKED:
@@ -81,7 +81,7 @@ def parked(parameters: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def origin_of(parameters: Mapping[str, str] | None, source: str) -> str:
-    """The sources an object came through, oldest first, comma-separated, ending with `source`."""
+    """Return the sources that an object came through, oldest first, comma-separated, ending with `source`."""
     before = (parameters or {}).get(ORIGIN, "")
     return f"{before},{source}" if before else source
 
@@ -91,13 +91,13 @@ def source_mark(source: str, name: TableName) -> str:
 
 
 def is_ours(parameters: Mapping[str, str] | None, source: str) -> bool:
-    """Whether an object belongs to the stream from `source`."""
+    """Tell whether the mark in the parameters says that the object is a replica from `source`."""
     return (parameters or {}).get(SOURCE, "").startswith(f"{source}:")
 
 
 @dataclass(frozen=True, slots=True)
 class ImageBuilder:
-    """Images under one target's policy."""
+    """The images of a source's objects under one target's policy."""
 
     admission: Admission
 
@@ -106,8 +106,12 @@ class ImageBuilder:
         return self.admission.policy.source
 
     def table(self, table: Table, marks: Marks, location: str | None) -> Table:
-        """The image of a table or view; `location` is where its data is at the target (None: a view). It says that
-        there are no partition keys where a message leaves them out: Hive 4 refuses to alter none to absent."""
+        """Return the image of a table or view. `location` is the directory of its data at the target, None for a view.
+        Raises `Refused` for a view that the policy's renames need rewritten and that can't be.
+
+        A table without partition keys gets an empty list of them where a message has none, because Hive 4 refuses to
+        alter an empty list to an absent one.
+        """
         name = table_name(table.database, table.name)
         to = self.admission.name_at_target(name)
         parameters = parked(table.parameters)
@@ -148,7 +152,7 @@ class ImageBuilder:
         return relocated(image, location)
 
     def partition(self, partition: Partition, table: TableName, marks: Marks, location: str | None) -> Partition:
-        """The image of a partition of the source's `table`."""
+        """Return the image of a partition of the source's table `table`."""
         to = self.admission.name_at_target(table)
         parameters = parked(partition.parameters) | {EVENT: str(marks.event), INCARNATION: marks.incarnation}
         image = replace(
@@ -162,6 +166,7 @@ class ImageBuilder:
         return relocated(image, location)
 
     def database(self, database: Database, event: EventId, location: str | None) -> Database:
+        """Return the image of a database, with `location` at the target and the event `event` as its mark."""
         name = table_name(database.name)
         parameters = parked(database.parameters) | {
             SOURCE: source_mark(self.source, name),
@@ -184,14 +189,15 @@ class ImageBuilder:
         return replace(function, database=to.database, name=to.table, catalog=None)
 
     def view_text(self, table: Table, text: str | None) -> str | None:
+        """Return a view's text with the names that tables have at the target."""
         if not text or not self.admission.policy.rename:
             return text
         return rewrite_names(text, current_database(table), self.admission.name_at_target)
 
 
 def canonical(thing: object, ignore: frozenset[str] = frozenset()) -> object:
-    """A form in which equal definitions are equal: absent, empty and false are one, volatile parameters, statistics'
-    times, marks of position and locations are left out. `ignore` are further parameter names."""
+    """Return a form in which equal definitions are equal. Absent, empty and false are one. Volatile parameters, times,
+    marks of position and locations are left out, and so are the parameters `ignore`."""
     if thing is None or isinstance(thing, (str, int)):
         return thing or None
     if isinstance(thing, Table | Partition):
@@ -219,7 +225,7 @@ _LEFT_OUT = frozenset(
 
 @cache
 def _compared(kind: type) -> Sequence[str]:
-    """The fields of a dataclass that count; none of another type."""
+    """Return the fields of a dataclass that count in a comparison; none for another type."""
     return [item.name for item in fields(kind) if item.name not in _LEFT_OUT] if is_dataclass(kind) else []
 
 
@@ -239,6 +245,6 @@ def _dropped(ignore: frozenset[str]) -> frozenset[str]:
 
 
 def same_definition(one: object, other: object, *, facets: bool = True) -> bool:
-    """Whether two objects at the target mean the same; without `facets`, statistics do not count."""
+    """Tell whether two objects at the target mean the same; without `facets`, statistics do not count."""
     ignore = frozenset() if facets else STATISTICS
     return canonical(one, ignore) == canonical(other, ignore)

@@ -18,7 +18,8 @@ def row_of(
     listing: Listing | None,
     definition: str = "",
 ) -> ObjectRow:
-    """The ledger's row of an object, with what lies in its directory where that was written."""
+    """Return the ledger's row of an object. `listing` is the target's directory where it was written, None elsewhere;
+    `change` is the operation's name."""
     row = ObjectRow(table.database, table.table, partition, incarnation, event_id, change, definition=definition)
     if listing is None:
         return row

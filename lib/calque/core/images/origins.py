@@ -1,7 +1,8 @@
-"""What came from the target itself: objects whose path of origins names it are not carried there (docs/topologies.md).
+"""Objects that came from the target itself: one whose path of origins names the target is not carried there
+(docs/topologies.md).
 
-For such a target an object is there only while it has another path. What an event leaves with one is dropped by that
-event, what loses it is read, and what never was without is not there at all.
+For the target such an object does not exist. An event that leaves a table with a path to the target is a drop of the
+table there. A table that loses such a path is read. One that always had it is never there.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from calque.model.journal import Entry, Event, EventKind, Keys
 from calque.model.names import EventId, TableName
 
 PARAMETERS = "9"
-"""A table's parameters, by their number in Thrift."""
+"""The number of a table's parameters in Thrift."""
 
 
 def path_of(parameters: Mapping[str, str] | None) -> frozenset[str]:
-    """The names of the sources that an object came through."""
+    """Return the names of the sources that an object came through."""
     return frozenset(filter(None, (parameters or {}).get(ORIGIN, "").split(",")))
 
 
 def path_after(event: Event) -> frozenset[str]:
-    """That of the table as an event among `CARRIES_DEFINITION` leaves it; empty where the message does not say."""
+    """Return the path of the table as an event among `CARRIES_DEFINITION` leaves it; empty where the message does not
+    say one."""
     try:
         message = fields(event)
         altered = "tableObjAfterJson" if message.get("tableObjAfterJson") is not None else "tableObjJson"
@@ -42,7 +44,8 @@ def to_ask(
     shown_event: Callable[[TableName], EventId],
     takes: Callable[[TableName], bool],
 ) -> list[EventId]:
-    """The events whose paths `as_carried` needs: those of headers, and the first of each table that is not there."""
+    """Return the events whose paths `as_carried` needs: those that define a table, and the first of each table that was
+    not there. Parameters are those of `as_carried`."""
     event_ids: list[EventId] = []
     visited_tables: set[TableName] = set()
     for entry in entries:
@@ -64,9 +67,12 @@ def as_carried(
     back: Collection[EventId],
     takes: Callable[[TableName], bool],
 ) -> list[Entry]:
-    """The entries as they concern the target. `existed` says which tables are there before, each at the event that it
-    is `shown_event` at; `back` are the events of `to_ask` that leave their table with a path to the target. Tables that
-    the policy does not take are left as they are."""
+    """Return the entries in the form that concerns the target.
+
+    `existed` tells which tables are there before, each at the event that `shown_event` gives; entries up to it stay as
+    they are. `back` are the events of `to_ask` that leave their table with a path to the target. Entries of tables that
+    the policy does not take (`takes`) stay as they are.
+    """
     now: dict[TableName, bool] = {}
     carried_entries = []
 
@@ -98,5 +104,5 @@ def as_carried(
 
 
 def concerns(entry: Entry, takes: Callable[[TableName], bool]) -> bool:
-    """Whether the policy takes the table, under its name before or after the event."""
+    """Tell whether the policy takes the table, under its name before or after the event."""
     return any(takes(name) for name in (entry.keys.table, entry.keys.other) if name is not None)

@@ -1,4 +1,4 @@
-"""Whether two policies write one name: two targets in one metastore must not."""
+"""Overlap of two policies: do both write one name? Two targets in one metastore must not."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ Symbol = frozenset[str] | None
 
 
 def shared_name(one: Admission, other: Admission) -> str:
-    """A name at the target that both would write, or "" when none was found.
+    """Return a name at the target that both policies would write, or "" when none was found.
 
-    Every answer is one. Globs are compared exactly but for excludes; of regular expressions only equal ones and what
-    globs and plain names of the other side suggest are found.
+    A name that is returned is certainly written by both, or is a regular expression that both include. Globs are
+    compared exactly but for excludes. For regular expressions only equal ones are found, and names that globs and plain
+    names of the other side suggest.
     """
     for name in _suggestions(one, other):
         if one.source_of(name) and other.source_of(name):
@@ -33,7 +34,7 @@ def shared_name(one: Admission, other: Admission) -> str:
 
 
 def common_text(one: str, other: str) -> str | None:
-    """A text that both globs (lower-case) match, or None."""
+    """Return a text that both globs (lower-case) match, or None."""
     return _meet(_symbols(one), _symbols(other))
 
 
@@ -49,7 +50,7 @@ def _suggestions(one: Admission, other: Admission) -> Iterator[TableName]:
 
 
 def _images(admission: Admission) -> Iterator[tuple[str, str]]:
-    """Include patterns as globs over names at the target; wider than the truth, never narrower."""
+    """Yield the include patterns as globs over names at the target; wider than the truth, never narrower."""
     for pattern in admission.include:
         glob = (pattern.database, pattern.table) if isinstance(pattern, Glob) else ("*", "*")
         yield glob
@@ -77,7 +78,8 @@ def _characters(part: str) -> frozenset[str]:
 
 
 def _meet(one: tuple[Symbol, ...], other: tuple[Symbol, ...]) -> str | None:
-    """A walk through both at once: a `*` takes a character and stays, or is left behind."""
+    """Return a text that both globs match, or None, by a walk through both at once: a `*` takes a character and stays,
+    or is left behind."""
 
     @cache
     def walk(left: int, right: int) -> str | None:

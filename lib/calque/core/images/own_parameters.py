@@ -1,4 +1,5 @@
-"""Parameters by which an object of a metastore is a link to another metastore's: calque's own, on no image."""
+"""Parameters that make an object of a metastore a link to another metastore. They are calque's own, and no image has
+them."""
 
 from __future__ import annotations
 
@@ -7,16 +8,17 @@ from collections.abc import Mapping
 PREFIX = "calque.remote."
 CONNECTED_TO = f"{PREFIX}connected_to"
 OF_CLIENTS = (PREFIX, "hive.metastore.", "ssh.", "aws.", "glue.", "iceberg.", "fs.")
-"""How settings of clients begin: what a table has of its own may be called a secret."""
+"""Beginnings of settings of clients. Only such settings can be a link's secrets, because a table's own parameter may
+have `secret` in its name, too."""
 
 
 def is_link(parameters: Mapping[str, str] | None) -> bool:
-    """Whether the parameters of a table or database make it a link, well-formed or not."""
+    """Tell whether the parameters of a table or database make it a link, well-formed or not."""
     return CONNECTED_TO in (parameters or {})
 
 
 def without_link(parameters: Mapping[str, str]) -> dict[str, str]:
-    """What the parameters are but for those of a link: those of an object at a source that is a link itself, too."""
+    """Return the parameters without those of a link, and without settings of clients where there is a link."""
     linked = is_link(parameters)
     return {
         key: value

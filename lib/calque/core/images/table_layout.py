@@ -1,4 +1,4 @@
-"""How a table lies at a target: as directories of files, or as a log of commits (`calque.format`)."""
+"""The layout of a table at a target: directories of files, or a log of commits (`calque.format`)."""
 
 from __future__ import annotations
 
@@ -10,39 +10,42 @@ from calque.model.hive import Table
 from calque.model.names import OURS, EventId
 
 CONTENTS = f"{OURS}/"
-"""Below the root of a table with a log, where no file of another version lies visible: contents that need a directory
-of their own."""
+"""The directory, below the root of a table with a log, for contents that need a directory of their own. It is hidden,
+so that no file of another version lies visible below the root."""
 
 
 def plain_because(why: str) -> str:
-    """What a table says of its format that was to have another than the source's."""
+    """Return the value of `calque.format` for a table that keeps the source's format though another was wished for."""
     return f"plain: {why}"
 
 
 def committed_format(table: Table) -> str:
-    """The format (`TableFormat.name`) by whose log of commits a table at a target is kept; empty for one of directories
-    of files, as all are that no format but the source's was wished for, or could have it (`plain_because`)."""
+    """Return the format (`TableFormat.name`) by whose log of commits a table at a target is kept. Empty for a table of
+    directories of files, as every table is for which no other format was wished, or which could not have it
+    (`plain_because`)."""
     text = (table.parameters or {}).get(FORMAT, "")
     return text if text.isidentifier() else ""
 
 
 def with_format(table: Table, text: str) -> Table:
-    """The definition, with what became of the wish for a format; nothing where there is none."""
+    """Return the definition with `text` as its `calque.format`; an empty text removes the parameter."""
     others = {key: value for key, value in (table.parameters or {}).items() if key != FORMAT}
     return replace(table, parameters={**others, FORMAT: text} if text else others)
 
 
 def like(table: Table, before: Table) -> Table:
-    """The definition in the format that the table had before."""
+    """Return the definition with the `calque.format` of the definition `before`."""
     return with_format(table, (before.parameters or {}).get(FORMAT, ""))
 
 
 def content_location(root: str, partition: str, event_id: EventId) -> str:
-    """A directory below the table's root for what a partition (`""`: the table) has from the event on."""
+    """Return the directory below the table's root for the content that a partition (`""`: the table) has from the event
+    on."""
     return join(root, f"{CONTENTS}{partition or 'data'}/{event_id}")
 
 
 def root_of_content(location: str) -> str:
-    """The root of a table without partitions whose content lies there."""
+    """Return the root of the table without partitions whose content lies at `location`: `location` itself where it is
+    no `content_location`."""
     root, found, _ = location.rpartition(f"/{CONTENTS}data/")
     return root if found else location

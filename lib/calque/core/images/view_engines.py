@@ -1,4 +1,5 @@
-"""What engines keep of a view beside its text: the database that unqualified names belong to, and other encodings.
+"""Forms in which engines keep a view beside its text: the database that unqualified names belong to, and other
+encodings.
 
 | engine | form | under `rename` |
 |---|---|---|
@@ -24,13 +25,13 @@ ENCODED = ("/* Presto View: ", "/* Presto Materialized View: ")
 
 
 def current_database(view: Table) -> str:
-    """The database that unqualified names in the view's text belong to."""
+    """Return the database that unqualified names in the view's text belong to, in lower case."""
     parameters = view.parameters or {}
     return next((parameters[key] for key in database_keys(parameters)), view.database).lower()
 
 
 def database_keys(parameters: Mapping[str, str]) -> tuple[str, ...]:
-    """The parameters that name a database of this metastore, where the view has them."""
+    """Return the keys of the view's parameters that name a database of this metastore."""
     keys: tuple[str, ...] = (SPARK_2,)
     if parameters.get(SPARK_PARTS) == "2" and not one_catalog(parameters.get(SPARK_CATALOG, "")):
         keys = (SPARK_DATABASE, SPARK_2)
@@ -40,7 +41,7 @@ def database_keys(parameters: Mapping[str, str]) -> tuple[str, ...]:
 def with_databases_at_target(
     parameters: Mapping[str, str], name_at_target: Callable[[TableName], TableName]
 ) -> dict[str, str]:
-    """A view's parameters, the databases in them under their names at the target."""
+    """Return a view's parameters with the databases in them under their names at the target."""
     names = {key: name_at_target(table_name(parameters[key])).database for key in database_keys(parameters)}
     return {**parameters, **names}
 
@@ -50,11 +51,11 @@ BY_HAND = "Make such a view at the target by hand, or leave it out of the policy
 
 
 def is_rewritable(view: Table) -> bool:
-    """Whether names in the view can be rewritten, as `rename` needs it."""
+    """Tell whether names in the view's text can be rewritten, as `rename` needs it."""
     return not (view.view_original_text or "").startswith(ENCODED)
 
 
 def require_rewritable(view: Table) -> None:
-    """Raises `Refused` where names in the view can't be rewritten."""
+    """Raise `Refused` where names in the view's text can't be rewritten."""
     if not is_rewritable(view):
         raise Refused(f"The view {view.database}.{view.name} can't be shown under `rename`", ENCODED_TEXT, BY_HAND)

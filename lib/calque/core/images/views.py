@@ -1,6 +1,6 @@
-"""Names of tables inside view texts: rewritten where a SQL parser found them; nothing else of the text moves.
+"""Names of tables inside view texts, rewritten where a SQL parser found them; the rest of the text stays as it is.
 
-A table is named where it is read from, and again where a column or a star is qualified with it
+A table is named where a query reads from it, and again where a column or a star is qualified with it
 (`database.table.column`, `table.column`, `table.*`). Aliases and common table expressions hide tables of their name.
 """
 
@@ -19,17 +19,17 @@ from calque.model.names import TableName, table_name
 DIALECTS = ("hive", "spark")
 OUR_CATALOGS = frozenset({"hive", "spark_catalog"})
 LONGEST = 1 << 20
-"""Characters of a text that is parsed: it takes a second for each few ten thousand of them."""
+"""Characters of a text that is parsed: parsing takes a second for every few ten thousand of them."""
 PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 Edit = tuple[int, int, str]
-"""Start, end and replacement of one identifier."""
+"""The start, the end and the replacement of one identifier in a text."""
 
 
 def rewrite_names(text: str, database: str, name_at_target: Callable[[TableName], TableName]) -> str:
-    """`text` with each table replaced by its name at the target. Unqualified names belong to `database`.
+    """Return `text` with each table replaced by its name at the target. Unqualified names belong to `database`.
 
-    A text that does not parse, in Hive's dialect or in Spark's, is returned as it is.
+    A text that parses neither in Hive's dialect nor in Spark's is returned as it is.
     """
     tree = parsed(text)
     if tree is None:
@@ -46,7 +46,8 @@ def rewrite_names(text: str, database: str, name_at_target: Callable[[TableName]
 
 
 def names_in(text: str, database: str) -> frozenset[TableName]:
-    """The tables that the text reads from. Unqualified names belong to `database`."""
+    """Return the tables from which the text reads. Unqualified names belong to `database`. Empty for a text that does
+    not parse."""
     found: set[TableName] = set()
 
     def note(name: TableName) -> TableName:
@@ -58,6 +59,7 @@ def names_in(text: str, database: str) -> frozenset[TableName]:
 
 
 def parsed(text: str) -> exp.Expr | None:
+    """Parse the text as Hive's SQL, else as Spark's; None where it is neither, or is longer than `LONGEST`."""
     if len(text) > LONGEST:
         return None
     for dialect in DIALECTS:
@@ -77,6 +79,7 @@ class QueryRewrite:
     name_at_target: Callable[[TableName], TableName]
 
     def table(self, table: exp.Table) -> Iterator[Edit]:
+        """Yield the edits of a table from which a query reads."""
         name = self.name_of(table)
         if name is None:
             return
@@ -91,7 +94,8 @@ class QueryRewrite:
             yield start, end, f"{self.written(to.database, start)}.{self.written(to.table, start)}"
 
     def column(self, column: exp.Column) -> Iterator[Edit]:
-        """The table that qualifies a column. Fields of structs look like columns: what is in scope decides."""
+        """Yield the edits of the table that qualifies a column. Fields of structs look like columns: the tables in
+        scope decide."""
         *qualifiers, _ = column.parts
         while qualifiers and (table := self.qualifying(column, qualifiers)) is None:
             qualifiers.pop()
@@ -103,13 +107,14 @@ class QueryRewrite:
             yield from self.edit(qualifiers[-2], name.database, to.database)
 
     def function(self, dot: exp.Dot) -> Iterator[Edit]:
-        """The database of `database.function(…)`."""
+        """Yield the edit of the database of `database.function(…)`."""
         if isinstance(dot.this, exp.Identifier) and isinstance(dot.expression, exp.Func):
             database = table_name(dot.this.name)
             yield from self.edit(dot.this, database.database, self.name_at_target(database).database)
 
     def qualifying(self, column: exp.Column, qualifiers: list[exp.Expr]) -> exp.Table | None:
-        """The table that stands, without an alias, under exactly this name in the nearest scope that knows the name."""
+        """Return the table that stands, without an alias, under exactly this name in the nearest scope that knows the
+        name; None where there is none."""
         words = [qualifier.name.lower() for qualifier in qualifiers]
         if len(words) == 3:
             words[0] = one_catalog(words[0])
@@ -126,7 +131,8 @@ class QueryRewrite:
         return None
 
     def name_of(self, table: exp.Table) -> TableName | None:
-        """The table that is read from; None for a function, a common table expression or another catalog's table."""
+        """Return the table that is read from; None for a function, a common table expression or another catalog's
+        table."""
         if not isinstance(table.this, exp.Identifier) or one_catalog(table.catalog):
             return None
         if not table.db and is_common_expression(table):
@@ -139,12 +145,12 @@ class QueryRewrite:
             yield start, end, self.written(new, start)
 
     def written(self, name: str, start: int) -> str:
-        """`name` as an identifier, quoted like the one that starts there."""
+        """Return `name` as an identifier, quoted like the identifier that starts at `start`."""
         return f"`{name}`" if self.text[start] == "`" or not PLAIN_NAME.fullmatch(name) else name
 
 
 def one_catalog(name: str) -> str:
-    """A catalog's name; empty for the metastore's own, which has several."""
+    """Return a catalog's name in lower case; empty for each of the names of the metastore's own."""
     return "" if name.lower() in OUR_CATALOGS else name.lower()
 
 
@@ -153,7 +159,7 @@ def place(identifier: exp.Expr) -> tuple[int, int]:
 
 
 def enclosing_selects(node: exp.Expr) -> Iterator[exp.Select]:
-    """From the innermost outwards."""
+    """Yield the SELECTs around a node, from the innermost outwards."""
     select = node.find_ancestor(exp.Select)
     while select is not None:
         yield select
@@ -161,7 +167,7 @@ def enclosing_selects(node: exp.Expr) -> Iterator[exp.Select]:
 
 
 def sources(select: exp.Select) -> Iterator[exp.Expr]:
-    """What a SELECT itself reads from: tables, named subqueries, lateral views."""
+    """Yield the tables, named subqueries and lateral views from which a SELECT itself reads."""
     clauses = [select.args.get("from_"), *select.args.get("joins", ()), *select.args.get("laterals", ())]
     for clause in clauses:
         if clause is not None:
@@ -175,7 +181,7 @@ def is_named_subquery(node: exp.Expr) -> bool:
 
 
 def is_common_expression(table: exp.Table) -> bool:
-    """Whether an unqualified name is that of a common table expression in scope."""
+    """Tell whether an unqualified name is that of a common table expression in scope."""
     node: exp.Expr = table
     while node.parent is not None:
         if any(common.alias.lower() == table.name.lower() for common in visible_from(node, node.parent)):
@@ -185,8 +191,8 @@ def is_common_expression(table: exp.Table) -> bool:
 
 
 def visible_from(node: exp.Expr, parent: exp.Expr) -> list[exp.Expr]:
-    """The common table expressions of `parent` that its child sees: one of them those before it, and itself only where
-    it is recursive; anything else all."""
+    """Return the common table expressions of `parent` that its child `node` sees. A common table expression sees those
+    before it, and itself only where it is recursive; any other child sees all."""
     if isinstance(parent, exp.With):
         place_of = next(index for index, common in enumerate(parent.expressions) if common is node)
         return parent.expressions[: place_of + bool(parent.recursive)]

@@ -1,3 +1,3 @@
-"""The shortest chain of hops between states that the source had: `problem`, its `edges`, the `search` for the cheapest
-way, and the `operations` that a hop is made of.
-"""
+"""Plans: the cheapest chain of hops between states that the source had. `problem` states what is to be planned, `edges`
+says which operation leads from one state to another, `search` finds the cheapest way, and `operations` are made of its
+edges."""

@@ -1,4 +1,4 @@
-"""What is written after a group's last hop: facets, as far as the hops lead (docs/glossary.md)."""
+"""Facets (docs/glossary.md) that are written after a group's last hop, as far as the hops lead."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from calque.model.plan import BASE, FacetEvent, Version
 def facets_of(
     problem: Problem, reached: int, written: Collection[Version] = ()
 ) -> tuple[tuple[TableName, tuple[tuple[str, Version], ...]], ...]:
-    """Objects that are shown in the end and whose statistics, as far as the hops lead, changed last; without those
-    whose definitions with these statistics, `written`, the hops write."""
+    """Return the objects whose basic statistics are written after the last hop: by table, the partitions (`""`: the
+    table) with the version that has the statistics.
+
+    They are the objects, shown in the state `reached`, whose newest change up to it was of statistics alone. Objects
+    whose version is in `written` are left out, because the hops write their definitions with these statistics.
+    """
     if reached < 0 or not problem.chain.facets:
         return ()
     shown = shown_after(problem, reached)
@@ -35,7 +39,7 @@ def facets_of(
 
 
 def counted(problem: Problem, reached: int) -> dict[Version, Version]:
-    """Definitions in the state that is reached, and those that differ from them by newer statistics alone."""
+    """Return, for definitions in the state `reached`, the newer version that differs from them by statistics alone."""
     if reached < 0 or not problem.chain.facets:
         return {}
     walk, upto = StateWalk(problem.chain), last_event(problem, reached)
@@ -49,7 +53,8 @@ def counted(problem: Problem, reached: int) -> dict[Version, Version]:
 
 
 def facet_events_of(problem: Problem, reached: int) -> tuple[FacetEvent, ...]:
-    """Changes of column statistics and constraints up to the state that is reached, of what is shown there."""
+    """Return the changes of column statistics and constraints up to the state `reached`, of objects that it shows, in
+    order and with the names that the objects have there."""
     chain = problem.chain
     steps = chain.steps[: max(reached, 0)]
     upto = last_event(problem, reached)
@@ -78,7 +83,7 @@ def facet_events_of(problem: Problem, reached: int) -> tuple[FacetEvent, ...]:
 
 
 def shown_after(problem: Problem, index: int) -> dict[LineageId, TableName]:
-    """Which lineages are there in the state, and under which name."""
+    """Return the lineages that the state at `index` shows, with their names there."""
     shown = problem.first.shown()
     for stage in problem.stages[:index]:
         for touch in stage.touches:
@@ -90,7 +95,8 @@ def shown_after(problem: Problem, index: int) -> dict[LineageId, TableName]:
 
 
 def last_event(problem: Problem, reached: int) -> float:
-    """Of those that the state shows: at the window's end all, also what made no step."""
+    """Return the last event whose facets belong to the state `reached`. At the window's end it is infinity, because
+    events that made no step count there too."""
     if reached == problem.last:
         return math.inf
     return problem.stages[reached - 1].event_id if reached > 0 else 0

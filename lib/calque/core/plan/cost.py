@@ -1,6 +1,6 @@
-"""What hops cost: calls of the target's catalog, and the files that must be copied for them.
+"""Costs of hops: calls of the target's catalog, and the files that must be copied.
 
-Copies of a window that died half-way are not known here: they are counted, and are not made again.
+Files that a window which died half-way has copied are not known here: they are counted, and are not copied again.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ ShownFiles = dict[tuple[TableName, str], Listing]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
+    """The cost of one hop: calls of the catalog, files that are copied, and their bytes."""
+
     calls: int = 0
     files: int = 0
     bytes: int = 0
@@ -47,8 +49,8 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class SourcePlaces:
-    """What is made at the source's places, and takes a second call that says the place: tables whose files stay there
-    (`stays`), but those of the lineages `views`, and their partitions."""
+    """The objects that are made at the source's places, each with a second call that sets the place: tables whose files
+    stay at the source (`stays`) and their partitions. Tables of the lineages `views` have no place."""
 
     stays: Callable[[TableName], bool] = lambda _: False
     views: frozenset[int] = frozenset()
@@ -70,7 +72,8 @@ def costs(
     limits: Limits,
     places: SourcePlaces = NO_PLACES,
 ) -> list[Cost]:
-    """The cost of each hop, in order. `held` is what the target has before the first."""
+    """Return the cost of each hop, in order. `held` are the files that the target has before the first; it is not
+    changed."""
     held, hop_costs = dict(held), []
     for hop in hops:
         files = copied(hop.operation, held, listings)
@@ -79,8 +82,8 @@ def costs(
 
 
 def statistics_calls(plan: GroupPlan, limits: Limits) -> int:
-    """Calls that write statistics and constraints after the last hop. What is there already is not known here: column
-    statistics and constraints count as one call for each object."""
+    """Return the number of calls that write statistics and constraints after the last hop. Values that are there
+    already are not known here, so column statistics and constraints count as one call for each object."""
     basic = sum(
         ("" in names) + pieces(sum(bool(name) for name in names), limits.alter_partitions)
         for names in map(dict, (versions for _, versions in plan.facets))
@@ -89,8 +92,8 @@ def statistics_calls(plan: GroupPlan, limits: Limits) -> int:
 
 
 def calls_of(operation: Operation, limits: Limits, places: SourcePlaces = NO_PLACES) -> int:
-    """As the engine makes them, when nothing is left over from a crash. A rebuild counts the partitions that it
-    touches, and not those that it carries along."""
+    """Return the number of calls that the engine makes for an operation when a crash has left nothing over. A rebuild
+    counts the partitions that it touches, and not those that it carries along."""
     match operation:
         case CreateTable(table, head):
             return 1 + places.has_table(table, head)
@@ -131,7 +134,8 @@ def pieces(count: int, limit: int) -> int:
 
 
 def copied(operation: Operation, held: ShownFiles, listings: Mapping[Data, Listing]) -> list[File]:
-    """The files that the operation needs and the target does not have where they are shown. Takes `held` on."""
+    """Return the files that are copied for the operation: those that it shows and the target does not have in their
+    place. Brings `held` to the state after the operation."""
     follow_names(operation, held)
     files: list[File] = []
     for partition, data in contents(operation):
@@ -149,7 +153,8 @@ def copied(operation: Operation, held: ShownFiles, listings: Mapping[Data, Listi
 
 
 def follow_names(operation: Operation, held: ShownFiles) -> None:
-    """What is renamed keeps its files; what is dropped or made anew has none."""
+    """Bring `held` to the names after an operation: renamed objects keep their files, and objects that are dropped or
+    made anew have none."""
     if isinstance(operation, PrepareFlipSweep) and operation.header is not None:
         follow_names(operation.header, held)
     match operation:
@@ -175,7 +180,7 @@ def follow_names(operation: Operation, held: ShownFiles) -> None:
 
 
 def follow_partitions(operation: CommitTable, held: ShownFiles) -> None:
-    """A partition that vanishes and comes back under another name takes its files along."""
+    """Move, in `held`, the files of each partition that vanishes in the commit and comes back under another name."""
     vanishing = {name for name, part in operation.partitions if part is None}
     for name, part in operation.partitions:
         if part is not None and part.lineage in vanishing and (operation.table, part.lineage) in held:
@@ -183,7 +188,8 @@ def follow_partitions(operation: CommitTable, held: ShownFiles) -> None:
 
 
 def contents(operation: Operation) -> Iterator[tuple[str, Data | None]]:
-    """The partitions (`""`: the table itself) that an operation writes, each with the content that it may bring."""
+    """Yield the partitions (`""`: the table itself) that an operation writes, each with the content that it may bring,
+    or None."""
     match operation:
         case CreateTable(_, head):
             yield "", head.data

@@ -1,4 +1,4 @@
-"""Which one operation crosses a difference, and what it costs (docs/how-hops-work.md).
+"""Edges between states: the one operation that crosses a difference, and its cost (docs/how-hops-work.md).
 
 The planner works with the target's declared abilities and limits alone, never with the name of a system. Lists beyond
 an operation's limit, or of a catalog whose lists are not atomic, are applied in parts.
@@ -29,16 +29,19 @@ from calque.core.plan.operations import (
     ReplaceTableEdge,
 )
 from calque.core.states.fold import LineageId
-from calque.core.states.state import Content, Delta, Difference, LineageChange, Stage
+from calque.core.states.state import Content, Delta, LineageChange, Stage, StateDifference
 from calque.model.policy import TargetCapabilities
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeRules:
-    """What decides over edges besides the chain. `extends` says whether all files of one content are in another,
-    unchanged; `in_place` allows appends to live directories, `rows` early listings (`atomicity = "rows"`). Of the
-    lineages that are `committed` any difference is one commit, as of all where the catalog can. Of those that are
-    `defined` the target has definitions alone: their files stay at the source."""
+    """The rules that decide over edges besides the chain.
+
+    `extends` tells whether all files of one content are in another, unchanged. `in_place` allows appends to live
+    directories, `rows` early listings (`atomicity = "rows"`). Any difference of a `committed` lineage is one commit, as
+    of every lineage where the catalog can. Of a `defined` lineage the target has definitions alone: its files stay at
+    the source.
+    """
 
     abilities: TargetCapabilities
     extends: Callable[[Content, Content], bool]
@@ -48,15 +51,17 @@ class EdgeRules:
     defined: frozenset[LineageId] = frozenset()
 
     def commits(self, lineage: LineageId) -> bool:
+        """Tell whether any difference of the lineage but its name is one commit."""
         return self.abilities.any_difference or lineage in self.committed
 
 
 ONE_CALL = EdgeCost()
-"""Of one object, without files."""
+"""The cost of one call for one object, without files."""
 
 
 class LineageTotals:
-    """Of each lineage that the window created, at every state: its partitions, and the bytes of all its content."""
+    """The number of partitions and the bytes of all content, at every state, of each lineage that the window
+    created."""
 
     def __init__(self, complete: Collection[LineageId], stages: Sequence[Stage]) -> None:
         self._rows: dict[LineageId, tuple[list[int], list[tuple[int, int]]]] = {}
@@ -68,7 +73,8 @@ class LineageTotals:
                     totals.append(grown(*(totals[-1] if totals else (0, 0)), touch))
 
     def at(self, lineage: LineageId, index: int) -> tuple[int, int] | None:
-        """(partitions, bytes); None for a lineage that the window did not create."""
+        """Return the number of partitions and the bytes of the lineage at the state `index`; None for a lineage that
+        the window did not create."""
         if lineage not in self._rows:
             return None
         indices, totals = self._rows[lineage]
@@ -84,8 +90,9 @@ def grown(count: int, size: int, touch: LineageChange) -> tuple[int, int]:
     return count, size
 
 
-def edge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
-    """The one operation that crosses the difference to the state `later`, if there is one."""
+def edge_of(ground: EdgeRules, difference: StateDifference, totals: LineageTotals, later: int) -> Edge | None:
+    """Return the edge of the one operation that crosses the difference to the state `later`, without a bridge; None
+    where there is none."""
     single_delta = difference.only()
     if single_delta is None:
         return None
@@ -110,6 +117,8 @@ def edge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, la
 
 
 def appearing(ground: EdgeRules, lineage: LineageId, delta: Delta, totals: LineageTotals, later: int) -> Edge | None:
+    """Return the edge that makes a table of the window's where there was none; None for a lineage that the window did
+    not create, because not all of its partitions are known."""
     total = totals.at(lineage, later)
     if total is None:
         return None
@@ -123,8 +132,13 @@ def appearing(ground: EdgeRules, lineage: LineageId, delta: Delta, totals: Linea
 
 
 def commit_edge(lineage: LineageId, delta: Delta, *, in_log: bool) -> Edge | None:
-    """A new name is a call of its own, which says the header that comes with it. Of a table whose header is in a log it
-    says what came in the name's own event, but for columns, which readers take from the log."""
+    """Return the edge for a lineage of which any difference is one commit.
+
+    A new name is no part of a commit but a call of its own, which brings the header too. For a table whose header is in
+    a log (`in_log`) the call brings only the definition of the rename's own event, and no columns, because readers take
+    these from the log. Where a new name comes with more than its call brings, a rebuild crosses the difference if the
+    source had a state without the table in between; else None.
+    """
     if delta.was == delta.now:
         head_bytes = delta.head.size if delta.head is not None and delta.content else 0
         size = head_bytes + delta.bytes_added + delta.bytes_changed
@@ -136,6 +150,8 @@ def commit_edge(lineage: LineageId, delta: Delta, *, in_log: bool) -> Edge | Non
 
 
 def header_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge:
+    """Return the edge for a difference that no partition is part of: an append in place, or an alteration of the
+    table."""
     if not delta.content:
         return AlterTableEdge(lineage, delta, ONE_CALL)
     was, now = delta.was_head, delta.head
@@ -148,6 +164,8 @@ def header_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge:
 
 
 def partition_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge | None:
+    """Return the edge for a difference of partitions alone: one list that is added, dropped or altered, one append, or
+    one rename. None where two kinds of lists would be needed."""
     limits = ground.abilities.limits
     if not delta.changed and not delta.removed:
         cost = listed(ground, len(delta.added), delta.bytes_added, limits.add_partitions)
@@ -167,6 +185,7 @@ def partition_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge 
 
 
 def append_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge | None:
+    """Return the edge that appends files to the one changed partition in place; None where it changes otherwise."""
     ((name, (was, now)),) = delta.changed.items()
     same_definition = (was.lineage, was.version) == (now.lineage, now.version)
     if same_definition and ground.in_place and ground.extends(was.content, now.content):
@@ -175,7 +194,7 @@ def append_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge | N
 
 
 def listed(ground: EdgeRules, count: int, size: int, limit: int) -> EdgeCost:
-    """Of a list of partitions that the catalog takes so many of at a time."""
+    """Return the cost of a list of `count` partitions, of which one call of the catalog takes `limit`."""
     calls = pieces(count, limit)
     return EdgeCost(count, size, calls, calls if ground.abilities.atomic_lists else count)
 
@@ -185,15 +204,17 @@ def objects_of(delta: Delta) -> int:
 
 
 def flip_edge(ground: EdgeRules, lineage: LineageId, delta: Delta, *, bridge: bool) -> Edge:
-    """Prepare, flip, sweep: rows change in one call, listings are early. The header's call comes before."""
+    """Return the edge that prepares, flips and sweeps partitions: their rows change in one call, and listings are
+    early. The header's call, if there is one, comes before."""
     count, size = objects_of(delta), delta.bytes_added + delta.bytes_changed
     flip = listed(ground, count, size, ground.abilities.limits.alter_partitions)
     calls = flip.calls + bool(delta.added) + bool(delta.removed) + delta.beside_partitions()
     return PrepareFlipSweepEdge(lineage, delta, flip._replace(calls=calls, bridge=bridge))
 
 
-def bridge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
-    """The last resort where the chain has a hole (docs/limits.md)."""
+def bridge_of(ground: EdgeRules, difference: StateDifference, totals: LineageTotals, later: int) -> Edge | None:
+    """Return the edge that crosses the difference as a bridge, the last resort where the chain has a hole
+    (docs/limits.md). None where no bridge leads across."""
     single_delta = difference.only()
     if single_delta is None:
         return replacement(ground, difference, totals, later)
@@ -206,13 +227,15 @@ def bridge_of(ground: EdgeRules, difference: Difference, totals: LineageTotals, 
 
 
 def rebuild_edge(lineage: LineageId, delta: Delta, *, bridge: bool) -> Edge:
-    """The table goes for one call: no bridge where the source had such a state between."""
+    """Return the edge that builds the table anew and puts it in its own place. Readers miss the table for one call,
+    which is no bridge where the source had a state without the table in between."""
     size = delta.bytes_added + delta.bytes_changed
     return RebuildEdge(lineage, delta, EdgeCost(objects_of(delta), size, 4, bridge=bridge))
 
 
-def replacement(ground: EdgeRules, difference: Difference, totals: LineageTotals, later: int) -> Edge | None:
-    """Another incarnation under the same name, with no state between in which there is none."""
+def replacement(ground: EdgeRules, difference: StateDifference, totals: LineageTotals, later: int) -> Edge | None:
+    """Return the bridge from one incarnation of a name to another, where no state in between has the name free; None
+    for any other difference."""
     if len(difference.differing) != 2:
         return None
     old = next((delta for delta in difference.differing.values() if delta.now is None), None)
@@ -226,4 +249,5 @@ def replacement(ground: EdgeRules, difference: Difference, totals: LineageTotals
 
 
 def pieces(count: int, limit: int) -> int:
+    """Return the number of calls for `count` objects, of which one call takes `limit`; at least one."""
     return max(1, -(-count // limit))

@@ -1,4 +1,4 @@
-"""What a catalog's declaration rules out before a call is made."""
+"""Limits of a target's catalog: calls that its declaration rules out are refused before they are made."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from calque.model.policy import Limits, TargetCapabilities
 
 T = TypeVar("T")
 HIDDEN_BATCH = 1000
-"""Partitions that one call is about of a table under a hidden name. It gets many of them by several connections side by
-side: servers spend most time on each partition."""
+"""Partitions in one call about a table under a hidden name. Many such calls run side by side, on several connections,
+because servers spend most of their time on each partition."""
 ListOperation = Literal["add_partitions", "alter_partitions", "drop_partitions"]
 """The operations that take a list, by the names of their limits."""
 
 
 def check_list(operation: str, count: int, limit: int) -> None:
-    """`Refused` for a list of more objects than one call takes."""
+    """Raise `Refused` for a list of more objects than one call takes."""
     if count > limit:
         raise Refused(
             f"{operation} of {count} objects is not sent",
@@ -28,17 +28,18 @@ def check_list(operation: str, count: int, limit: int) -> None:
 
 
 def lowered(abilities: TargetCapabilities, operation: ListOperation, count: int) -> TargetCapabilities:
-    """What a catalog can do that did not take a list of `count` objects, two or more: half as many at once."""
+    """Return the abilities of a catalog that did not take a list of `count` objects, two or more: half as many in one
+    call."""
     return replace(abilities, limits=replace(abilities.limits, **{operation: count // 2}))
 
 
 def of_hidden(limits: Limits) -> Limits:
-    """Those of calls about a table under a hidden name."""
+    """Return the limits of calls about a table under a hidden name."""
     return Limits(**{operation: min(limit, HIDDEN_BATCH) for operation, limit in asdict(limits).items()})
 
 
 def check_commit(any_difference: bool) -> None:
-    """`Refused` where a catalog can't commit any difference of a table."""
+    """Raise `Refused` where a catalog can't commit any difference of a table."""
     if not any_difference:
         raise Refused(
             "commit_table is not sent",
@@ -48,6 +49,6 @@ def check_commit(any_difference: bool) -> None:
 
 
 def batches(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    """The items in lists of at most `size`."""
+    """Yield the items in lists of at most `size`."""
     for start in range(0, len(items), size):
         yield list(items[start : start + size])

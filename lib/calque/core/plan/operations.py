@@ -1,8 +1,8 @@
-"""An edge of the planner's graph: one operation with what it costs, before its definitions are known.
+"""Edges of the planner's graph: each is one operation with its cost, before its definitions are known.
 
-The search weighs many edges and takes few, so an edge keeps only what its operation is made of (`operation_of`), and is
-a tuple, which is made faster than a dataclass. The classes are named after the operations of docs/how-hops-work.md;
-`CommitTable` and `Rebuild` have two each, as a new table costs otherwise.
+The search weighs many edges and takes few, so an edge keeps only the parts that its operation is made of
+(`operation_of`), and is a tuple, which is made faster than a dataclass. The classes are named after the operations of
+docs/how-hops-work.md. `CommitTable` and `Rebuild` have two edges each, because a new table costs otherwise.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from calque.model.plan import (
 
 
 class EdgeCost(NamedTuple):
-    """`calls` of the target's catalog; `in_parts` says in how many steps readers see it."""
+    """The cost of an edge: `objects` that it writes, `bytes` to copy, `calls` of the target's catalog. `in_parts` is
+    the number of steps in which readers see it."""
 
     objects: int = 1
     bytes: int = 0
@@ -56,7 +57,7 @@ class HiddenBuildEdge(NamedTuple):
 
 
 class CommitNewTableEdge(NamedTuple):
-    """A table where there was none, with its partitions, in one commit."""
+    """The commit of a table where there was none, with its partitions."""
 
     lineage: LineageId
     table: TableName
@@ -98,7 +99,7 @@ class DropPartitionsEdge(NamedTuple):
 
 
 class PublishEdge(NamedTuple):
-    """`partition` is empty for a plain table."""
+    """The append of files to a live directory; `partition` is empty for a plain table."""
 
     lineage: LineageId
     table: TableName
@@ -113,7 +114,7 @@ class PrepareFlipSweepEdge(NamedTuple):
 
 
 class RebuildEdge(NamedTuple):
-    """The table of a name is built anew and replaces itself."""
+    """The rebuild of a table, which is built anew and replaces itself."""
 
     lineage: LineageId
     delta: Delta
@@ -121,7 +122,7 @@ class RebuildEdge(NamedTuple):
 
 
 class ReplaceTableEdge(NamedTuple):
-    """Another incarnation of a name is built and replaces the one that stands there."""
+    """The rebuild of a name: another incarnation is built and replaces the one that stands there."""
 
     lineage: LineageId
     table: TableName
@@ -150,11 +151,11 @@ Edge = (
     | ReplaceTableEdge
     | CommitTableEdge
 )
-"""A delta in an edge is the search's own and goes on growing: `operation_of` comes before it does."""
+"""Any edge. The delta in one is the search's own and goes on growing; `operation_of` must be called before it does."""
 
 
 def operation_of(walk: StateWalk, edge: Edge) -> Operation:
-    """The edge as an operation, with the definitions at the state that it leads to."""
+    """Return the operation of an edge, with the definitions at the state that it leads to, where `walk` stands."""
     match edge:
         case CreateTableEdge(lineage, table):
             return CreateTable(table, walk.head(lineage))
@@ -208,13 +209,14 @@ def switched(delta: Delta) -> frozenset[str]:
 
 
 def touched(walk: StateWalk, lineage: LineageId, delta: Delta) -> tuple[tuple[str, Part | None], ...]:
+    """Return the partitions that differ, by name, as they are at the walk's state; None for those that are gone."""
     parts_by_name = dict(named_before(walk.some(lineage, {*delta.added, *delta.changed}), delta))
     return tuple((name, parts_by_name.get(name)) for name in sorted({*parts_by_name, *delta.removed}))
 
 
 def named_before(parts: tuple[tuple[str, Part], ...], delta: Delta) -> tuple[tuple[str, Part], ...]:
-    """Each partition's lineage as the name that it has before the operation: what the window does not say of it, its
-    incarnation for instance, is what the target shows there."""
+    """Return the partitions, each with the name that it has before the operation as its lineage. Facts that the window
+    does not tell, the incarnation for instance, are read from the partition that the target shows under that name."""
     names = {was.lineage: name for name, was in delta.removed.items()}
     names |= {was.lineage: name for name, (was, _) in delta.changed.items()}
     return tuple((name, replace(part, lineage=names.get(part.lineage, part.lineage))) for name, part in parts)

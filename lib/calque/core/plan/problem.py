@@ -1,4 +1,4 @@
-"""One group's planning problem: its chain in values, and where on it the target is."""
+"""The planning problem of one group: its chain in comparable values, and the place of the target on it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from dataclasses import dataclass
 
 from calque.core.plan.edges import EdgeRules
 from calque.core.states.fold import Chain, LineageId, PartCell
-from calque.core.states.locate import ObservedTable, locate, observed_cells
-from calque.core.states.state import UNLISTED, Cells, Content, Stage, stages_of
+from calque.core.states.locate import ObservedTable, locate, observed_state
+from calque.core.states.state import UNLISTED, Content, Stage, StateValues, stages_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import Data
 
 START = -1
-"""The node of what the target shows, where that is none of the chain's states."""
+"""The index that stands for the state that the target shows where it is none of the chain's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """`start` is what the target shows, `origin` the index of the state that looks so (0: before the first step);
-    `first_stop` is the earliest state that may still be shown."""
+    """One group's planning problem. `start` are the cells that the target shows, `origin` is the index of the state
+    that looks so (0: before the first step; `START`: none), and `first_stop` is the earliest state that may still be
+    shown."""
 
     chain: Chain
-    first: Cells
+    first: StateValues
     stages: list[Stage]
-    start: Cells
+    start: StateValues
     origin: int
     first_stop: int
     ground: EdgeRules
@@ -45,9 +46,10 @@ def problem_of(
     ground: EdgeRules,
     own_order: bool = False,
 ) -> Problem:
-    """The problem of a target that showed each table at the event that `shown` says, and shows `observed` now, of the
-    names that `takes` admits. `listed` gives a content's fingerprint and bytes; None where its files are not known."""
-    start = observed_cells(chain, observed, shown)
+    """Return the problem of a target that showed each table at the event that `shown` gives, and shows `observed` now
+    under the names that `takes` admits. `listed` gives a content's fingerprint and bytes, None where its files are not
+    known."""
+    start = observed_state(chain, observed, shown)
     base = base_contents(start)
 
     def content(lineage: LineageId, part_lineage: str, data: Data | None) -> tuple[Content, int]:
@@ -64,10 +66,11 @@ def problem_of(
     return Problem(chain, first, stages, start, origin, located.first_stop, ground, own_order)
 
 
-def base_contents(cells: Cells) -> dict[PartCell, tuple[Content, int]]:
-    """What the target shows of lineages that were there before the window, by lineage and the partition's lineage."""
-    contents = {(lineage, ""): (value.content, value.size) for lineage, value in cells.heads.items()}
-    for (lineage, _), value in cells.parts.items():
+def base_contents(values: StateValues) -> dict[PartCell, tuple[Content, int]]:
+    """Return the contents, with their bytes, that the target shows of lineages from before the window, by lineage and
+    the partition's lineage."""
+    contents = {(lineage, ""): (value.content, value.size) for lineage, value in values.heads.items()}
+    for (lineage, _), value in values.parts.items():
         if value is not None:
             contents[lineage, value.lineage] = (value.content, value.size)
     return contents

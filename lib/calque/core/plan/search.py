@@ -1,9 +1,9 @@
-"""Chain → the cheapest hops over a target's declared operations (docs/how-hops-work.md).
+"""Search for the cheapest chain of hops over a target's declared operations (docs/how-hops-work.md).
 
 Nodes are states, an edge is one operation that takes the replica from a state to a later one (`core.plan.edges`). The
-cheapest path compares (bridges, hops in parts, work, calls), where work is the bytes copied and `HOP_BYTES` for each
-hop: a hop less is worth copying that much, not a table. States whose files are not exactly known are no nodes. Bridges
-are edges only where no path exists without them.
+cheapest path is the least by (bridges, hops in parts, work, calls), where work is the bytes copied and `HOP_BYTES` for
+each hop: to save a hop is worth copying that many bytes, but not a table. States whose files are not exactly known are
+no nodes. Bridges are edges only where no path exists without them.
 """
 
 from __future__ import annotations
@@ -17,34 +17,36 @@ from calque.core.plan.edges import LineageTotals, bridge_of, edge_of
 from calque.core.plan.operations import Edge, EdgeCost, operation_of
 from calque.core.plan.problem import START, Problem
 from calque.core.states.fold import LineageId
-from calque.core.states.state import UNLISTED, Delta, Difference, Stage, departure
+from calque.core.states.state import UNLISTED, Delta, Stage, StateDifference, departure
 from calque.core.states.walk import StateWalk
 from calque.model.names import EventId
 from calque.model.plan import GroupPlan, Hop
 
 Cost = tuple[int, int, int, int]
-"""(bridges, hops in parts, work, calls)."""
+"""The cost of a path: (bridges, hops in parts, work, calls)."""
 FREE: Cost = (0, 0, 0, 0)
 HOP_BYTES = 16 * 2**20
 
 PATIENCE, AT_LEAST = 2, 4000
-"""A search follows all edges while it has looked at fewer than `PATIENCE` later states for each of the chain's, or
-`AT_LEAST` so many in all; from then on the farthest edges of each kind alone."""
+"""A search follows all edges until it has looked at `PATIENCE` later states for each state of the chain, and at no
+fewer than `AT_LEAST` in all. From then on it follows only the farthest edge of each run of edges of one kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """`reached` is the index of the last state that the hops lead to; -1 when none can be reached at all."""
+    """A plan, and how far it leads: `reached` is the index of the last state that the hops lead to, -1 when there is
+    none."""
 
     plan: GroupPlan
     reached: int
     missing: bool
-    """The end is visitable, and yet no operations lead there: something must be read."""
+    """Whether the last state is visitable and yet no operations lead there, so that tables must be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedEdge:
-    """An edge, the index of the state that it reaches, and the first event on the way that touches its table."""
+    """An edge of the plan, the index of the state that it reaches, and the first event on the way that touches its
+    table."""
 
     reaches: int
     edge: Edge
@@ -56,11 +58,12 @@ class _PathLabel:
     cost: Cost
     before: int
     twin: bool = False
-    """The same state as `before`, which looks ahead for both."""
+    """Whether the state equals that at `before`, which looks ahead for both."""
 
 
 def solve(problem: Problem) -> Solution:
-    """The cheapest plan to the last visitable state that can be reached."""
+    """Return the cheapest plan to the last visitable state that can be reached: without bridges where that leads there,
+    then, for tables at events of their own, with dropped tables left out, and at last with bridges."""
     solution = cheapest(problem, bridges=False)
     if solution.missing and problem.own_order:
         apart = cheapest(dropped_left_out(problem), bridges=False)
@@ -72,6 +75,7 @@ def solve(problem: Problem) -> Solution:
 
 
 def cheapest(problem: Problem, *, bridges: bool) -> Solution:
+    """Return the cheapest plan, with or without bridges, to the last visitable state that can be reached."""
     visitable = visitable_states(problem)
     stops = {index for index in visitable if index >= problem.first_stop}
     origin, last = problem.origin, problem.last
@@ -85,7 +89,8 @@ def cheapest(problem: Problem, *, bridges: bool) -> Solution:
 
 
 def visitable_states(problem: Problem) -> set[int]:
-    """Indices of states (0: before the first step) whose files, and whose partitions' columns, are known."""
+    """Return the indices of states (0: before the first step) in which the files of all shown tables, and the columns
+    of their partitions, are known."""
     shown = problem.first.shown()
     heads = {lineage for lineage, value in problem.first.heads.items() if value.content == UNLISTED}
     parts: dict[LineageId, set[str]] = {}
@@ -121,9 +126,14 @@ def visitable_states(problem: Problem) -> set[int]:
 
 
 def dropped_left_out(problem: Problem) -> Problem:
-    """The same without what its tables are called from their next rename on that the target does not show yet, where
-    they are gone at the end. Each name still shows its own states in their order: where such a table comes, the name
-    shows none for longer. So two tables change places although one of them had files that nobody knows."""
+    """Return the problem with tables that are gone at the chain's end hidden from their next rename on. Only renames
+    that the target does not show yet count.
+
+    Each name still shows its own states in their order; a name that such a table would get shows none for longer. So
+    two tables can change names although one of them has files that are not known, if that one is dropped in the end:
+    event 81 renames `a` to `old`, 82 renames `b` to `a`, and 83 drops `old`. The table that `a` was is hidden from
+    event 81 on, and its unknown files bar no state.
+    """
     gone: dict[LineageId, bool] = {}
     for stage in problem.stages:
         gone |= {touch.lineage: touch.named is None for touch in stage.touches}
@@ -145,8 +155,12 @@ def dropped_left_out(problem: Problem) -> Problem:
 
 
 def kept_stops(problem: Problem, stops: set[int]) -> set[int]:
-    """Without those inside a run of stages that write the same one thing anew: the run's end is never worse than they
-    are (no definition and no content ever comes back)."""
+    """Return the stops without those inside a run of stages that all write the same one thing anew (`overwritten`): of
+    each run only the last stop is kept.
+
+    The last one is never worse, because no definition and no content ever comes back. Events 20, 30 and 40 insert into
+    partition `p` of one table, with no other event between: only the state after event 40 is kept.
+    """
     remaining_stops, later, key_after = set(), False, None
     for index in range(problem.last, -1, -1):
         key = overwritten(problem.stages[index - 1]) if index else None
@@ -160,8 +174,8 @@ def kept_stops(problem: Problem, stops: set[int]) -> set[int]:
 
 
 def overwritten(stage: Stage) -> tuple[LineageId, str, bool] | None:
-    """What the stage writes anew, if it does nothing else: the definition (True) or the content of a table (`""`) or of
-    one of its partitions."""
+    """Return the one thing that the stage writes anew, if it does nothing else: the definition (True) or the content of
+    a table (`""`) or of one of its partitions. None for any other stage."""
     if len(stage.touches) != 1:
         return None
     (touch,) = stage.touches
@@ -176,21 +190,21 @@ def overwritten(stage: Stage) -> tuple[LineageId, str, bool] | None:
 
 
 class ChainSearch:
-    """Branch and bound over the states in their order: edges only lead forward."""
+    """A branch-and-bound search over the states in their order: edges only lead forward."""
 
     def __init__(self, problem: Problem, stops: set[int], origin: int, goal: int) -> None:
         self.problem, self.stops, self.origin, self.goal = problem, stops, origin, goal
         self.stages = [departure(problem.start, problem.first), *problem.stages]
-        """The stage at an index leads to the state of that index; the first one comes from `START`."""
+        """The stage at an index leads to the state of that index; the first one leads from `START` to state 0."""
         self.totals = LineageTotals(problem.chain.complete, self.stages)
-        self.lasting = presences(self.stages)
+        self.presences = presences(self.stages)
         self.labels = {origin: _PathLabel(FREE, origin)}
         self.bridges = False
         self.looks = 0
-        """At later states, so far."""
+        """The number of later states that the search has looked at."""
 
     def run(self, *, bridges: bool) -> int:
-        """The last state that can be reached; the goal if any way leads there."""
+        """Search, and return the index of the last state that can be reached: the goal if any way leads there."""
         self.bridges = bridges
         ends = self.edges_to_goal()
         for index in range(self.origin, self.goal):
@@ -206,9 +220,9 @@ class ChainSearch:
         return max(self.labels)
 
     def edges_to_goal(self) -> dict[int, Edge | None]:
-        """The edge to the goal from each state that has one; None where both are the same."""
+        """Return the edge to the goal from each state that has one; None where the two states are equal."""
         edges: dict[int, Edge | None] = {}
-        difference = Difference()
+        difference = StateDifference()
         for index in range(self.goal - 1, self.origin - 1, -1):
             difference.backward(self.stages[index + 1])
             if index in self.stops or index == self.origin:
@@ -220,9 +234,10 @@ class ChainSearch:
                 difference.see()
         return edges
 
-    def ahead(self, index: int, upto: int) -> Iterator[tuple[int, Difference]]:
-        """Each later state, with its difference from the one at `index`."""
-        difference = Difference()
+    def ahead(self, index: int, upto: int) -> Iterator[tuple[int, StateDifference]]:
+        """Yield the index of each later state up to `upto`, with its difference from the state at `index`. One
+        `StateDifference` grows and is yielded again and again."""
+        difference = StateDifference()
         for later in range(index + 1, upto + 1):
             difference.forward(self.stages[later])
             yield later, difference
@@ -249,13 +264,15 @@ class ChainSearch:
         if farthest is not None:
             self.offer(index, *farthest)
 
-    def edge(self, difference: Difference, later: int) -> Edge | None:
-        """What crosses the difference to the state `later`."""
+    def edge(self, difference: StateDifference, later: int) -> Edge | None:
+        """Return the edge that crosses the difference to the state `later`, a bridge where bridges are allowed and no
+        other edge does; None for none."""
         ground = self.problem.ground
         edge = edge_of(ground, difference, self.totals, later)
         return bridge_of(ground, difference, self.totals, later) if edge is None and self.bridges else edge
 
     def offer(self, index: int, later: int, edge: Edge | None) -> None:
+        """Take the way to `later` over `index` where it is the cheapest so far; `edge` is None between equal states."""
         cost = self.labels[index].cost
         if edge is not None:
             cost = add(cost, edge.cost)
@@ -263,25 +280,25 @@ class ChainSearch:
         if label is None or cost < label.cost:
             self.labels[later] = _PathLabel(cost, index, twin=edge is None)
 
-    def stuck(self, difference: Difference, later: int) -> bool:
-        """Whether no later state than this can be one operation away: what differs can never be equal again, and is
-        too much for one."""
+    def stuck(self, difference: StateDifference, later: int) -> bool:
+        """Tell whether no state after `later` can be one operation away: differences that can never end are too much
+        for one."""
         lasting = 0
         for lineage, delta in difference.differing.items():
-            last_shown, last_absent = self.lasting[lineage]
+            last_shown, last_absent = self.presences[lineage]
             if delta.now is None:
                 if last_shown <= later:
                     lasting += 1
                     if len(difference.differing) == 1 and later in self.labels:
                         return True
-            elif last_absent <= later and (delta.was is None or delta.lasting()):
+            elif last_absent <= later and (delta.was is None or delta.stays_different()):
                 lasting += 1
                 if delta.was is not None and self.too_much(lineage, delta):
                     return True
         return lasting > 1
 
     def too_much(self, lineage: LineageId, delta: Delta) -> bool:
-        """Whether one operation can't do what differs for good."""
+        """Tell whether no one operation can make the lasting differences of the lineage."""
         ground = self.problem.ground
         if ground.commits(lineage):
             return False
@@ -290,7 +307,7 @@ class ChainSearch:
         return delta.staying > 0 < delta.lasting_partitions() and not ground.rows and not delta.renames_one()
 
     def path(self, goal: int) -> Iterator[PlannedEdge]:
-        """The edges from the origin to `goal`."""
+        """Yield the edges of the cheapest path from the origin to `goal`."""
         indices = [goal]
         while indices[-1] != self.origin:
             indices.append(self.labels[indices[-1]].before)
@@ -302,8 +319,9 @@ class ChainSearch:
                 assert edge is not None
                 yield PlannedEdge(after, edge, self.first_event(before, after, difference))
 
-    def first_event(self, before: int, after: int, difference: Difference) -> EventId:
-        """Of the first stage on the way that touches what differs."""
+    def first_event(self, before: int, after: int, difference: StateDifference) -> EventId:
+        """Return the event of the first stage on the way that touches a lineage that differs; 0 where it has no
+        event."""
         stages = self.stages[before + 1 : after + 1]
         touching = (
             stage.event_id for stage in stages if any(touch.lineage in difference.differing for touch in stage.touches)
@@ -312,7 +330,8 @@ class ChainSearch:
 
 
 def presences(stages: list[Stage]) -> dict[LineageId, tuple[int, int]]:
-    """Of each lineage that a stage touches: the last state that shows it, and the last that does not (-1: none)."""
+    """Return, for each lineage that a stage touches, the last state that shows it, and the last that does not (-1:
+    none)."""
     last_states: dict[LineageId, tuple[int, int]] = {}
     end = len(stages) - 1
     for index in range(end, -1, -1):
@@ -335,7 +354,8 @@ def add(cost: Cost, edge: EdgeCost) -> Cost:
 
 
 def group_plan(problem: Problem, visitable: set[int], path: list[PlannedEdge], reached: int) -> GroupPlan:
-    """The path as hops, with what was passed over."""
+    """Return the plan of the path: its hops, and the events of the states that it passes over and that can't be
+    visited."""
     walk = StateWalk(problem.chain, counted(problem, reached), reached)
     hops = []
     for planned in path:

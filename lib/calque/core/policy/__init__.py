@@ -1,1 +1,1 @@
-"""Which objects a target takes, and under which names: `admit` decides, `patterns` and `predicates` say it."""
+"""Policies: the objects that a target takes and their names there. `admit` decides, by `patterns` and `predicates`."""

@@ -1,4 +1,4 @@
-"""What a target takes from the source, and what it is called there."""
+"""Admission: the objects that a target takes from the source, and their names at the target."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from calque.model.policy import Policy, SmallFilesRule
 
 T = TypeVar("T")
 PLAIN = "plain"
-"""What `format` says for as at the source."""
+"""The value of the policy's `format` that leaves a replica in the source's format."""
 
 
 class Admission:
-    """A policy's names, ready to be asked; frozen like the policy. Raises `Refused` when a pattern is none.
+    """The decisions of one `Policy`, with its patterns compiled; frozen like the policy. The constructor raises
+    `Refused` when a text of the policy is no pattern.
 
-    Names of any case may be asked; answers are lower-case. A name without a table is the database itself.
+    Methods take names in any case and answer in lower case. A `TableName` with an empty `table` is the database itself.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -36,7 +37,7 @@ class Admission:
         for old, new in self.tables.items():
             self._tables_by_new_name.setdefault(new, []).append(old)
         self.data = _choices(policy.data, "copy")
-        """Which tables' files are copied: the first pattern that matches decides."""
+        """Pairs of a pattern and whether the files of its tables are copied: the first pattern that matches decides."""
         self.copies_some = EVERY_TABLE not in _texts(policy.data) or any(copies for _, copies in self.data)
         """Whether files of some table may be copied."""
         self.leaves_some = not all(copies for _, copies in self.data)
@@ -46,26 +47,27 @@ class Admission:
         """Whether some table may have another format than at the source."""
 
     def takes(self, name: TableName) -> bool:
-        """Whether the table (or the database, for a name without one) is replicated. Exclude wins; what is ours by its
-        name never is."""
+        """Tell whether the table (or the database, for a name without a table) is replicated. `exclude` wins over
+        `include`, and names that begin with `_calque` are never taken."""
         name = table_name(*name)
         if not name.table:
             return self.takes_database(name.database)
         return not _ours(name) and self._included.matches(name) and not self._excluded.matches(name)
 
     def taken(self, names: Iterable[TableName]) -> list[TableName]:
-        """Those that the policy takes, sorted."""
+        """Return the names among `names` that the policy takes, sorted."""
         return sorted(filter(self.takes, names))
 
     def takes_database(self, database: str) -> bool:
-        """Whether the database itself is replicated: a pattern covers it all, and none excludes it all."""
+        """Tell whether the database itself is replicated: an `include` pattern covers all of it, and no `exclude`
+        pattern does."""
         database = database.lower()
         return (
             not _ours(TableName(database)) and self._included.covers(database) and not self._excluded.covers(database)
         )
 
     def touches_database(self, database: str) -> bool:
-        """Whether some table of the database may be replicated. False is certain; True need not be."""
+        """Tell whether a table of the database may be replicated. False is certain; True need not be."""
         database = database.lower()
         return (
             not _ours(TableName(database))
@@ -74,24 +76,24 @@ class Admission:
         )
 
     def takes_function(self, name: TableName) -> bool:
-        """Whether the function is replicated: with its database, unless a pattern excludes its name."""
+        """Tell whether the function is replicated: with its database, unless an `exclude` pattern matches its name."""
         name = table_name(*name)
         return self.takes_database(name.database) and not _ours(name) and not self._excluded.matches(name)
 
     def copies(self, name: TableName) -> bool:
-        """Whether the files of the table are copied (or the resources of the function); else they stay at the source,
-        and the definition alone is replicated."""
+        """Tell whether the files of the table (or the resources of the function) are copied. Otherwise they stay at the
+        source, and the definition alone is replicated."""
         if not self.leaves_some:
             return True
         return _chosen(self.data, name, True)
 
     def wanted_format(self, name: TableName) -> str:
-        """The format (`TableFormat.name`) that the replica of the table is to have, if its definition and files permit
-        it; empty for the source's, as for every table whose files stay there."""
+        """Return the `TableFormat.name` that the replica of the table is to have, if its definition and files permit
+        it. The empty text stands for the source's format, which every table has whose files stay at the source."""
         return _chosen(self._formats, name, "") if self.has_formats and self.copies(name) else ""
 
     def leaves_some_of(self, database: str) -> bool:
-        """Whether files of some table of the database may stay at the source. False is certain; True need not be."""
+        """Tell whether files of a table of the database may stay at the source. False is certain; True need not be."""
         database = database.lower()
         for pattern, copies in self.data:
             if not copies and may_touch(pattern, database):
@@ -101,19 +103,21 @@ class Admission:
         return False
 
     def name_at_target(self, name: TableName) -> TableName:
-        """The name there, admitted or not: a table's own rename wins over its database's."""
+        """Return the object's name at the target, whether the policy takes it or not. A table's own rename wins over
+        its database's."""
         name = table_name(*name)
         return self.tables.get(name) or TableName(self.databases.get(name.database, name.database), name.table)
 
     def small_files(self, name: TableName) -> SmallFilesRule | None:
-        """Which small files of the table's new partitions are combined; None for none."""
+        """Return the rule for small files of the table's new partitions; None where they are not combined."""
         return self._small_files(table_name(*name))
 
     def source_of(self, target_name: TableName) -> TableName | None:
-        """The admitted object whose name there this is; None when the policy writes nothing under it.
+        """Return the source object that the policy writes under `target_name`; None when it writes none there.
 
-        For a database's name: the database it stands for, taken itself or only touched. Of colliding sources the one
-        renamed most directly.
+        For a database's name: the source database that it stands for, taken as a whole or only in part
+        (`touches_database`). Where several source objects share the name, the one with a rename of its own wins, then
+        one of a renamed database.
         """
         normalized_name = table_name(*target_name)
         for name in self._candidates(normalized_name):
@@ -123,7 +127,8 @@ class Admission:
         return None
 
     def collisions(self, names: Iterable[TableName]) -> list[tuple[TableName, TableName]]:
-        """Admitted objects among `names` that share a name at the target: (the first in order, each later one)."""
+        """Return the admitted objects among `names` that share a name at the target, as pairs: the first in order, and
+        a later one."""
         first: dict[TableName, TableName] = {}
         collisions = []
         for name in dict.fromkeys(table_name(*name) for name in names):
@@ -132,11 +137,11 @@ class Admission:
         return collisions
 
     def provable_collisions(self) -> list[tuple[TableName, TableName]]:
-        """Collisions among the objects that the policy itself names; a wildcard proves nothing."""
+        """Return the collisions among the objects that the policy names without wildcards; a wildcard proves none."""
         return self.collisions(self.named())
 
     def named(self) -> list[TableName]:
-        """Source objects that include patterns and renames name without wildcards."""
+        """Return the source objects that include patterns and renames name without wildcards."""
         literals = [name for name in map(literal_name, self.include) if name]
         return [*literals, *self.tables, *map(TableName, self.databases)]
 
@@ -153,17 +158,17 @@ Choices = tuple[tuple[Pattern, bool], ...]
 
 
 def _texts(setting: str | Mapping[str, str]) -> Mapping[str, str]:
-    """A setting of every table, or of tables by patterns, by patterns."""
+    """Return the setting by pattern; a setting that is one text counts for every table."""
     return {EVERY_TABLE: setting} if isinstance(setting, str) else setting
 
 
 def _choices(setting: str | Mapping[str, str], value: str) -> Choices:
-    """For which patterns, the longest first, the setting has the value."""
+    """Return each pattern, the longest first, with whether the setting has `value` for it."""
     return tuple((pattern, each == value) for pattern, each in _ordered(setting))
 
 
 def _ordered(setting: str | Mapping[str, str]) -> list[tuple[Pattern, str]]:
-    """What the setting says for each pattern, the longest first."""
+    """Return each pattern with the setting's value for it, the longest pattern first."""
     ordered = sorted(_texts(setting).items(), key=lambda item: (-len(item[0]), item))
     return [(parse_pattern(text), each) for text, each in ordered]
 
@@ -183,6 +188,7 @@ def _ours(name: TableName) -> bool:
 
 
 def rules_of(compact: Mapping[str, SmallFilesRule]) -> Callable[[TableName], SmallFilesRule | None]:
-    """The rule for a table, by its name at the source: of the patterns that match the longest decides."""
+    """Return a function from a table's name at the source to its rule for small files: of the patterns that match, the
+    longest decides, and None means that no pattern matches."""
     rules = [(parse_pattern(text), compact[text]) for text in sorted(compact, key=len, reverse=True)]
     return lambda name: next((rule for pattern, rule in rules if matches(pattern, name)), None)

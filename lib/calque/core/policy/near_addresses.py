@@ -1,4 +1,4 @@
-"""Addresses that lead to calque's own machine or its neighbours: nothing reaches them by a wildcard or a parameter."""
+"""Addresses of calque's own machine and its neighbours, to which no wildcard and no table's parameter leads calque."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 
 NEAR_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback")
 NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+))*\.?", re.IGNORECASE)
-"""What resolvers take for an IPv4 address, `127.1` and `0x7f000001` among it."""
+"""Texts that resolvers take for an IPv4 address, such as `127.1` and `0x7f000001`."""
 
 
 def is_near(host: str) -> bool:
-    """Whether the host is calque's own machine, or an address that only neighbours have (link-local, unspecified,
-    multicast). What looks like a number and is no plain address counts as near."""
+    """Tell whether the host is calque's own machine, or an address that only neighbours have (link-local, unspecified,
+    multicast). A text that looks like a number and is no plain address counts as near."""
     host = host.strip("[]").lower().rstrip(".")
     if host in NEAR_NAMES or host.endswith(".localhost"):
         return True

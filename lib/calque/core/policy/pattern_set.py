@@ -1,4 +1,5 @@
-"""Many patterns asked as one: those that name an object without wildcards are looked up, the others are tried."""
+"""Sets of patterns that answer as one. Patterns without wildcards are looked up by name, the others are tried one by
+one."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from calque.model.names import TableName
 
 
 class PatternSet:
-    """Patterns, each as `core.policy.patterns` reads it. Names are lower-case. Ten thousand names without wildcards
-    cost no more than one."""
+    """A set of patterns, each of which means what `core.policy.patterns` says. Names are lower-case. Ten thousand
+    patterns without wildcards cost no more than one."""
 
     def __init__(self, patterns: Iterable[Pattern]) -> None:
         self.tables: set[TableName] = set()
         self.databases: set[str] = set()
-        """Whole ones."""
+        """Databases that a pattern such as `sales.*` chooses as a whole."""
         self.others: list[Pattern] = []
         for pattern in patterns:
             name = literal_name(pattern)
@@ -29,7 +30,7 @@ class PatternSet:
         self.touched = self.databases | {name.database for name in self.tables}
 
     def matches(self, name: TableName) -> bool:
-        """Whether any of them matches the table's name."""
+        """Tell whether a pattern of the set matches the table's name."""
         return (
             name in self.tables
             or name.database in self.databases
@@ -37,9 +38,9 @@ class PatternSet:
         )
 
     def covers(self, database: str) -> bool:
-        """Whether any of them plainly matches every table of the database."""
+        """Tell whether a pattern of the set covers the database (`patterns.covers`)."""
         return database in self.databases or any(covers(pattern, database) for pattern in self.others)
 
     def may_touch(self, database: str) -> bool:
-        """Whether any of them may match some table of the database. False is certain, True is not."""
+        """Tell whether a pattern of the set may match a table of the database. False is certain, True is not."""
         return database in self.touched or any(may_touch(pattern, database) for pattern in self.others)

@@ -1,6 +1,6 @@
-"""Patterns over `database.table`: what one matches, and what it says of a whole database.
+"""Patterns over `database.table`: their syntax, the tables that one matches, the databases that it covers or touches.
 
-A glob has two parts, `*`, `?` and `[abc]` in each; a regular expression (Python's) stands between slashes and must
+A glob has two parts, with `*`, `?` and `[abc]` in each. A regular expression (Python's) stands between slashes and must
 match all of `database.table`. Case never counts.
 """
 
@@ -25,7 +25,7 @@ FORM = 'Write a glob such as "sales.*" or a regular expression such as "/sales_[
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """Lower-case, with both parts compiled."""
+    """A glob in lower case, with both of its parts compiled."""
 
     database: str
     table: str
@@ -35,7 +35,7 @@ class Glob:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """The text between the slashes, compiled."""
+    """A regular expression: the text between the slashes, and the same compiled."""
 
     text: str
     match: re.Pattern[str]
@@ -45,7 +45,7 @@ Pattern = Glob | Expression
 
 
 def parse_pattern(text: str) -> Pattern:
-    """The pattern that `text` writes. Raises `Refused` with the nearest form that would do."""
+    """Parse `text` as a glob or a regular expression. Raises `Refused` with the nearest form that would do."""
     if text.startswith("/"):
         return _expression(text)
     database, dot, table = text.partition(".")
@@ -62,7 +62,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 def matches(pattern: Pattern, name: TableName) -> bool:
-    """Whether `pattern` matches a table's name (lower-case, with a table)."""
+    """Tell whether `pattern` matches a table's name, which is in lower case and has a table."""
     match pattern:
         case Glob():
             return bool(pattern.table_match.fullmatch(name.table) and pattern.database_match.fullmatch(name.database))
@@ -71,22 +71,25 @@ def matches(pattern: Pattern, name: TableName) -> bool:
 
 
 def chosen(texts: Iterable[str]) -> Callable[[TableName], bool]:
-    """Whether any of the patterns matches a name; no pattern at all matches every name."""
+    """Return a function that tells whether a pattern of `texts` matches a table's name. Without any pattern it is true
+    of every name. Raises `Refused`."""
     patterns = [parse_pattern(text) for text in texts]
     return lambda name: not patterns or any(matches(pattern, name) for pattern in patterns)
 
 
 def covering(texts: Iterable[str]) -> Callable[[str], bool]:
-    """Whether any of the patterns chooses a whole database; no pattern at all chooses every one."""
+    """Return a function that tells whether a pattern of `texts` covers a database (`covers`). Without any pattern it is
+    true of every database. Raises `Refused`."""
     patterns = [parse_pattern(text) for text in texts]
     return lambda database: not patterns or any(covers(pattern, database) for pattern in patterns)
 
 
 def covers(pattern: Pattern, database: str) -> bool:
-    """Whether `pattern` plainly matches every table of the database, whatever its name.
+    """Tell whether `pattern` plainly matches every table of the database, under any name.
 
-    A regular expression does when one of its alternatives ends in `.*` or `.+` and what stands before matches the
-    beginning of `database.`; one with look-around, flags or anchors never counts as covering.
+    A regular expression covers a database when one of its alternatives ends in `.*` or `.+` and the text before that
+    matches the beginning of `database.`: `/sales_[0-9]+[.].*/` covers `sales_7`. An expression with look-around, flags
+    or anchors never counts as covering.
     """
     match pattern:
         case Glob():
@@ -96,7 +99,7 @@ def covers(pattern: Pattern, database: str) -> bool:
 
 
 def may_touch(pattern: Pattern, database: str) -> bool:
-    """Whether `pattern` may match some table of the database. False is certain, True is not."""
+    """Tell whether `pattern` may match a table of the database. False is certain, True is not."""
     match pattern:
         case Glob():
             return bool(pattern.database_match.fullmatch(database))
@@ -108,7 +111,8 @@ def may_touch(pattern: Pattern, database: str) -> bool:
 
 
 def literal_name(pattern: Pattern) -> TableName | None:
-    """The one object a pattern names: a table, or for `database.*` the database. None for every other pattern."""
+    """Return the one object that `pattern` names without wildcards: a table, or for `database.*` the database. None for
+    every other pattern."""
     match pattern:
         case Glob() if not WILD.search(pattern.database):
             if not pattern.table.strip("*"):
@@ -137,7 +141,7 @@ def _compiled_glob(part: str) -> re.Pattern[str]:
 
 
 def _heads(expression: str) -> Iterator[re.Pattern[str]]:
-    """What stands before a closing `.*` or `.+`, for each alternative that has one."""
+    """Yield, for each alternative that ends in `.*` or `.+`, the compiled text before that ending."""
     expression = expression.removesuffix("$")
     for alternative in () if OPAQUE.search(expression) else _alternatives(expression):
         head = alternative[:-2]
@@ -151,7 +155,7 @@ def _begins(head: re.Pattern[str], text: str) -> bool:
 
 
 def _alternatives(expression: str) -> list[str]:
-    """The expression split at each `|` that stands in no parentheses and no class; a leading `^` goes."""
+    """Split the expression at each `|` that stands in no parentheses and no class. A leading `^` is dropped."""
     parts, depth, position = [""], 0, 0
     while position < len(expression):
         token = _token(expression, position)
@@ -165,7 +169,7 @@ def _alternatives(expression: str) -> list[str]:
 
 
 def _token(expression: str, position: int) -> str:
-    """One character, one escaped character, or one whole class."""
+    """Return the token at `position`: one character, one escaped character, or one whole class."""
     if expression[position] == "\\":
         return expression[position : position + 2]
     if expression[position] != "[":
@@ -178,7 +182,7 @@ def _token(expression: str, position: int) -> str:
 
 
 def _literal_prefix(expression: str) -> str:
-    """Lower-case characters that every match begins with."""
+    """Return the lower-case characters that every match begins with."""
     prefix, position = "", 0
     while position < len(expression):
         token = _token(expression, position)
@@ -193,7 +197,8 @@ def _literal_prefix(expression: str) -> str:
 
 
 def named_table(text: str) -> TableName:
-    """`database.table`, back-ticks permitted. One without a database is in `default`, as for Hive. Raises `Refused`."""
+    """Parse a table's name `database.table`, with or without back-ticks. A name without a database is in `default`, as
+    for Hive. Raises `Refused`."""
     database, dot, name = text.strip().replace("`", "").partition(".")
     if not (name if dot else database) or "." in name:
         raise Refused(f'"{text}" is no name of a table', "One is database.table", 'Write e.g. "sales.orders"')

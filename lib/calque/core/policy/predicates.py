@@ -1,9 +1,9 @@
 """Predicates over partition keys and table definitions: parsed, typed, evaluated.
 
-A predicate is true, false, or unknown (`None`) as in SQL: what is compared with a missing value is unknown, and only
-what is true is taken. A literal decides how values are compared: numbers as numbers, dates and strings by their text,
-which for dates is the same. `misfit` says where a literal does not fit the key's type, so that Hive would compare
-otherwise.
+A predicate is true, false, or unknown (`None`) as in SQL: a comparison with a missing value is unknown, and callers
+take only partitions and tables for which the predicate is true. The literal decides how values are compared: numbers as
+numbers, dates and strings by their text, which for dates gives the same order. `misfit` says where a literal does not
+fit the key's type, so that Hive would compare otherwise.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ MIRRORED = {
 
 
 def parse_predicate(text: str) -> Predicate:
-    """Over any names; `param('k')` is the name `param:k`. Raises `Refused`."""
+    """Parse a predicate over any names; `param('k')` is the name `param:k`. Raises `Refused`."""
     try:
         tree = sqlglot.parse_one(text, read="hive")
     except (SqlglotError, RecursionError) as error:
@@ -73,8 +73,9 @@ def parse_predicate(text: str) -> Predicate:
 
 
 def predicate_of(tree: exp.Expr, name_of: Callable[[exp.Expr], str | None] | None = None) -> Predicate | None:
-    """What the expression says; None where it says something else than a predicate can. `name_of` says which name an
-    operand stands for."""
+    """Return the predicate that an expression of sqlglot means; None where it means more than a predicate can say.
+    `name_of` (`operand_name` by default) gives the name that an operand stands for, or None for an operand that is not
+    a name."""
     return _converted(tree, name_of or operand_name, DEPTH)
 
 
@@ -184,8 +185,8 @@ def is_date(text: str) -> bool:
 
 
 def holds(predicate: Predicate, values: Values) -> bool | None:
-    """Whether it is true of the values; None where that is unknown. Every name of the predicate must have a value, or
-    None for a missing one: else `KeyError`."""
+    """Return whether the predicate is true of the values; None where that is unknown. `values` must have every name of
+    the predicate, with None for a missing value: else `KeyError`."""
     match predicate:
         case Comparison(name, operator, literal):
             return compared(values[name], operator, literal)
@@ -253,7 +254,8 @@ def compared(value: str | None, operator: Operator, literal: Literal) -> bool | 
 
 
 def not_true(predicate: Predicate) -> Predicate:
-    """What is true exactly where the predicate is false or unknown, for values that are of the literals' types."""
+    """Return a predicate that is true exactly where `predicate` is false or unknown, for values that are of the
+    literals' types."""
     match predicate:
         case Not(inner):
             return not_false(inner)
@@ -270,6 +272,8 @@ def not_true(predicate: Predicate) -> Predicate:
 
 
 def not_false(predicate: Predicate) -> Predicate:
+    """Return a predicate that is true exactly where `predicate` is true or unknown, for values that are of the
+    literals' types."""
     match predicate:
         case Not(inner):
             return not_true(inner)
@@ -286,7 +290,7 @@ def not_false(predicate: Predicate) -> Predicate:
 
 
 def predicate_text(predicate: Predicate) -> str:
-    """As `parse_predicate` reads it, of one over partition keys."""
+    """Return the text of a predicate over partition keys, in the form that `parse_predicate` reads."""
     match predicate:
         case Comparison(name, operator, literal):
             return f"{quoted_name(name)} {operator.value} {literal_text(literal)}"
@@ -321,7 +325,7 @@ def literal_text(literal: Literal) -> str:
 
 
 def keys_of_partition(name: str) -> dict[str, str | None]:
-    """The values in a partition's name by key; None for Hive's default partition."""
+    """Return the values in a partition's name by key, both unescaped; None for Hive's default partition."""
     values: dict[str, str | None] = {}
     for part in name.split("/"):
         key, _, value = part.partition("=")
@@ -335,7 +339,8 @@ def names_in(predicate: Predicate) -> frozenset[str]:
 
 
 def misfit(predicate: Predicate, types: Mapping[str, str]) -> str:
-    """Why the predicate does not fit keys of these types (Hive's, by lower-case name); empty where it does."""
+    """Say why the predicate does not fit partition keys of these Hive types (by lower-case name); empty where it
+    does."""
     for name, literal in _operands(predicate):
         if name not in types:
             return f"{name} is no partition key"
@@ -360,7 +365,8 @@ def fits(literal: Literal, hive_type: str) -> bool:
 
 
 def unknown_name(predicate: Predicate, names: Collection[str]) -> Refused | None:
-    """A name that is none of these, and no parameter."""
+    """Return the error for a name of the predicate that is no parameter and not in `names`; None where it has no such
+    name."""
     for name in sorted(names_in(predicate)):
         if name not in names and not name.startswith(f"{PARAMETER}:"):
             return Refused(

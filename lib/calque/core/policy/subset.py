@@ -1,9 +1,9 @@
-"""Which part of a source a target has: partitions by predicates over their keys, tables by one over their definition.
+"""Subsets of a source that a target takes: partitions by predicates over their keys, tables by their definition.
 
-What is left of the source is a smaller source: `narrowed` makes an event of the whole log the one that the smaller one
-would have. An ALTER that takes a table out of `where` is a drop of its name there, one that brings it in is the arrival
-of a table of which nothing is known; a rename of a partition is a drop or an addition where only one of its names is
-left. All else of the engine knows of no subsets.
+A subset is a smaller source: `narrowed` makes of an event of the whole log the event that the smaller source would
+have. An ALTER that takes a table out of `where` is a drop of its name there. One that brings a table in is the arrival
+of a table of which nothing is known. A rename of a partition is a drop or an addition where the subset has only one of
+its names. The rest of the engine knows of no subsets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ DEFINITION_NAMES = frozenset({"type", "owner", "location"})
 
 
 def parse_where(text: str) -> Predicate | None:
-    """Over a table's definition; None for an empty text. Raises `Refused`."""
+    """Parse a policy's predicate over a table's definition; None for an empty text. Raises `Refused` for a text that is
+    no predicate, for an unknown name, and for a parameter that metastores change by themselves."""
     if not text.strip():
         return None
     predicate = parse_predicate(text)
@@ -48,25 +49,27 @@ def parse_where(text: str) -> Predicate | None:
 
 
 class Subset:
-    """A policy's `partitions` and `where`, ready to be asked. Raises `Refused` where they are none."""
+    """A policy's `partitions` and `where`, parsed. The constructor raises `Refused` where a text is no pattern or no
+    predicate."""
 
     def __init__(self, policy: Policy) -> None:
         ordered = sorted(policy.partitions.items(), key=lambda item: (-len(item[0]), item))
         self._partitions = tuple((parse_pattern(text), parse_predicate(predicate)) for text, predicate in ordered)
         self.where = parse_where(policy.where)
         self.is_all = not self._partitions and self.where is None
-        """Whether nothing is left out."""
+        """Whether the subset is the whole source."""
         self._of = lru_cache(maxsize=4096)(self._predicate)
 
     def predicate(self, name: TableName) -> Predicate | None:
-        """Over the partition keys of the table: of the patterns that match, the longest decides."""
+        """Return the predicate over the table's partition keys: of the patterns that match, the longest decides. None
+        where the policy has no predicate for the table."""
         return self._of(table_name(*name)) if self._partitions else None
 
     def _predicate(self, name: TableName) -> Predicate | None:
         return next((predicate for pattern, predicate in self._partitions if matches(pattern, name)), None)
 
     def has_table(self, table: Table) -> bool:
-        """Whether `where` is true of the table."""
+        """Tell whether `where` is true of the table's definition."""
         if self.where is None:
             return True
         values: dict[str, str | None] = {
@@ -80,7 +83,7 @@ class Subset:
         return holds(self.where, values) is True
 
     def obstacle(self, name: TableName, table: Table) -> str:
-        """Why the predicate over the table's partitions can't be asked; empty where it can."""
+        """Say why the predicate over the table's partitions can't be evaluated; empty where it can."""
         predicate = self.predicate(name)
         if predicate is None or not table.partition_keys:
             return ""
@@ -90,24 +93,24 @@ class Subset:
         return misfit(predicate, types)
 
     def require(self, name: TableName, table: Table) -> None:
-        """Raises `Refused` where the predicate over the table's partitions can't be asked."""
+        """Raise `Refused` where the predicate over the table's partitions can't be evaluated."""
         if why := self.obstacle(name, table):
             what = f"The policy's predicate over partitions of {name} does not fit the table"
             raise Refused(what, why, "Correct it below partitions, and reload")
 
     def has_partition(self, name: TableName, partition: str) -> bool:
-        """Raises `KeyMissing`."""
+        """Tell whether the subset has the partition. Raises `KeyMissing`."""
         predicate = self.predicate(name)
         return predicate is None or has(predicate, partition)
 
     def left(self, name: TableName, partitions: Collection[str]) -> list[str]:
-        """Those of the partitions that the subset has. Raises `KeyMissing`."""
+        """Return the partitions among `partitions` that the subset has, in their order. Raises `KeyMissing`."""
         predicate = self.predicate(name)
         return list(partitions) if predicate is None else [one for one in partitions if has(predicate, one)]
 
 
 class KeyMissing(Exception):
-    """A predicate names a key that a partition does not have."""
+    """The error for a predicate that names a key which a partition does not have."""
 
 
 def has(predicate: Predicate, partition: str) -> bool:
@@ -121,8 +124,10 @@ def has(predicate: Predicate, partition: str) -> bool:
 
 
 def narrowed(subset: Subset, entry: Entry) -> Entry | None:
-    """The event as far as it concerns partitions that are left; None for one that says nothing without the others.
-    Partitions that are left keep their places in the message (`Keys.numbers`)."""
+    """Return the event as far as it concerns partitions of the subset. Partitions of the subset keep their places in
+    the message (`Keys.numbers`). None for a scan, a facet event or a rename of a partition that concerns none of them;
+    other events stay without a partition. Where a partition lacks a key of the predicate, the event is
+    `EventKind.UNKNOWN`."""
     keys = entry.keys
     if keys.table is None or not keys.partitions:
         return entry
@@ -141,7 +146,7 @@ def narrowed(subset: Subset, entry: Entry) -> Entry | None:
     if not any(after) and keys.kind in (EventKind.SCAN, EventKind.FACET):
         return None
     chosen = [number for number, is_left in enumerate(after) if is_left]
-    # An event of which nothing is left stays: events around it may be of one call.
+    # An event without a partition of the subset stays in the log: events around it may be of one call.
     narrowed_keys = replace(
         keys,
         partitions=tuple(keys.partitions[number] for number in chosen),
@@ -165,8 +170,9 @@ def renamed(entry: Entry, is_left: bool, was_left: bool) -> Entry | None:
 
 
 def crossed(entry: Entry, was_left: bool, is_left: bool) -> Entry | None:
-    """An event on a table that stood on these sides of `where` before and after it. They are the same but for events
-    that alter or rename a table."""
+    """Return the event on a table as the subset sees it. `was_left` and `is_left` say whether `where` was true of the
+    table before and after the event; they differ only for events that alter or rename a table. An event that brings the
+    table in is a rename from no name, one that takes it out a DROP; None where the table was and is outside."""
     keys = entry.keys
     if was_left and is_left:
         return entry

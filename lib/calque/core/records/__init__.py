@@ -1,1 +1,1 @@
-"""What ledgers and state folders keep, as values: tables' lives, contents by epoch, claims, leases, gaps."""
+"""Values that ledgers and state folders keep: lives of tables, contents by epoch, claims, leases, gaps."""

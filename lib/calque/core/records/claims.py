@@ -1,4 +1,4 @@
-"""Claims as the small files that carry them."""
+"""Claims on directories (`model.claims`), as the small files that carry them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from calque.model.claims import Claim
 from calque.model.names import OURS
 
 CLAIM = f"{OURS}_claim."
-"""How the name of the file begins; its generation follows."""
+"""The beginning of the name of a claim's file; the claim's generation follows."""
 OLD_MARK = f"{OURS}_owner."
-"""How the name of the hidden directory begins by which versions before marked a directory as calque's."""
+"""The beginning of the name of a hidden directory: older versions marked a directory as calque's by one."""
 ASIDE = f"{OURS}_removed."
-"""How the name of a directory begins that is being removed; the number of the claim on it follows."""
+"""The beginning of the name of a directory that is being removed; the number of the claim on it follows."""
 _NAME = re.compile(re.escape(CLAIM) + r"([1-9][0-9]*)")
 _FIELDS = tuple(field.name for field in fields(Claim))
 
 
 def generations(names: Iterable[str]) -> list[int]:
-    """Of the claims among the names of what lies in a directory, ascending."""
+    """Return the generations of the claims among `names`, the names of entries of one directory, ascending."""
     return sorted(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
 
 
@@ -32,7 +32,7 @@ def claim_file(location: str, generation: int) -> str:
 
 
 def is_mark(name: str) -> bool:
-    """Whether a name in a directory says that calque made it."""
+    """Tell whether a name in a directory is that of a claim or of an old mark, so that calque made the directory."""
     return _NAME.fullmatch(name) is not None or name.startswith(OLD_MARK)
 
 
@@ -41,7 +41,8 @@ def written(claim: Claim) -> bytes:
 
 
 def read(content: bytes) -> Claim | None:
-    """None where it is no claim: what can't be read says nothing. Fields of later versions are passed over."""
+    """Return the claim that a file's content says; None where it says none, because a file that can't be read proves
+    nothing. Fields of later versions are ignored."""
     try:
         values = parse_json(content)
         claim = Claim(**{name: values[name] for name in _FIELDS if name in values})

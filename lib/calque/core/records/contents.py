@@ -1,8 +1,9 @@
-"""What tables consist of at an epoch: the rows of a ledger, up to that epoch, put together.
+"""Contents of tables at an epoch: the rows of a ledger, up to that epoch, put together.
 
-Rows say what was done, in the order of epoch and step. A table's content is known as a whole from a row on that begins
-one (`BEGINNINGS`); a rename takes it along under another name without a row for each partition. What is known only in
-part (a target that was taken as it is, a ledger that an earlier version wrote) says so.
+Each row says what was done, and rows stand in the order of epoch and step. A table's content is known as a whole from a
+row on that begins one (`BEGINNINGS`). A rename takes the content along under another name, without a row for each
+partition. A content that is known only in part (of a target that was taken over as it was, or of a ledger that an
+earlier version wrote) is not `is_complete`.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from calque.model.ledger import ObjectRow
 from calque.model.names import TableName
 
 BEGINNINGS = frozenset({"create_table", "replace", "read", "adopt"})
-"""Changes of a table after which its rows say all that it has."""
+"""Changes of a table after which its rows tell its whole content."""
 ENDINGS = BEGINNINGS | {"drop_table", "drop_partition", "rename_away"}
-"""Changes after which rows before them may mean nothing any more."""
+"""Changes after which earlier rows may count no more."""
 FOUND = "found"
-"""The change of what was seen at the target and had not been recorded."""
+"""The change in a row for an object that was seen at the target and had not been recorded."""
 UNSURE = "unsure"
-"""The change of a table of which something may not have been recorded."""
+"""The change in a row for a table of which a part may not have been recorded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A row without what it carries. `index` is its place in the caller's list."""
+class LedgerLine:
+    """A row of a ledger without its files and its definition. `index` is its place in the caller's list; `files` and
+    `defines` tell whether the row has files and a definition."""
 
     index: int
     name: TableName
@@ -39,14 +41,15 @@ class Line:
 
 
 @dataclass(slots=True)
-class Part:
-    """A partition, or the table itself: the lines that say its files and its definition, and its renames."""
+class PartitionContent:
+    """The rows that tell of one partition, or of the table itself: the newest one with its files, the newest one with
+    its definition, and its renames in `history`."""
 
-    files: Line | None = None
-    definition: Line | None = None
-    history: list[Line] = field(default_factory=list)
+    files: LedgerLine | None = None
+    definition: LedgerLine | None = None
+    history: list[LedgerLine] = field(default_factory=list)
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[LedgerLine]:
         yield from self.history
         for line in (self.files, self.definition):
             if line is not None:
@@ -55,22 +58,22 @@ class Part:
 
 @dataclass(slots=True)
 class Content:
-    """One table. `is_complete`: everything in it is known."""
+    """The rows that tell of one table and its partitions. `is_complete`: they tell all that the table has."""
 
     incarnation: str
     is_complete: bool
-    table: Part = field(default_factory=Part)
-    partitions: dict[str, Part] = field(default_factory=dict)
-    between_names: dict[tuple[str, int], Part] = field(default_factory=dict)
+    table: PartitionContent = field(default_factory=PartitionContent)
+    partitions: dict[str, PartitionContent] = field(default_factory=dict)
+    between_names: dict[tuple[str, int], PartitionContent] = field(default_factory=dict)
     """Partitions that were renamed away and have no other name yet."""
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[LedgerLine]:
         for part in (self.table, *self.partitions.values(), *self.between_names.values()):
             yield from part.lines()
 
 
-def line_of(index: int, row: ObjectRow) -> Line:
-    return Line(
+def line_of(index: int, row: ObjectRow) -> LedgerLine:
+    return LedgerLine(
         index,
         TableName(row.database, row.table),
         row.partition,
@@ -82,10 +85,11 @@ def line_of(index: int, row: ObjectRow) -> Line:
     )
 
 
-def contents(lines: Iterable[Line]) -> dict[TableName, Content]:
-    """The tables that are there after these lines, which are in the order of epoch and step."""
+def contents(lines: Iterable[LedgerLine]) -> dict[TableName, Content]:
+    """Return the tables that exist after these lines, with their contents. `lines` are in the order of epoch and
+    step."""
     tables: dict[TableName, Content] = {}
-    renamed_away: dict[tuple[str, int], tuple[Content, Line]] = {}
+    renamed_away: dict[tuple[str, int], tuple[Content, LedgerLine]] = {}
     for line in lines:
         if line.partition:
             of_partition(tables.setdefault(line.name, Content("", is_complete=False)), line)
@@ -103,21 +107,26 @@ def contents(lines: Iterable[Line]) -> dict[TableName, Content]:
     return tables
 
 
-def of_table(before: Content | None, renamed_away: dict[tuple[str, int], tuple[Content, Line]], line: Line) -> Content:
+def of_table(
+    before: Content | None, renamed_away: dict[tuple[str, int], tuple[Content, LedgerLine]], line: LedgerLine
+) -> Content:
+    """Return the table's content after `line`, a row of the table itself that neither drops nor renames it away. The
+    content begins anew, goes on from `before`, or comes out of `renamed_away` with its partitions."""
     if line.change in BEGINNINGS:
-        content = Content(line.incarnation, line.defines, Part(history=[line]))
+        content = Content(line.incarnation, line.defines, PartitionContent(history=[line]))
     elif before is not None and before.incarnation == line.incarnation:
         content = before
     elif (renamed := renamed_away.pop((line.incarnation, line.event_id), None)) is not None:
         content, rename = renamed
         content.table.history += [rename, line]
     else:
-        content = Content(line.incarnation, is_complete=False, table=Part(history=[line]))
+        content = Content(line.incarnation, is_complete=False, table=PartitionContent(history=[line]))
     put(content.table, line)
     return content
 
 
-def of_partition(content: Content, line: Line) -> None:
+def of_partition(content: Content, line: LedgerLine) -> None:
+    """Bring the content of a table up to date with `line`, a row of one of its partitions."""
     link = (line.incarnation, line.event_id)
     if line.change == "drop_partition":
         content.partitions.pop(line.partition, None)
@@ -130,16 +139,17 @@ def of_partition(content: Content, line: Line) -> None:
         if line.change == "rename_partition" and link in content.between_names:
             part = content.partitions[line.partition] = content.between_names.pop(link)
             part.history.append(line)
-        put(content.partitions.setdefault(line.partition, Part()), line)
+        put(content.partitions.setdefault(line.partition, PartitionContent()), line)
 
 
-def put(part: Part, line: Line) -> None:
+def put(part: PartitionContent, line: LedgerLine) -> None:
     if line.files:
         part.files = line
     if line.defines:
         part.definition = line
 
 
-def needed(lines: Iterable[Line]) -> set[int]:
-    """The lines, by index, without which `contents` of these and later lines would be others."""
+def needed(lines: Iterable[LedgerLine]) -> set[int]:
+    """Return the lines, by `LedgerLine.index`, that `contents` needs: without one of them, `contents` of these and
+    later lines would differ."""
     return {line.index for content in contents(lines).values() for line in content.lines()}

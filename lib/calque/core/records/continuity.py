@@ -1,4 +1,4 @@
-"""What continues a journal or a ledger, and what of a journal is there: the rules of every adapter."""
+"""The rules, for every adapter, of how a journal or a ledger is continued, and of which events a journal has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from calque.model.names import EventId
 
 
 def first_and_last(rows: pa.Table) -> tuple[EventId, EventId]:
-    """The first and last event id of at least one row. `Broken` unless ids rise one by one."""
+    """Return the first and the last event id of `rows`, which has at least one row. Raises `Broken` unless ids rise one
+    by one."""
     ids = rows["event_id"].to_pylist()
     for before, after in pairwise(ids):
         if after != before + 1:
@@ -29,8 +30,13 @@ def first_and_last(rows: pa.Table) -> tuple[EventId, EventId]:
 
 
 def check_continues(last: EventId | None, first: EventId, journal: str, given_up: EventId = 0) -> None:
-    """`Broken` unless rows that begin at `first` continue a journal that ends at `last`; `Unavailable` where it may
-    have come that far by an append of the caller's, up to event `given_up`, that was not answered."""
+    """Raise `Broken` unless rows that begin at event `first` continue a journal that ends at event `last` (None: an
+    empty one).
+
+    Raises `Unavailable` where the journal may have come that far by an append of the caller's own, up to event
+    `given_up`, that was not answered: an append of events 81..90 gets no answer, and when rows from 81 on are appended
+    again the journal ends at 90.
+    """
     if last is not None and first <= last <= given_up:
         raise Unavailable(
             f"The journal {journal} has events up to {last} already",
@@ -46,8 +52,8 @@ def check_continues(last: EventId | None, first: EventId, journal: str, given_up
 
 
 def check_there(first: EventId, upto: EventId, oldest: EventId, last: EventId) -> None:
-    """`Refused` unless the events from `first` to `upto` lie between `oldest` and `last`; `EventsForgotten` for older
-    ones."""
+    """Raise `Refused` where events from `first` to `upto` are newer than `last`, the journal's newest, and
+    `EventsForgotten` where they are older than `oldest`, its oldest."""
     if upto > last:
         raise Refused(
             f"{events(max(first, last + 1), upto)} not in the journal yet",
@@ -63,8 +69,8 @@ def check_there(first: EventId, upto: EventId, oldest: EventId, last: EventId) -
 
 
 def next_gap(known_gaps: Sequence[Gap], gap: Gap) -> bool:
-    """Whether the gap is to be added to those that are known; not when it is there. `Broken` when its number does not
-    follow, or is another gap's."""
+    """Tell whether the gap is to be added to the known ones; False when it is known, whenever it was found. Raises
+    `Broken` when its number does not follow, or is another gap's."""
     if gap.number == len(known_gaps) + 1:
         return True
     if (
@@ -80,7 +86,8 @@ def next_gap(known_gaps: Sequence[Gap], gap: Gap) -> bool:
 
 
 def settled_by(known_gaps: Sequence[Gap], settled: int, number: int) -> int:
-    """What is settled with the gap of that number. `Broken` when there is none."""
+    """Return the number of the newest settled gap once gap `number` is settled too. Raises `Broken` when there is no
+    such gap."""
     if not 0 < number <= len(known_gaps):
         raise Broken(
             f"Gap {number} is not known",
@@ -91,8 +98,8 @@ def settled_by(known_gaps: Sequence[Gap], settled: int, number: int) -> int:
 
 
 def next_epoch(last: Epoch | None, epoch: Epoch, objects: Sequence[ObjectRow]) -> Epoch | None:
-    """The epoch as it is published after `last`: sealed. None when it is `last` already, whenever that was published.
-    `Broken` when its number does not follow."""
+    """Return the epoch as it is published after `last`: sealed with its digest. None when it is `last` itself, apart
+    from the time of publication. Raises `Broken` when its number does not follow."""
     if last is None or epoch.epoch == last.epoch + 1:
         return sealed(epoch, objects, last)
     republished = replace(epoch, published_at=last.published_at, previous_digest=last.previous_digest)
@@ -106,7 +113,7 @@ def next_epoch(last: Epoch | None, epoch: Epoch, objects: Sequence[ObjectRow]) -
 
 
 def carries_files(row: ObjectRow) -> bool:
-    """Whether the row says exactly which files the object has (perhaps none)."""
+    """Tell whether the row says exactly which files the object has, perhaps none."""
     return bool(row.fingerprint or row.files) or row.delta_version is not None
 
 

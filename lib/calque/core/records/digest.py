@@ -1,4 +1,5 @@
-"""What a published epoch is worth as a record: a digest over it and its object rows, chained to the one before.
+"""Digests that prove a published epoch as a record: each covers the epoch and its object rows, chained to the one
+before.
 
 The text that is digested is UTF-8, one line per value, each line JSON with sorted keys and no spaces: the epoch without
 its `digest` (and without a null `gap` and empty `set_aside`, `parts`, `rereads`, `disarmed` and `abandoned`), then its
@@ -21,17 +22,19 @@ LATER_COLUMNS = frozenset({"definition", "step", "row_digest", "claim"})
 
 
 def sealed(epoch: Epoch, objects: Sequence[ObjectRow], previous: Epoch | None) -> Epoch:
-    """The epoch with its digest, following `previous`."""
+    """Return the epoch with its digest, chained to `previous`, the epoch before it (None: it is the first)."""
     chained = replace(epoch, previous_digest=previous.digest if previous else "", digest="")
     return replace(chained, digest=digest_of(chained, objects))
 
 
 def is_intact(epoch: Epoch, objects: Sequence[ObjectRow]) -> bool:
-    """Whether the epoch and its rows are what was sealed."""
+    """Tell whether the epoch and its rows are the ones that were sealed: their digest is the epoch's."""
     return digest_of(epoch, objects) == epoch.digest
 
 
 def digest_of(epoch: Epoch, objects: Sequence[ObjectRow]) -> str:
+    """Return the digest of an epoch and its object rows, as the module's docstring says; the epoch's own `digest` is
+    ignored."""
     head = asdict(epoch)
     del head["digest"]
     if epoch.gap is None:
@@ -46,12 +49,12 @@ def digest_of(epoch: Epoch, objects: Sequence[ObjectRow]) -> str:
 
 
 def in_order(objects: Sequence[ObjectRow]) -> tuple[ObjectRow, ...]:
-    """The rows as the ledger keeps them."""
+    """Return the rows in the ledger's order: by name, event id and step."""
     return tuple(sorted(objects, key=lambda row: (row.database, row.table, row.partition, row.event_id, row.step)))
 
 
 def record_of(row: ObjectRow) -> dict[str, object]:
-    """The row's columns; those that the first ledgers had not are left out where they say nothing."""
+    """Return the row's columns by name. A column that the first ledgers did not have is left out where it is empty."""
     values = {name: value for name in COLUMNS if (value := getattr(row, name)) or name not in LATER_COLUMNS}
     return values | {"files": [asdict(file) for file in row.files]}
 

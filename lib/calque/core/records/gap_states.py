@@ -1,4 +1,4 @@
-"""How far targets have dealt with gaps in the log, from their ledgers."""
+"""The progress of targets in dealing with gaps of the source's log, as their ledgers tell it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NOT_SHOWN = frozenset({TableState.UNKNOWN, TableState.READING, TableState.STAGIN
 
 @dataclass(frozen=True, slots=True)
 class TargetGaps:
-    """What one target's ledger says of gaps: how far it has come, the newest one of its own, and whether tables are set
-    aside because of one."""
+    """One target's record of gaps: `recovery` says which gap of the log it has come to, `own` is the newest gap of its
+    own, and `reads` tells whether tables are set aside because of a gap."""
 
     recovery: GapRecovery | None = None
     own: Gap | None = None
@@ -30,40 +30,42 @@ class TargetGaps:
         return TargetGaps(one_of(records, GapRecovery), own_gap(records), reads)
 
     def is_under_way(self) -> bool:
-        """Whether something is still compared, or tables are set aside because of a gap."""
+        """Tell whether drops that were found because of a gap are still counted or made, or tables are set aside
+        because of a gap."""
         settled = DropReview.HELD, DropReview.REPAIRED
         return self.reads or (self.recovery is not None and self.recovery.drops not in settled)
 
     def state(self) -> GapState:
-        """What became of the target's newest gap."""
+        """Return the state of the target's newest gap, by this target alone."""
         if self.is_under_way():
             return GapState.REPAIRING
         is_held = self.recovery is not None and self.recovery.drops is DropReview.HELD
         return GapState.HELD if is_held else GapState.REPAIRED
 
     def state_of_own(self, gap: Gap, gaps: Sequence[Gap]) -> GapState:
-        """What became of a gap of the target's own: it is of no account behind the log's next one."""
+        """Return the state of `gap`, one of the target's own. It counts as repaired once `gaps`, the log's, has a newer
+        one, to which the target's work then belongs."""
         return self.state() if gap.number == len(gaps) else GapState.REPAIRED
 
 
 class GapState(StrEnum):
-    """What became of a gap, over all targets."""
+    """The state of a gap of the log, over all targets."""
 
     REPAIRING = "repairing"
     REPAIRED = "repaired"
     HELD = "held"
-    """All that changed was read; drops wait for an operator."""
+    """Every change was read; drops wait for an operator."""
 
 
 def dealt_with(records: Iterable[Record]) -> int:
-    """The newest gap that a target has dealt with; 0 for none."""
+    """Return the number of the newest gap that a target has dealt with; 0 for none."""
     recovery = one_of(records, GapRecovery)
     return recovery.newest_gap if recovery is not None else 0
 
 
 def states_of(gaps: Sequence[Gap], targets: Iterable[TargetGaps]) -> Mapping[int, GapState]:
-    """Each gap's state by its number. What is still being read because of a gap counts for the newest one, or for a
-    gap of a target's own that came after it."""
+    """Return the state of each gap of the log by its number. Reads that a target still makes because of a gap count for
+    the newest gap alone, and not for it where the target has a newer gap of its own."""
     targets = list(targets)
     states = {}
     for gap in gaps:
@@ -74,7 +76,8 @@ def states_of(gaps: Sequence[Gap], targets: Iterable[TargetGaps]) -> Mapping[int
 
 
 def own_gap(records: Iterable[Record]) -> Gap | None:
-    """The newest gap that is the target's own."""
+    """Return the newest gap that is the target's own: the journal forgot events before the target had taken them. None
+    for none."""
     span = one_of(records, ForgottenSpan)
     if span is None:
         return None
@@ -86,5 +89,6 @@ def number_of(gap: Gap | None) -> int:
 
 
 def worst(states: Iterable[GapState]) -> GapState:
+    """Return the state that is farthest from repaired; repaired where `states` is empty."""
     distinct_states = {*states}
     return next((one for one in (GapState.REPAIRING, GapState.HELD) if one in distinct_states), GapState.REPAIRED)

@@ -1,7 +1,8 @@
-"""Is what answers what a ledger remembers? Decided by ids, marks in directories, and generations of the lease.
+"""The comparison of a deployment that a ledger remembers with the one that answers: refuse to write where they differ.
 
-An id alone proves nothing: a clone, or a copy that was restored, has the same. It is believed together with what can't
-be older than a ledger remembers.
+Ids, marks in directories, and generations of the lease are compared. An id alone proves nothing: a clone, or a copy
+that was restored, has the same id. An id is believed only together with facts that can't be older than the ledger
+remembers them, such as the newest generation of the lease.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from calque.model.lease import Generation
 from calque.model.records import LedgerIdentity
 
 KEPT_LEDGERS = 16
-"""Ledgers that the hidden database remembers: those that were written last."""
+"""The number of ledgers that the hidden database remembers: the ones that were written last."""
 
 
 def refusal(remembered: LedgerIdentity | None, answers: Answers, has_begun: bool) -> Refused | None:
-    """Why nobody may write to the target, nor remove anything; None where the deployment is the one it was.
-    `has_begun`: the ledger has epochs. One that has, and remembers no identity, was written by a version that did not
-    know any: it goes on, and writes down what there is."""
+    """Return the error because of which no process may write to the target or remove anything there; None where the
+    deployment that answers is the one that the ledger remembers.
+
+    `has_begun`: the ledger has epochs. A ledger that has epochs and remembers no identity was written by a version that
+    knew none; it goes on, and its writer records the identity that answers now.
+    """
     problems = (
         other_source(remembered, answers),
         other_target(remembered, answers),
@@ -35,12 +39,13 @@ def refusal(remembered: LedgerIdentity | None, answers: Answers, has_begun: bool
 
 
 def is_settled(remembered: LedgerIdentity | None) -> bool:
-    """Whether a writer has written down which deployment the ledger is of, and nobody has accepted another since."""
+    """Tell whether a writer has recorded the ledger's deployment, and no operator has accepted another one since."""
     return remembered is not None and bool(remembered.hidden)
 
 
 def other_source(remembered: LedgerIdentity | None, answers: Answers) -> Refused | None:
-    """The ledger, a directory, or the hidden database names another metastore as the source of that name."""
+    """Return the error where the source's id is another than the ledger, a directory or the hidden database remembers
+    for its name; else None."""
     if not answers.source_id:
         return None
     for where, source_id in remembered_sources(remembered, answers):
@@ -64,6 +69,7 @@ def remembered_sources(remembered: LedgerIdentity | None, answers: Answers) -> I
 
 
 def other_target(remembered: LedgerIdentity | None, answers: Answers) -> Refused | None:
+    """Return the error where the target metastore's id is another than the ledger remembers; else None."""
     if remembered is None or remembered.target_id in ("", answers.target_id):
         return None
     answering = answers.target_id or "one without an id"
@@ -75,7 +81,8 @@ def other_target(remembered: LedgerIdentity | None, answers: Answers) -> Refused
 
 
 def other_directory(remembered: LedgerIdentity | None, answers: Answers) -> Refused | None:
-    """Another directory lies where one was that the ledger remembers: a disk is not mounted, or another one is."""
+    """Return the error where another directory lies at a place whose mark the ledger remembers, because a disk is not
+    mounted or another one is; else None."""
     if remembered is None:
         return None
     for directory in answers.directories:
@@ -91,7 +98,8 @@ def other_directory(remembered: LedgerIdentity | None, answers: Answers) -> Refu
 
 
 def foreign_directory(answers: Answers, *, is_new: bool) -> Refused | None:
-    """Another target metastore has its replicas in a directory, and this one was not seen there."""
+    """Return the error where another target metastore uses a directory and this one was never seen there; else None.
+    Only a deployment that `is_new` gets one."""
     for directory in answers.directories:
         others = other_users(directory, answers)
         if is_new and others and user_of(answers) not in directory.targets:
@@ -100,7 +108,8 @@ def foreign_directory(answers: Answers, *, is_new: bool) -> Refused | None:
 
 
 def shared_directory(answers: Answers) -> Refused | None:
-    """Several target metastores have replicas in a directory: none of them may remove there."""
+    """Return the error where several target metastores use one directory, so that none of them may remove there; else
+    None."""
     for directory in answers.directories:
         if others := other_users(directory, answers):
             return shared(directory, answers, others)
@@ -120,11 +129,14 @@ def other_users(directory: MarkedDirectory, answers: Answers) -> tuple[str, ...]
 
 
 def user_of(answers: Answers) -> str:
-    """What stands for the target's metastore in a directory: its id, else the name of its hidden record."""
+    """Return the name under which a directory's mark lists the target's metastore: its id, else the random name of its
+    record in the hidden database."""
     return answers.target_id or (answers.hidden.nonce if answers.hidden is not None else "")
 
 
 def other_hidden_database(remembered: LedgerIdentity | None, answers: Answers) -> Refused | None:
+    """Return the error where the target's hidden database lacks the record of this deployment that the ledger
+    remembers; else None."""
     if remembered is None or not remembered.hidden:
         return None
     hidden = answers.hidden
@@ -139,7 +151,8 @@ def other_hidden_database(remembered: LedgerIdentity | None, answers: Answers) -
 
 
 def lost_generation(remembered: LedgerIdentity | None, answers: Answers) -> Refused | None:
-    """The target's lease is older than what the ledger's own writer had of it: the metastore was restored."""
+    """Return the error where the target's newest lease is older than the ledger's own writer had it, because the
+    metastore was restored; else None."""
     number = answers.newest.number if answers.newest is not None else 0
     if remembered is None or remembered.generation <= number or remembered.warehouse != answers.warehouse:
         # By another warehouse the lease has another name.
@@ -152,7 +165,8 @@ def lost_generation(remembered: LedgerIdentity | None, answers: Answers) -> Refu
 
 
 def accept(answers: Answers) -> str:
-    """The end of what is to be done."""
+    """Return the end of the advice to an operator: the command that accepts the target as it is. Empty for a target
+    without an id."""
     if not answers.target_id:
         return ""
     return f"; where it is to be as it is, say `calque identity accept --target {answers.target} {answers.target_id}`"
@@ -162,14 +176,14 @@ def accept(answers: Answers) -> str:
 
 
 def nonce_at(remembered: LedgerIdentity, location: str) -> str:
-    """The mark of the directory that was found under that spelling; empty where none was."""
+    """Return the mark of the directory that was found under that spelling; empty where none was."""
     spelling = str(place(location))
     return next((nonce for nonce, spellings in remembered.directories.items() if spelling in spellings), "")
 
 
 def aliases(remembered: LedgerIdentity | None, location: str) -> tuple[str, ...]:
-    """Every spelling of a location that the ledger knows, itself first: a link, a bind mount, `s3` for `s3a` lead to
-    one directory under several names."""
+    """Return every spelling of a location that the ledger knows, its own first: a link, a bind mount, or `s3` for `s3a`
+    lead to one directory under several names."""
     own = place(location)
     spellings = [str(own)]
     for names in remembered.directories.values() if remembered is not None else ():
@@ -190,8 +204,12 @@ def contained(outer: Place, inner: Place) -> bool:
 def has_lost_state(
     remembered: LedgerIdentity, previous: Generation | None, hidden: HiddenIdentity | None, epoch: int
 ) -> bool:
-    """Whether the ledger is older than what the target saw of it: its state folder was restored. `previous` is the
-    generation of the lease before the one that was just taken, `epoch` the ledger's newest."""
+    """Tell whether the ledger is older than the target saw it, because its state folder was restored. `previous` is the
+    generation of the lease before the one that was just taken, `epoch` the ledger's newest.
+
+    The ledger remembers generation 7 and ends at epoch 120. The target saw epoch 125 of it, or a generation 9 of
+    another writer: the ledger is a restored one, and has lost epochs 121..125 or all that the other writer did.
+    """
     seen = seen_position(remembered.ledger, previous, hidden)
     if previous is not None and not previous.ledger and previous.number > remembered.generation:
         # A version that says nothing of ledgers wrote in between.
@@ -201,7 +219,7 @@ def has_lost_state(
 
 
 def seen_position(ledger: str, previous: Generation | None, hidden: HiddenIdentity | None) -> LedgerPosition:
-    """How far the target saw the ledger."""
+    """Return the newest position of the ledger that the target has seen, in the hidden database or in the lease."""
     seen = hidden.ledgers.get(ledger, LedgerPosition()) if hidden is not None else LedgerPosition()
     if previous is not None and previous.ledger == ledger and previous.number >= seen.generation:
         return LedgerPosition(previous.number, max(previous.epoch, seen.epoch), previous.writer.id)
@@ -211,7 +229,8 @@ def seen_position(ledger: str, previous: Generation | None, hidden: HiddenIdenti
 def with_ledgers(
     hidden: HiddenIdentity, previous: Generation | None, ledger: str, position: LedgerPosition
 ) -> HiddenIdentity:
-    """With what the generation before said of its ledger, and with this one."""
+    """Return the hidden record with the position of this ledger, and with the position that the generation before gave
+    of its own. It keeps the `KEPT_LEDGERS` newest."""
     ledgers = dict(hidden.ledgers)
     if previous is not None and previous.ledger:
         ledgers[previous.ledger] = seen_position(previous.ledger, previous, hidden)
@@ -223,7 +242,8 @@ def with_ledgers(
 def with_directories(
     known: Mapping[str, tuple[str, ...]], directories: tuple[MarkedDirectory, ...]
 ) -> Mapping[str, tuple[str, ...]]:
-    """With the spellings under which marked directories were found now. A spelling is of one directory."""
+    """Return the known spellings of marked directories, by mark, with the spellings under which directories were found
+    now. A spelling belongs to one directory: one that leads to another directory now is taken from the old."""
     found = {str(place(one.location)): one.nonce for one in directories if one.nonce}
     spellings = {nonce: [name for name in names if found.get(name, nonce) == nonce] for nonce, names in known.items()}
     for name, nonce in found.items():

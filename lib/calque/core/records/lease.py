@@ -1,8 +1,8 @@
-"""Who may take the lease on a target, and when: decided by what is seen of its newest generation.
+"""The rules of the lease on a target: a writer decides by the newest generation that it sees whether it may take it.
 
-Clocks of different hosts are never compared. The holder begins calls for `usable` seconds after it *sent* what made or
-renewed its generation; all others wait until they have seen that unchanged for the whole of its seconds, by a clock of
-their own. What lies between the two is for calls in flight, and for clocks that differ in speed.
+Clocks of different hosts are never compared. The holder begins calls for `usable` seconds after it *sent* the request
+that made or renewed its generation. All others wait until they have seen the generation unchanged for the whole of its
+seconds, by a clock of their own. The time between the two is for calls in flight, and for clocks that differ in speed.
 """
 
 from __future__ import annotations
@@ -16,47 +16,50 @@ from calque.model.lease import Generation, Writer
 
 @dataclass(frozen=True, slots=True)
 class TakeGeneration:
-    """Make the generation of this number."""
+    """The step to make the generation of this number."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
-    """The holder may be dead: look again. `idle` seconds were without a sign of it."""
+class ObservedLease:
+    """The step to look again, because the holder may be dead: it has given no sign of life for `idle` seconds."""
 
     holder: Generation
     idle: float
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
-    """The holder was seen to renew it."""
+class LiveHolder:
+    """The finding that another holder lives: it was seen to renew its generation."""
 
     holder: Generation
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseLost:
-    """It was this writer's, and is another's now; None where somebody removed it."""
+    """The finding that the lease was this writer's and is another's now; `by` is None where the lease was removed."""
 
     by: Generation | None
 
 
-Step = TakeGeneration | Watch | Living | LeaseLost
+Step = TakeGeneration | ObservedLease | LiveHolder | LeaseLost
 
 
 @dataclass(frozen=True, slots=True)
-class FirstSight:
-    """What was seen first, and when the look at it had ended."""
+class FirstObservation:
+    """The generation that a waiting writer saw first, and the time at which that look had ended, in seconds of its own
+    clock."""
 
     generation: Generation
     seen_at: float
 
 
-def next_step(me: Writer, held_number: int, newest: Generation | None, first: FirstSight | None, began: float) -> Step:
-    """What a writer does that holds nothing just now. `held_number` is the last generation that it had, 0 for none;
-    `newest` was found by a look that began at `began`."""
+def next_step(
+    me: Writer, held_number: int, newest: Generation | None, first: FirstObservation | None, began: float
+) -> Step:
+    """Return the next step of a writer that holds no generation. `held_number` is the last one that it held, 0 for
+    none; `newest` was found by a look that began at `began`, on the clock of `first.seen_at`."""
     if held_number and (newest is None or newest.writer.id != me.id):
         return LeaseLost(newest)
     if newest is None:
@@ -65,27 +68,27 @@ def next_step(me: Writer, held_number: int, newest: Generation | None, first: Fi
     if newest.released or dead or newest.writer.id == me.id:
         return TakeGeneration(newest.number + 1)
     if first is None:
-        return Watch(newest, 0.0)
+        return ObservedLease(newest, 0.0)
     if newest != first.generation:
-        return Living(newest)
+        return LiveHolder(newest)
     idle = began - first.seen_at
-    return TakeGeneration(newest.number + 1) if idle >= newest.seconds else Watch(newest, idle)
+    return TakeGeneration(newest.number + 1) if idle >= newest.seconds else ObservedLease(newest, idle)
 
 
 def lease_subject(source: str, target: str, warehouse: str) -> str:
-    """What a lease is on: two deployments with one configuration mean the same, two replicas in one metastore differ in
-    it. `warehouse` is the spelling under which the directory was marked first: whatever a configuration calls it, the
-    lease is one."""
+    """Return the text that names the lease: two deployments with one configuration share it, two replicas in one
+    metastore have different ones. `warehouse` is the spelling under which the directory was marked first, so that other
+    spellings in a configuration name the same lease."""
     return f"{source}/{target} in {place(warehouse)}"
 
 
 def subject_digest(subject: str) -> str:
-    """For names in the hidden database."""
+    """Return 16 hexadecimal digits of a lease's subject, for names in the hidden database."""
     return hashlib.blake2b(subject.encode(), digest_size=8).hexdigest()
 
 
 def usable(seconds: float) -> float:
-    """How long its holder relies on it."""
+    """Return for how many seconds the holder relies on a generation of `seconds`."""
     return seconds * 2 / 3
 
 

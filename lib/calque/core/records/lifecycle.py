@@ -1,7 +1,7 @@
-"""The life of a table at a target: which states there are, and what leads from one to the other.
+"""The life of a table at a target: its states, and the changes that lead from one state to another.
 
-Everything that a table's state may do stands in `TRANSITIONS`; `engine.sides.table_states` keeps the tables' states and
-asks here for each change. The picture in `docs/architecture.md` is drawn from this module.
+Every permitted change of a table's state stands in `TRANSITIONS`; `engine.sides.table_states` keeps the tables' states
+and asks here for each change. The picture in `docs/architecture.md` is drawn from this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from calque.model.ledger import TableState
 
 
 class State(StrEnum):
-    """What windows and reads do with a table."""
+    """The state of a table at a target, which decides what windows and reads do with it."""
 
     OUT = "out"
     """The target shows no such table, and none is expected there."""
@@ -37,8 +37,8 @@ class State(StrEnum):
     """It is set aside with a reason."""
 
 
-class Change(StrEnum):
-    """What happens to a table."""
+class Transition(StrEnum):
+    """An occurrence that leads a table from one state to another."""
 
     READ_IS_NEEDED = "read is needed"
     READ_BEGINS = "read begins"
@@ -54,7 +54,7 @@ class Change(StrEnum):
 
 
 UNREAD = frozenset({State.UNKNOWN, State.PARKED, State.READING, State.STAGING})
-"""States in which what the target shows is not known to be the source's: windows pass the table by."""
+"""States in which it is not known whether the target shows a state of the source: windows pass the table by."""
 ASIDE = UNREAD | {State.QUARANTINED}
 """States in which no window may take a table on."""
 BEHIND = frozenset({State.WAITING, State.PAUSED})
@@ -74,54 +74,54 @@ RECORDED: Mapping[State, TableState] = MappingProxyType(
         State.QUARANTINED: TableState.QUARANTINED,
     }
 )
-"""How users are told of each: `status` and the ledger know no pauses, the reason does."""
+"""The state by which `status` and the ledger tell users of each; only the reason says that a table is paused."""
 
-_FROM_SHOWN: Mapping[Change, State] = {
-    Change.READ_IS_NEEDED: State.UNKNOWN,
-    Change.WINDOW_ENDS: State.LIVE,
-    Change.FALLS_BEHIND: State.WAITING,
-    Change.IS_PAUSED: State.PAUSED,
-    Change.IS_QUARANTINED: State.QUARANTINED,
-    Change.IS_GONE: State.OUT,
+_FROM_SHOWN: Mapping[Transition, State] = {
+    Transition.READ_IS_NEEDED: State.UNKNOWN,
+    Transition.WINDOW_ENDS: State.LIVE,
+    Transition.FALLS_BEHIND: State.WAITING,
+    Transition.IS_PAUSED: State.PAUSED,
+    Transition.IS_QUARANTINED: State.QUARANTINED,
+    Transition.IS_GONE: State.OUT,
 }
-_FROM_UNREAD: Mapping[Change, State] = {
-    Change.READ_BEGINS: State.READING,
-    Change.COPY_BEGINS: State.STAGING,
-    Change.READ_FAILS: State.UNKNOWN,
-    Change.READ_LANDS: State.LIVE,
-    Change.IS_PAUSED: State.PARKED,
-    Change.IS_QUARANTINED: State.QUARANTINED,
-    Change.IS_GONE: State.OUT,
+_FROM_UNREAD: Mapping[Transition, State] = {
+    Transition.READ_BEGINS: State.READING,
+    Transition.COPY_BEGINS: State.STAGING,
+    Transition.READ_FAILS: State.UNKNOWN,
+    Transition.READ_LANDS: State.LIVE,
+    Transition.IS_PAUSED: State.PARKED,
+    Transition.IS_QUARANTINED: State.QUARANTINED,
+    Transition.IS_GONE: State.OUT,
 }
-TRANSITIONS: Mapping[State, Mapping[Change, State]] = MappingProxyType(
+TRANSITIONS: Mapping[State, Mapping[Transition, State]] = MappingProxyType(
     {
         State.OUT: _FROM_SHOWN,
         State.UNKNOWN: _FROM_UNREAD,
         State.READING: _FROM_UNREAD,
         State.STAGING: _FROM_UNREAD,
         State.PARKED: {
-            Change.IS_PAUSED: State.PARKED,
-            Change.IS_RESUMED: State.UNKNOWN,
-            Change.IS_QUARANTINED: State.QUARANTINED,
+            Transition.IS_PAUSED: State.PARKED,
+            Transition.IS_RESUMED: State.UNKNOWN,
+            Transition.IS_QUARANTINED: State.QUARANTINED,
         },
         State.LIVE: _FROM_SHOWN,
         State.WAITING: _FROM_SHOWN,
         State.PAUSED: {
-            Change.IS_PAUSED: State.PAUSED,
-            Change.IS_RESUMED: State.WAITING,
-            Change.READ_IS_NEEDED: State.UNKNOWN,
-            Change.IS_QUARANTINED: State.QUARANTINED,
+            Transition.IS_PAUSED: State.PAUSED,
+            Transition.IS_RESUMED: State.WAITING,
+            Transition.READ_IS_NEEDED: State.UNKNOWN,
+            Transition.IS_QUARANTINED: State.QUARANTINED,
         },
         State.QUARANTINED: {
-            Change.READ_IS_NEEDED: State.UNKNOWN,
-            Change.IS_QUARANTINED: State.QUARANTINED,
+            Transition.READ_IS_NEEDED: State.UNKNOWN,
+            Transition.IS_QUARANTINED: State.QUARANTINED,
         },
     }
 )
 
 
-def after(state: State, change: Change) -> State:
-    """The state after the change. Raises `Broken` where the table of transitions has no such change."""
+def after(state: State, change: Transition) -> State:
+    """Return the state after the change. Raises `Broken` where `TRANSITIONS` has no such change of the state."""
     following = TRANSITIONS[state].get(change)
     if following is None:
         raise Broken(
@@ -132,8 +132,8 @@ def after(state: State, change: Change) -> State:
     return following
 
 
-def arrows() -> Iterator[tuple[State, Change, State]]:
-    """Every transition that leads to another state, for the picture in the documentation."""
+def arrows() -> Iterator[tuple[State, Transition, State]]:
+    """Yield every transition that leads to another state, for the picture in the documentation."""
     for state, changes in TRANSITIONS.items():
         for change, following in changes.items():
             if following is not state:

@@ -1,7 +1,7 @@
-"""Which directories does a ledger say that its target shows, and which ones did the target leave, when and why?
+"""Directories by a ledger: those that its target shows, and those that the target left, with the epoch and the reason.
 
-The rows of a ledger, in the order of epoch and step, put together as `core.records.contents` puts them. An epoch leaves
-a directory where an object had it before, or within the epoch, and none has it at its end.
+The rows of a ledger, in the order of epoch and step, are put together as `core.records.contents` does it. An epoch
+leaves a directory where an object had it before the epoch, or within it, and no object has it at the epoch's end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from calque.model.names import TableName
 
 
 def key_of(location: str) -> str:
-    """One spelling for one place."""
+    """Return one spelling for all spellings of one place that differ in form only."""
     return str(place(location))
 
 
@@ -26,7 +26,7 @@ REPLACED, DROPPED, NEVER_SHOWN = "replaced", "dropped", "never shown"
 
 @dataclass(frozen=True, slots=True)
 class LeftPlace:
-    """A directory that `epoch` left. `claim` is the number of the claim on it, empty where no row tells it."""
+    """A directory that `epoch` left. `claim` is the number of the claim on it, empty where no row tells the number."""
 
     place: str
     claim: str
@@ -37,7 +37,7 @@ class LeftPlace:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A directory that an object has."""
+    """A directory that an object has, with the number of the claim on it, empty where no row tells the number."""
 
     place: str
     claim: str
@@ -45,15 +45,15 @@ class Held:
 
 @dataclass(slots=True)
 class TableDirectories:
-    """Of one table: its own directory, those of its partitions, and of partitions between two names."""
+    """The directories of one table: its own, those of its partitions, and those of partitions between two names."""
 
     incarnation: str
     own: Held | None = None
     partitions: dict[str, Held] = field(default_factory=dict)
     between_names: dict[tuple[str, int], Held] = field(default_factory=dict)
     before: dict[str, Held] = field(default_factory=dict)
-    """What partitions had before a row that begins a table's content: a row that restates one without its directory
-    means the one that it had."""
+    """The directories of partitions before a row that begins the table's content anew. A later row that names a
+    partition and no directory means the directory that the partition had here."""
 
     def all(self) -> list[Held]:
         own = [self.own] if self.own is not None else []
@@ -62,8 +62,8 @@ class TableDirectories:
 
 @dataclass(slots=True)
 class LedgerPlaces:
-    """What a ledger says of directories. `living` counts the objects that have each, by its place; `told` are the
-    numbers of all claims that it names."""
+    """The directories that a ledger tells of. `living` counts the objects that have each directory, by its key; `left`
+    are the directories that were left; `told` are the numbers of all claims in the ledger."""
 
     living: Counter[str] = field(default_factory=Counter)
     left: dict[str, LeftPlace] = field(default_factory=dict)
@@ -75,6 +75,7 @@ class LedgerPlaces:
     _released: dict[str, LeftPlace] = field(default_factory=dict)
 
     def holds(self, key: str) -> bool:
+        """Tell whether an object has the directory with that key."""
         return self.living[key] > 0
 
     def _take(self, row: PlaceRow) -> None:
@@ -131,7 +132,7 @@ class LedgerPlaces:
             table.partitions[row.partition] = moved
 
     def _moved(self, held: Held | None, row: PlaceRow) -> Held | None:
-        """The object's directory after the row."""
+        """Return the object's directory after the row: `held`, the one before, where the row names none."""
         if not row.location:
             return held
         key = self.key(row.location)
@@ -163,7 +164,8 @@ class LedgerPlaces:
 def places_of(
     rows: Iterable[PlaceRow], epochs: Iterable[Epoch] = (), key: Callable[[str], str] = key_of
 ) -> LedgerPlaces:
-    """What the rows say; `epochs` tell of directories that were abandoned. `key` gives one spelling for one place."""
+    """Return the directories that the rows tell of, with those that `epochs` say were abandoned. `rows` are in the
+    order of epoch and step; `key` gives one spelling for one place."""
     places = LedgerPlaces(key=key)
     for row in rows:
         places._take(row)

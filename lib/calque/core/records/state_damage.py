@@ -1,4 +1,5 @@
-"""What is lost with a damaged part of the state folder, and how calque goes on without it."""
+"""Damage of the state folder: for each part, the information that is lost with it, and how calque goes on without
+it."""
 
 from __future__ import annotations
 
@@ -12,17 +13,18 @@ NO_RECORD = "what it said"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the state: `pattern` matches the folder or file that goes as a whole, at the end of its place. What is
-    lost with it, and what is done then."""
+class StateFolderPart:
+    """A part of the state folder. `pattern` matches the place of a file or folder in it; its group `whole` is the
+    folder or file that is removed when a piece of it is damaged. `lost` says which information goes with it, `then` how
+    calque goes on."""
 
     pattern: re.Pattern[str]
     lost: str
     then: str
 
 
-def part(pattern: str, lost: str, then: str) -> Part:
-    return Part(re.compile(rf"^(?P<whole>(?:.*/)?{pattern})(?:/.*)?$"), lost, then)
+def part(pattern: str, lost: str, then: str) -> StateFolderPart:
+    return StateFolderPart(re.compile(rf"^(?P<whole>(?:.*/)?{pattern})(?:/.*)?$"), lost, then)
 
 
 PARTS = (
@@ -58,11 +60,12 @@ ALL = re.compile(r"^(?P<whole>.*?)/control/")
 WITHOUT_RECORD = re.compile(
     r"(?:^|/)(?:processes/.+|running/.+|sending/.+|windows/.+|capturing|reload|hold/.+|requests/.+)$"
 )
-"""Records of the moment: whoever needs one does without, and it is written anew or said again."""
+"""Control records of the moment: their readers do without, and a record is written anew or its request repeated."""
 
 
 def damaged(place: str, why: str) -> StateUnusable:
-    """The error for what lies at that place, a file or folder of the state: the bytes can be had, and say nothing."""
+    """Return the error for a file or folder of the state at `place` whose bytes can be read and make no sense. It
+    advises removing the part of the state that the place belongs to."""
     for known in PARTS:
         if match := known.pattern.match(place):
             return refused(place, match["whole"], known.lost, known.then, why)
@@ -86,5 +89,5 @@ def removal_of(whole: str) -> str:
 
 
 def does_without(record: str) -> bool:
-    """Whether calque goes on without the control record of that name."""
+    """Tell whether calque goes on without the control record of that name when it is damaged."""
     return WITHOUT_RECORD.search(record) is not None

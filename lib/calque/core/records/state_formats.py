@@ -1,16 +1,16 @@
-"""Which formats of stored state a version of calque reads: the one that it writes, and the one before that."""
+"""The formats of stored state that a version of calque reads: the one that it writes, and the one before that."""
 
 from __future__ import annotations
 
 from calque.errors import Refused
 
 FIRST_FORMAT = 1
-"""Of what does not say its format."""
+"""The format of stored state that does not name one."""
 
 
 def require_known_format(what: str, number: int, newest: int, oldest: int | None = None) -> None:
-    """`Refused` where `what` has a format that is newer than `newest`, or older than `oldest`, without it the one
-    before the newest: who skips versions goes by one that still takes the old format over."""
+    """Raise `Refused` where `what` has a format that is newer than `newest`, or older than `oldest` (by default the
+    format before `newest`). An operator who skips versions goes by one that still takes the old format over."""
     before = oldest or max(FIRST_FORMAT, newest - 1)
     if number > newest:
         raise Refused(

@@ -1,7 +1,8 @@
-"""The recent chain of one table: which of its events a target shows, which it passed over and why, which it waits for.
+"""The recent chain of one table: the events that a target shows, those that it passed over and why, those that it
+awaits.
 
-Made of what is kept anyway: journal entries that touch the table, and rows of the ledger. Both forget, so a chain has a
-beginning that is not the table's own.
+The chain is made of journal entries that touch the table and of rows of the ledger. Both forget, so the chain's
+beginning is not the table's own.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from calque.model.names import EventId, TableName
 
 MAX_EVENT = 2**63 - 1
 READ = "read"
-"""What a link is called that no event of the journal belongs to: the table was read exactly, at that event id."""
+"""The kind of a link without an event of the journal: the table was read exactly, at that event id."""
 
 
 class Fate(StrEnum):
-    """What became of an event at a target."""
+    """The fate of an event at a target."""
 
     SHOWN = "shown"
     PASSED_OVER = "passed_over"
@@ -34,8 +35,9 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An event of the table, or an exact read of it. Of a shown one `epoch` is the number of the epoch that tells of
-    it, and `changes` counts the operations of the hop that ends here, `files` and `bytes` those of their objects."""
+    """An event of the table, or an exact read of it. For a shown event `epoch` is the number of the epoch that tells of
+    it, `changes` counts the operations of the hop that ends here, and `files` and `bytes` are totals over the hop's
+    objects."""
 
     event_id: EventId
     kind: str
@@ -47,7 +49,7 @@ class Link:
     was: str = ""
     """The name before a rename."""
     now: str = ""
-    """The name that it went away under."""
+    """The table's new name, where a rename took it away from the chain's names."""
     epoch: int | None = None
     published_at: str = ""
     changes: Mapping[str, int] | None = None
@@ -58,19 +60,20 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class NameSpan:
-    """What the table was called at events in (after, upto]."""
+    """The name that the table had at events in (after, upto]."""
 
     name: TableName
     after: EventId
     upto: EventId
 
     def has(self, row: ObjectRow) -> bool:
+        """Tell whether a row of the ledger has the name at an event of the span."""
         return TableName(row.database, row.table) == self.name and self.after < row.event_id <= self.upto
 
 
 def names_backwards(entries: Sequence[Entry], name: TableName) -> tuple[Sequence[Entry], Sequence[NameSpan]]:
-    """Of entries (ascending) those of the table that is called `name` after the last one, and what it was called, the
-    newest name first. Where `name` went to another table, what had it before is told of too."""
+    """Return the entries (ascending) of the table that is called `name` after the last of `entries`, and the table's
+    names, the newest first. Entries of an earlier table that had one of these names are among them."""
     found, spans, current, upto = [], [], name, MAX_EVENT
     for entry in reversed(entries):
         keys = entry.keys
@@ -93,8 +96,9 @@ def chain(
     shows: EventId | None,
     reason: str,
 ) -> Sequence[Link]:
-    """Ascending. `entries` are the table's, `rows` of all that had one of its names (`spans`), `epochs` those that the
-    ledger remembers; `shows` is the event that the target shows of it, `reason` why it shows no newer one."""
+    """Return the links of the chain, ascending. `entries` are the table's events; `rows` are the ledger's, of which
+    those count that have one of the table's names (`spans`); `epochs` are those that the ledger remembers; `shows` is
+    the event of the table that the target shows, and `reason` says why it shows no newer one."""
     hops: dict[EventId, list[ObjectRow]] = {}
     for row in rows:
         if not any(span.has(row) for span in spans):
@@ -119,6 +123,8 @@ def link(
     shows: EventId | None,
     reason: str,
 ) -> Link:
+    """Return the link for one event id: shown where a hop of the ledger ends there, else with the fate that `fate_of`
+    finds."""
     event = {"kind": READ} if entry is None else event_fields(entry, {span.name for span in spans})
     if hop is not None:
         epoch = epoch_of(event_id, epochs)
@@ -139,6 +145,7 @@ def link(
 
 
 def event_fields(entry: Entry, names: Collection[TableName]) -> dict[str, Any]:
+    """Return the fields of a `Link` that come from the event. `names` are all names that the table had."""
     keys = entry.keys
     went_away = keys.other is not None and keys.table not in names
     return {
@@ -154,7 +161,8 @@ def event_fields(entry: Entry, names: Collection[TableName]) -> dict[str, Any]:
 def fate_of(
     event_id: EventId, entry: Entry | None, stops: Sequence[EventId], shows: EventId | None, reason: str
 ) -> tuple[Fate, str]:
-    """Of an event at which no hop ended."""
+    """Return the fate, and the reason for it, of an event at which no hop ended. `stops` are the events at which hops
+    ended, ascending."""
     if shows is None or event_id > shows:
         return Fate.WAITING, reason or "its window has not come yet"
     if entry is not None and (entry.keys.facets_only or entry.keys.kind is EventKind.FACET):
@@ -168,6 +176,6 @@ def fate_of(
 
 
 def epoch_of(event_id: EventId, epochs: Sequence[Epoch]) -> Epoch | None:
-    """The first one that shows the event, as far as they are remembered."""
+    """Return the first remembered epoch that shows the event; None where none does. `epochs` are in order."""
     place = bisect_left(epochs, event_id, key=lambda epoch: epoch.event_id)
     return epochs[place] if place < len(epochs) else None

@@ -1,4 +1,4 @@
-"""How many things are taken when they are to weigh no more than can be held?"""
+"""Batches of bounded weight: as many things as can be held at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ T = TypeVar("T")
 
 
 def first_ones(things: Iterable[T], weight: Callable[[T], int], most: int | None) -> Iterator[T]:
-    """Up to the one with which they come to weigh `most`, so one at least; all of them where that is None."""
+    """Yield things in order until they weigh at least `most` together, so at least one where there is one; all where
+    `most` is None. The weight of the last one may exceed `most`."""
     total = 0
     for thing in things:
         yield thing

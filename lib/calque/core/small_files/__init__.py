@@ -1,1 +1,1 @@
-"""Many small files as few: which are combined (`grouping`), and how their rows are taken over."""
+"""Small files combined into few: `grouping` decides which, `combine_rows` takes their rows over."""

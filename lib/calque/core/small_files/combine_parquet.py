@@ -1,9 +1,9 @@
-"""Small Parquet files made into one.
+"""Combining of small Parquet files into one.
 
-Everything that a reader goes by is the same: the schema with its physical and logical types and field ids, the
-footer's key-value metadata, the codec of each column, and who wrote it (Hive and Spark read INT96 timestamps of
-`parquet-mr` another way). Files that differ in one of these, or whose schema pyarrow would write another way, are
-`Unfit`. Row groups become larger; statistics are made anew; bloom filters and page indices are not kept.
+All that readers depend on is the same in the combined file: the schema with its physical and logical types and field
+ids, the footer's key-value metadata, the codec of each column, and the writer's name (Hive and Spark read INT96
+timestamps of `parquet-mr` another way). Files that differ in one of these, or whose schema pyarrow would write another
+way, are `Unfit`. Row groups become larger; statistics are made anew; bloom filters and page indices are not kept.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from calque.core.small_files.grouping import Unfit
 from calque.core.small_files.row_digest import RowDigest, Undigestible
 
 ROW_GROUP_BYTES = 64 << 20
-"""In memory, before they are encoded."""
+"""Bytes of the rows of one row group, in memory, before they are encoded."""
 BATCH_ROWS = 16_384
 CODECS = frozenset({"UNCOMPRESSED", "SNAPPY", "GZIP", "BROTLI", "ZSTD"})
-"""Those that pyarrow writes as every reader knows them: LZ4 has two forms."""
+"""Codecs that pyarrow writes in the form that every reader knows; LZ4, which is not among them, has two forms."""
 FAR = "us"
-"""INT96 reaches farther than nanoseconds in 64 bits: such a value is another one here, and in the file made of it."""
+"""The unit of a second digest over files with INT96, which reaches farther than nanoseconds in 64 bits. A value beyond
+these is read as another value, and is that in the combined file, too; only the second digest tells them apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What files must have in common, but for their rows."""
+    """The properties that files must share to be combined: all but their rows and codecs."""
 
     schema: pq.ParquetSchema
     metadata: Mapping[bytes, bytes]
@@ -53,7 +54,7 @@ class Form:
         )
 
     def text(self) -> str:
-        """The schema without the name of its root, which says nothing."""
+        """Return the schema's text without the name of its root, which means nothing."""
         return str(self.schema).split("{", 1)[1]
 
 
@@ -63,7 +64,7 @@ def columns(schema: pq.ParquetSchema) -> list[pq.ColumnSchema]:
 
 @dataclass(slots=True)
 class Rows:
-    """The digest of rows, by nanoseconds and, where there is INT96, by microseconds."""
+    """The digest of rows, by nanoseconds and, where a column is INT96, by microseconds too."""
 
     form: Form
     near: RowDigest = field(default_factory=RowDigest)
@@ -80,6 +81,8 @@ class Rows:
 
 
 def combine(contents: Iterable[bytes]) -> tuple[bytes, str]:
+    """Return the content of one file with the rows of all files, in order, and the digest of the rows. Raises
+    `Unfit`."""
     try:
         return combined(contents)
     except (pa.ArrowException, OSError, Undigestible) as error:
@@ -105,7 +108,7 @@ def combined(contents: Iterable[bytes]) -> tuple[bytes, str]:
 
 
 class NewFile:
-    """The file that is being made. Its writer begins with the first rows, or at the end."""
+    """The combined file while it is made. Its writer begins with the first rows, or at the end."""
 
     def __init__(self, form: Form, schema: pa.Schema, codecs: Mapping[str, str]) -> None:
         self.rows = Rows(form)
@@ -116,7 +119,8 @@ class NewFile:
         self._bytes = 0
 
     def take_codecs(self, codecs: Mapping[str, str]) -> None:
-        """A file without rows has none."""
+        """Take the codecs of the next file, which are empty for a file without rows. Raises `Unfit` where files have
+        different ones."""
         if codecs and self._codecs and codecs != self._codecs:
             raise Unfit("the files have other codecs")
         self._codecs = self._codecs or dict(codecs)
@@ -129,6 +133,7 @@ class NewFile:
             self._flush()
 
     def close(self) -> bytes:
+        """Return the content of the combined file. Raises `Unfit` where pyarrow has written the schema another way."""
         self._flush()
         writer, form = self._open(), self.rows.form
         if form.metadata:
@@ -162,6 +167,8 @@ class NewFile:
 
 
 def digest_of(contents: Iterable[bytes]) -> str:
+    """Return the digest of the rows of Parquet files, one behind the other. Raises `Unfit` for files of different
+    schemas, for no files, and for a file that can't be read."""
     try:
         rows: Rows | None = None
         for content in contents:
@@ -190,7 +197,8 @@ def form_of(file: pq.ParquetFile) -> Form:
 
 
 def codecs_of(file: pq.ParquetFile) -> dict[str, str]:
-    """By column; empty of a file without rows. Raises `Unfit`."""
+    """Return the codec of each column, by its path in the schema; empty for a file without rows. Raises `Unfit` for a
+    codec that is not in `CODECS`."""
     if not file.metadata.num_row_groups:
         return {}
     group = file.metadata.row_group(0)

@@ -1,5 +1,5 @@
-"""Small files made into one with the same rows, in the order of the files: `combine`; and the digest of rows of files:
-`digest_of_rows`. Bytes in, bytes out."""
+"""Combining of small files into one with the same rows, in the order of the files (`combine`), and the digest of the
+rows of files (`digest_of_rows`). Functions take and return contents as bytes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from calque.model.files import RowLayout
 
 
 def combine(layout: RowLayout, contents: Iterable[bytes]) -> tuple[bytes, str]:
-    """The one file, and the digest of the rows that went into it. Raises `Unfit` where they can't be combined so that
-    every reader finds the same."""
+    """Return the content of the combined file, and the digest of the rows that went into it. Raises `Unfit` where the
+    files can't be combined so that every reader finds the same rows."""
     match layout:
         case RowLayout.PARQUET:
             return combine_parquet.combine(contents)
@@ -25,7 +25,8 @@ def combine(layout: RowLayout, contents: Iterable[bytes]) -> tuple[bytes, str]:
 
 
 def digest_of_rows(layout: RowLayout, contents: Iterable[bytes]) -> str:
-    """Of files one behind the other. Raises `Unfit` where they have none."""
+    """Return the digest of the rows of files, one behind the other. Raises `Unfit` for Parquet files whose rows have no
+    digest."""
     match layout:
         case RowLayout.PARQUET:
             return combine_parquet.digest_of(contents)

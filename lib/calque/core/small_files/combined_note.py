@@ -1,7 +1,7 @@
-"""What lies beside combined files and says for which of the source's they stand: a small hidden file.
+"""Notes beside combined files: a small hidden file that says for which of the source's files they stand.
 
-It is written last, so that a directory without one is none of combined files, or one that a death left half-made. It is
-believed as long as exactly the files lie there that it names, with their sizes and times.
+A note is written last. So a directory without one has no combined files, or has files that a death left half-made. A
+note is believed as long as exactly the files that it names lie in the directory, with their sizes and times.
 """
 
 from __future__ import annotations
@@ -18,27 +18,30 @@ from calque.model.names import OURS
 NOTE = f"{OURS}_combined.json"
 FORMAT = 1
 MANIFESTS = "manifests"
-"""What a note says in the place of a layout where the files are manifests of a symlink table."""
+"""The word in place of a layout in a note on manifests of a symlink table."""
 NAME = re.compile(r"calque-([0-9a-f]{24})-\d{4,}\.(parquet|txt)")
 SUFFIXES: Mapping[RowLayout, str] = {RowLayout.PARQUET: "parquet", RowLayout.TEXT: "txt"}
 
 
 def combined_name(fingerprint: str, number: int, layout: RowLayout) -> str:
-    """Of a file with rows of several; the fingerprint is the source's listing's."""
+    """Return the name of file `number` of those with rows of several files. `fingerprint` is that of the source's
+    listing."""
     return f"calque-{fingerprint}-{number:04}.{SUFFIXES[layout]}"
 
 
 def has_combined_files(listing: Listing) -> bool:
-    """Whether names say so; what a directory says to be must be read in its note."""
+    """Tell whether names of files look combined; only the directory's note says whether they are, and of which
+    files."""
     return any(NAME.fullmatch(file.path) for file in listing.files)
 
 
 def leftovers(listing: Listing) -> list[str]:
-    """Paths of combined files, by their names."""
+    """Return the paths of files with names of combined files."""
     return [file.path for file in listing.files if NAME.fullmatch(file.path)]
 
 
 def note_of(combination: Combination) -> bytes:
+    """Return the content of the note on a combination, as `combination_of` reads it."""
     files = [
         {**record(combined.file), "row_digest": combined.row_digest, "sources": list(combined.sources)}
         for combined in combination.files
@@ -58,7 +61,8 @@ def file_of(record: Mapping[str, Any]) -> File:
 
 
 def combination_of(note: bytes) -> Combination | None:
-    """None where it is of another format, or damaged: what lies there then counts as it is."""
+    """Return the combination that a note tells of; None for a note that is damaged or of another format, because the
+    files that lie there then count as they are."""
     try:
         document = json.loads(note)
         if document["format"] != FORMAT:
@@ -73,7 +77,8 @@ def combination_of(note: bytes) -> Combination | None:
 
 
 def understood(listing: Listing, note: bytes | None) -> Listing:
-    """The listing of a target's directory with the files of the source that its files stand for."""
+    """Return the listing of a target's directory with the source's files in place of those that stand for them. A
+    listing without a note, or with one that is not believed, stays as it is."""
     combination = combination_of(note) if note is not None else None
     if combination is None or not lies_there(combination, listing):
         return listing
@@ -89,5 +94,5 @@ def identity(file: File) -> tuple[str, int, int]:
 
 
 def as_stored(listing: Listing) -> Listing:
-    """The listing of what really lies there."""
+    """Return the listing with the files that really lie in the directory."""
     return replace(listing, files=listing.stored, combination=None)

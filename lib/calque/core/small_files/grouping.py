@@ -1,4 +1,4 @@
-"""Which files of a new partition are combined on their way to a target: `group_files`."""
+"""Grouping of a new partition's files: `group_files` decides which are combined on their way to a target."""
 
 from __future__ import annotations
 
@@ -13,31 +13,34 @@ from calque.model.policy import SmallFilesRule
 TEXT_INPUT = "org.apache.hadoop.mapred.TextInputFormat"
 PARQUET_INPUT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
 LINES_APART = ("skip.header.line.count", "skip.footer.line.count", "textinputformat.record.delimiter")
-"""Parameters that give lines of a text file a meaning by their place in it, or end lines elsewhere."""
+"""Parameters that give the lines of a text file a meaning by their place, or end lines at other characters."""
 PLAIN_ENCODINGS = frozenset({"", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252"})
-"""Encodings in which the byte of a line's end is nothing else."""
+"""Encodings in which the byte of a line's end is a part of no other character."""
 PROVIDER = "spark.sql.sources.provider"
 SPARK_BUCKETS = "spark.sql.sources.schema.numBuckets"
 PLAIN_TEXT = re.compile(r"[^.]*|.*\.(txt|text|csv|tsv|psv|json|jsonl|ndjson|log|dat|data|tbl|c000|\d+)", re.IGNORECASE)
-"""Names of text files that no reader takes to be compressed: what a codec's name ends in is for Hadoop to say."""
+"""Names of text files that no reader takes for compressed ones. Only known endings are among them, because Hadoop's
+settings decide which endings mean a codec."""
 WORTH = 2
-"""So many times fewer files are to lie at the target."""
+"""The factor by which combining must at least lower the number of files."""
 
 
 class Unfit(Exception):
-    """Why files can't be combined."""
+    """The error for files that can't be combined; its text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupedFiles:
-    """Files of which each group lies at the target as one, with their rows in order; a group of one is a copy."""
+    """The files of a partition in groups. Each group lies at the target as one file, with its rows in order; a group of
+    one file is a copy."""
 
     layout: RowLayout
     groups: tuple[tuple[File, ...], ...]
 
 
 def layout_of(table: Table, partition: Partition) -> RowLayout | None:
-    """How rows lie in the partition's files; None where a file means more than its rows, or its format is another."""
+    """Return the layout of rows in the partition's files. None where a file means more than its rows, as in bucketed or
+    skewed tables, and for other formats than Parquet and plain text."""
     storage = partition.storage
     if storage is None or has_places(storage) or (table.storage is not None and has_places(table.storage)):
         return None
@@ -53,7 +56,7 @@ def layout_of(table: Table, partition: Partition) -> RowLayout | None:
 
 
 def has_places(storage: Storage) -> bool:
-    """Whether a file's name or directory says which rows are in it."""
+    """Tell whether a file's name or directory says which rows are in it: buckets, skewed values, sub-directories."""
     skewed = storage.skew is not None and bool(storage.skew.columns)
     return (storage.buckets or 0) > 0 or skewed or bool(storage.sub_directories)
 
@@ -63,6 +66,8 @@ def serdes(*storages: Storage | None) -> list[SerDe]:
 
 
 def gives_lines_a_meaning(parameters: Mapping[str, str]) -> bool:
+    r"""Tell whether parameters make the lines of a text file depend on their place in it, or end elsewhere than at
+    `\n`."""
     if any(parameters.get(key, "0").strip() not in ("", "0") for key in LINES_APART):
         return True
     other_ends = parameters.get("line.delim", "\n") not in ("\n", "10")
@@ -71,8 +76,12 @@ def gives_lines_a_meaning(parameters: Mapping[str, str]) -> bool:
 
 
 def group_files(rule: SmallFilesRule, layout: RowLayout | None, files: Sequence[File]) -> GroupedFiles | None:
-    """The files by their names, small ones in groups of at most `rule.below` bytes. None where they are few or large,
-    where some lie in directories of their own, and where a text file may be compressed."""
+    """Return the partition's files in groups: those smaller than `rule.below` bytes, by name, in groups of at most that
+    many bytes, and each larger file alone.
+
+    None where fewer than `rule.files` are small, where the number of files would not fall by the factor `WORTH`, where
+    files lie in directories of their own, and where a text file may be compressed.
+    """
     if layout is None:
         return None
     small = sorted(file for file in files if file.size < rule.below)

@@ -1,9 +1,9 @@
-"""A digest over rows: equal for the same rows in the same order with the same types, however they are cut into files,
-row groups and pages.
+"""Digests of rows: equal for the same rows in the same order with the same types, however they are cut into files, row
+groups and pages.
 
-Of text it is xxh3-128 of all lines, each with its end; a last line without one gets one. Of Parquet each leaf has three
-streams: which values there are, how many each list holds or how long each text is, and the bytes of the values; their
-checksums and the schema make the digest. Floating point numbers count by their bits.
+The digest of text is xxh3-128 of all lines, each with its end; a last line without an end gets one. For Parquet, each
+leaf of the schema has three streams of bytes: the presence of each value, the lengths of lists and texts, and the bytes
+of the values. The checksums of the streams and the schema make the digest. Floating point numbers count by their bits.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Undigestible(Exception):
-    """Rows have a type that no digest is known for."""
+    """The error for rows of a type that has no digest."""
 
 
 def ended(content: bytes) -> bytes:
-    """What is missing at the end of a text file so that another may follow it. A reader takes `\\n`, `\\r` and `\\r\\n`
-    for one end each, so that a `\\n` behind a `\\r` changes no line."""
+    r"""Return the bytes to append to a text file so that another may follow it: a line's end, or none. Readers take
+    `\n`, `\r` and `\r\n` for one end each, so a `\n` behind a `\r` changes no line."""
     return b"" if not content or content.endswith(b"\n") else b"\n"
 
 
 def text_digest(contents: Iterable[bytes]) -> str:
+    """Return the digest of the lines of text files, one behind the other."""
     digest = xxh3_128()
     for content in contents:
         digest.update(content)
@@ -36,14 +37,14 @@ def text_digest(contents: Iterable[bytes]) -> str:
 
 
 class RowDigest:
-    """Takes batches of rows of one schema, in order."""
+    """A digest that grows by batches of rows of one schema, in order."""
 
     def __init__(self) -> None:
         self._rows = 0
         self._streams: dict[str, xxh3_128] = {}
 
     def update(self, batch: pa.RecordBatch) -> None:
-        """Raises `Undigestible`."""
+        """Add the next rows. Raises `Undigestible`."""
         self._rows += batch.num_rows
         for number, column in enumerate(batch.columns):
             for path, content in streams(str(number), column):
@@ -53,6 +54,7 @@ class RowDigest:
                 stream.update(content)
 
     def hexdigest(self, schema: str) -> str:
+        """Return the digest of all rows so far, under the text of their schema."""
         digest = xxh3_128(f"{self._rows}\n{schema}\n".encode())
         for path in sorted(self._streams):
             digest.update(path.encode() + self._streams[path].digest())
@@ -60,7 +62,7 @@ class RowDigest:
 
 
 def streams(path: str, array: pa.Array) -> Iterator[tuple[str, bytes | memoryview]]:
-    """What the array adds to each stream of its leaves."""
+    """Yield the bytes that an array adds to each stream of its leaves, by the stream's name. Raises `Undigestible`."""
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
         yield from streams(path, array.storage)
@@ -98,7 +100,7 @@ def is_binary(kind: pa.DataType) -> bool:
 
 
 def values_of(array: pa.Array, width: int) -> memoryview:
-    """The bytes of an array of fixed width without nulls."""
+    """Return the bytes of an array of fixed width without nulls; `width` is in bytes."""
     values = array.buffers()[1]
     if values is None:
         return memoryview(b"")
@@ -106,7 +108,7 @@ def values_of(array: pa.Array, width: int) -> memoryview:
 
 
 def bytes_of(array: pa.LargeBinaryArray) -> memoryview:
-    """All values of an array without nulls, one behind the other."""
+    """Return the bytes of all values of an array without nulls, one behind the other."""
     _, offsets, values = array.buffers()
     if values is None or not len(array):
         return memoryview(b"")

@@ -1,6 +1,7 @@
-"""An exact read as a chain of one step: from what the target shows to the table as it was read.
+"""Chains of exact reads: one step leads from the state that the target shows to the table as it was read.
 
-Objects that look the same already keep their definitions, so that a repair or a taken-over target costs what differs.
+Objects that look the same already keep their definitions, so that a repair, or a target that was taken over, costs only
+what differs.
 """
 
 from __future__ import annotations
@@ -32,10 +33,14 @@ def landing(
     target_partitions: Mapping[str, Partition],
     absent_at: EventId | None = None,
 ) -> Chain:
-    """The chain. `locations` are the source's directories by partition (`""`: a plain table's own); `target_table` is
-    the target's table, `target_partitions` all of its partitions. Versions are (exact_at, index of the partition in
-    `partitions`); the table's index is -1. With `absent_at` it is another table than the target's: at that event the
-    source had none of its name."""
+    """Return the chain of an exact read of the table `name` at event `exact_at`.
+
+    `table` and `partitions` are the source's (None: there is no table), `locations` the source's directories by
+    partition (`""`: a plain table's own). `target_table` is the target's table, `target_partitions` are all of its
+    partitions. Versions are (exact_at, index of the partition in `partitions`); the table's index is -1. With
+    `absent_at` the table is another one than the target's, because at that event the source had none of its name: a
+    step before drops the target's.
+    """
     chain = Chain((name,), events=1)
     if target_table is not None:
         chain.names[name] = OLD
@@ -75,7 +80,8 @@ def landing(
 def landed_head(
     name: TableName, table: Table, same_table: Table | None, exact_at: EventId, data: Data | None, imaging: ImageBuilder
 ) -> Head:
-    """`same_table` is the target's where it is the same incarnation."""
+    """Return the head of the table that was read. `same_table` is the target's table where it is the same
+    incarnation."""
     version, fresh_incarnation = Version(exact_at, -1), f"r{exact_at}"
     if same_table is None:
         return Head(NEW, version, fresh_incarnation, data, exact_at)
@@ -95,7 +101,8 @@ def landed_part(
     content: Data,
     imaging: ImageBuilder,
 ) -> Part:
-    """`old` is the target's, of the same table; the version is the one that `definition` has."""
+    """Return the partition that was read. `old` is the target's, of the same table; `version` is that of
+    `definition`."""
     exact_at = version.event_id
     if old is None:
         return Part(f"{partition}@{exact_at}", version, content, f"r{exact_at}", exact_at)
@@ -113,8 +120,9 @@ def shape_of(table: Table) -> TableShape:
 
 
 def same_incarnation(target_table: Table, table: Table, imaging: ImageBuilder) -> bool:
-    """Whether the target's table may go on as this one: ours, of the same name, shape and partition keys,
-    its columns at most extended (in doubt it is another). An Iceberg table's metadata keeps track of its columns."""
+    """Tell whether the target's table may go on as `table`: it is calque's, and has the same shape and partition keys,
+    and the types of its columns are those that the source's begin with. In doubt it is another table. An Iceberg table
+    may always go on as an Iceberg table, because its metadata keep track of its columns."""
     if is_iceberg(target_table) or is_iceberg(table):
         return is_ours(target_table.parameters, imaging.source) and is_iceberg(target_table) and is_iceberg(table)
     old, new = column_types(target_table), column_types(table)
@@ -142,8 +150,9 @@ def stays(
     expected: Table | Partition,
     imaging: ImageBuilder,
 ) -> bool:
-    """Whether the definition at the target, of the table or one of its partitions, is the expected one, and in its
-    place where files stay at the source."""
+    """Tell whether the definition at the target, of the table or one of its partitions, is the expected one and in its
+    place. Where files stay at the source the place is the source's; an Iceberg table that is copied must have its
+    metadata in its own directory."""
     if not unchanged(target, expected):
         return False
     if imaging.admission.copies(table):
@@ -152,7 +161,7 @@ def stays(
 
 
 def unchanged(target: Table | Partition, expected: Table | Partition) -> bool:
-    """Whether the definition at the target is the expected one, its incarnation and position aside."""
+    """Tell whether the definition at the target is the expected one, its incarnation and position aside."""
     return same_definition(without_incarnation(target), without_incarnation(expected))
 
 
@@ -161,14 +170,16 @@ def has_incarnation(thing: Table | Partition) -> bool:
 
 
 def is_ahead(parameters: Mapping[str, str] | None, event_id: EventId) -> bool:
-    """Whether a mark of an object at the target names an event beyond `event_id`, which is current: it is of a log that
-    went back, and another event will have its id."""
+    """Tell whether a mark of an object at the target names an event beyond `event_id`, the source's current one. Such a
+    mark is of a log that went back, and another event will have its id: at event 80, a mark 95 would look newer than
+    all of 81..95."""
     text = (parameters or {}).get(EVENT, "")
     return number_of(text) > event_id or is_ahead_incarnation(parameters, event_id)
 
 
 def is_ahead_incarnation(parameters: Mapping[str, str] | None, event_id: EventId) -> bool:
-    """The same of the incarnation alone: the object needs another."""
+    """Tell whether the object's incarnation names an event beyond `event_id`, so that the object needs another
+    incarnation."""
     text = (parameters or {}).get(INCARNATION, "").removeprefix("r")
     return number_of(text) > event_id
 

@@ -1,6 +1,6 @@
-"""Column statistics and constraints: what events did to them, their image at a target, and what differs.
+"""Column statistics and constraints: the changes that events made, their image at a target, and the differences.
 
-Facets make no state (docs/glossary.md): the newest event that names one decides.
+Facets make no state (docs/glossary.md): the newest event that names a facet decides.
 """
 
 from __future__ import annotations
@@ -42,17 +42,19 @@ ADDED: Mapping[str, tuple[type[Constraint], str]] = {
     "ADD_DEFAULTCONSTRAINT": (DefaultValue, "defaultConstraintListJson"),
     "ADD_CHECKCONSTRAINT": (Check, "checkConstraintListJson"),
 }
-"""Event type → the kind of constraint, and the field of the message that lists its rows."""
+"""The kind of constraint, and the field of the message that lists its rows, by event type."""
 
 Rows = tuple[Constraint, ...]
 
 
 @dataclass(slots=True)
 class Changes:
-    """What is to become of a table's facets, by the source's names. What is not named stays, what is None goes.
+    """The changes to make to a table's facets, by the source's names. Facets that are not named stay; a None removes
+    one.
 
-    `constraints` by name; `statistics` by partition (`""`: the table) and column; `parameters` are the source's, of
-    objects whose column statistics were the last that wrote any."""
+    `constraints` are by name, `statistics` by partition (`""`: the table) and column. `parameters` are the source's, by
+    partition, for objects of which a change of column statistics is the newest event that wrote parameters.
+    """
 
     constraints: dict[str, Rows | None] = field(default_factory=dict)
     statistics: dict[str, dict[str, ColumnStatistics | None]] = field(default_factory=dict)
@@ -82,13 +84,15 @@ class Changes:
 
 
 def added(event: Event) -> Iterator[Constraint]:
+    """Yield the rows of constraints that an event among `ADDED` lists. Raises `Undecodable`."""
     kind, holder = ADDED[event.event_type]
     for row in decode.embedded_list(decode.fields(event), holder):
         yield decode.thrift_object(kind, row)
 
 
 def by_name(rows: Iterable[Constraint]) -> dict[str, Rows]:
-    """A constraint's rows, its columns in their order. Names are lower-case, as metastores keep them."""
+    """Return the rows of each constraint by its name, in the order of its columns. Names are lower-case, as metastores
+    keep them."""
     rows_by_name: dict[str, list[Constraint]] = {}
     for row in rows:
         rows_by_name.setdefault((row.name or "").lower(), []).append(row)
@@ -100,8 +104,8 @@ def position(row: Constraint) -> tuple[int, str]:
 
 
 def constraint_image(rows: Rows, child: TableName, admission: Admission) -> Rows | None:
-    """Rows as the target has them, on the table that `child` is called at the source now; None for a foreign key to a
-    table that the policy does not take."""
+    """Return the rows of a constraint as the target has them, on the table that the source calls `child` now. None for
+    a foreign key to a table that the policy does not take."""
     images = []
     for row in rows:
         child_at_target = admission.name_at_target(child)
@@ -118,6 +122,7 @@ def constraint_image(rows: Rows, child: TableName, admission: Admission) -> Rows
 
 
 def same_constraint(one: Rows, other: Rows) -> bool:
+    """Tell whether two constraints are equal, but for the case of names."""
     return list(map(essence_of_row, one)) == list(map(essence_of_row, other))
 
 
@@ -133,7 +138,7 @@ def essence_of_row(row: Constraint) -> tuple[object, ...]:
 
 
 def of_columns(statistics: Statistics, thing: Table | Partition) -> Statistics:
-    """Those of columns that the object has, with the type that it has."""
+    """Return the statistics of columns that the object has, with the type that they have there."""
     types = {column.name.lower(): column.type.lower() for column in columns_of(thing)}
     return {column: row for column, row in statistics.items() if types.get(column) == row.type.lower()}
 
@@ -143,8 +148,8 @@ def columns_of(thing: Table | Partition) -> Sequence[Any]:
 
 
 def same_statistics(one: ColumnStatistics, other: ColumnStatistics) -> bool:
-    """Whether the values are equal (see `plain`), however they are written. Sketches are not compared: many servers do
-    not give them out."""
+    """Tell whether the values are equal (see `plain`) in any spelling. Sketches are not compared, because many servers
+    do not give them out."""
     return essence(one) == essence(other)
 
 
@@ -157,8 +162,8 @@ def essence(row: ColumnStatistics) -> tuple[tuple[str, object], ...]:
 
 
 def plain(value: object) -> object:
-    """A form that is equal for values of equal bits alone: a float's text, in which NaN equals itself and -0.0 is not
-    0.0, as in Java's `Double.equals`; a decimal with all its digits, which arithmetic of `Number` would round."""
+    """Return a form that is equal only for values of equal bits: a float's text, in which NaN equals itself and -0.0 is
+    not 0.0, as in Java's `Double.equals`; a decimal with all its digits, which arithmetic of `Number` would round."""
     match value:
         case float():
             return repr(value)
@@ -177,7 +182,8 @@ def plain(value: object) -> object:
 def compare_columns(
     name: TableName, partition: str, source: Table, source_statistics: Statistics, target_statistics: Statistics
 ) -> list[Difference]:
-    """Of the columns that the source's table has, with the type that it has: others are not carried over."""
+    """Return the differences in statistics of the columns that the source's table has, with the type that it has: those
+    of other columns are not carried over. Statistics that only the target has are differences, too."""
     expected = of_columns(source_statistics, source)
     return [
         Difference(
@@ -198,6 +204,7 @@ def compare_columns(
 def compare_constraint(
     name: TableName, constraint: str, source_rows: Rows | None, target_rows: Rows | None
 ) -> list[Difference]:
+    """Return the difference in one constraint, which one of the sides may lack; none where both are equal."""
     if source_rows == target_rows or (
         source_rows is not None and target_rows is not None and same_constraint(source_rows, target_rows)
     ):
@@ -211,7 +218,8 @@ def text_of_statistics(row: ColumnStatistics | None) -> str | None:
 
 
 def text_of_constraint(rows: Rows | None) -> str | None:
-    """With the flags that are set, so that two texts differ where two constraints do."""
+    """Return the text of a constraint with the flags that are set, so that two texts differ where two constraints
+    do."""
     if rows is None:
         return None
     kind, columns = type(rows[0]).__name__, ", ".join(str(row.column) for row in rows)
@@ -221,4 +229,4 @@ def text_of_constraint(rows: Rows | None) -> str | None:
 
 
 SAID = frozenset({"parent_database", "parent_table", "parent_key", "value", "expression"})
-"""What the text of a constraint has beside its columns and flags."""
+"""Fields that the text of a constraint has beside its columns and flags."""

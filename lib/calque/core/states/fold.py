@@ -1,10 +1,11 @@
-"""Events of one group of tables → its chain of states.
+"""The fold: events of one group of tables become its chain of states.
 
-Nothing is observed here: what stood before the window is `BASE`, and whether an object existed is said by the first
-event that touches it (a CREATE or ADD: it did not; anything else: it did). States are kept as changes of *cells*, so
-that a chain costs what its events touch, and no message is decoded.
+The fold observes neither source nor target. The state before the window is `BASE`, and the first event that touches an
+object says whether it existed (a CREATE or ADD: it did not; any other: it did). States are kept as changes of *cells*,
+so that a chain costs as much as its events touch, and no message is decoded.
 
-A cell is one independent thing that a reader can see: a name's table, a table's head, one partition.
+A cell is one independent thing that a reader can see: a name's table, a table's head, one partition. A *lineage* is one
+table under all names that it has in the window; a partition has one too, through renames of the partition.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ PartCell = tuple[LineageId, str]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The cells that one step changed, with their values after it. `events` are the ids that made the step.
+    """The cells that one step changed, with their values after it. `events` are the ids of the events that made the
+    step.
 
-    `cascades` are lineages all of whose partitions got the table's columns; `columns` those whose own columns changed
-    without them; `doubtful` those whose partitions' columns are not known from this step until the next one that
-    cascades or settles them; `settled` those of which they are known again.
+    `cascades` are lineages all of whose partitions got the table's columns; `columns` are lineages whose own columns
+    changed without those of their partitions. `doubtful` are lineages whose partitions' columns are not known from this
+    step until the next one that cascades or settles them; `settled` are lineages whose partitions' columns are known
+    again.
     """
 
     events: tuple[EventId, ...]
@@ -48,14 +51,19 @@ class Step:
 
 @dataclass(slots=True)
 class Chain:
-    """A group's states. `names`, `heads`, `parts` are the cells before the first step, of everything that a step
-    touches. `complete` lineages were created inside the window: all their partitions are in it. `facets` are
-    statistics-only changes: the newest version of each object, by (lineage, partition or `""`); and that of each
-    renamed partition, of which a target's server may count the files anew (`ports.Partitions.rename_partition`).
-    `facet_events` changed column statistics or constraints, in order: the event, the lineage, the partition (or `""`)
-    as it was called then. `renamed` are contents from before the window under the names that renames gave them, with
-    the lineage and the partition's. `arrivals` says, in order, from which event on a name shows a table that the target
-    has nothing of, or no longer does; in the states such a name shows none.
+    """The states of a group in a window, in order.
+
+    `names`, `heads` and `parts` are the cells before the first step, of every object that a step touches. `complete`
+    lineages were created inside the window: all their partitions are in it.
+
+    `facets` has the newest change of statistics alone, by (lineage, partition or `""`), and the newest version of each
+    renamed partition, whose files a target's server may count anew (`ports.Partitions.rename_partition`).
+    `facet_events` are the changes of column statistics or constraints, in order: the event, the lineage, and the
+    partition (or `""`) by its name then.
+
+    `renamed` are contents from before the window under the names that renames gave them, with the lineage and the
+    partition's. `arrivals` says, in order, from which event on a name shows a table of which the target has nothing
+    (True), or shows such a table no longer (False). In the states such a name shows none.
     """
 
     tables: tuple[TableName, ...]
@@ -72,23 +80,23 @@ class Chain:
     events: int = 0
 
     def arrived(self, upto: EventId) -> set[TableName]:
-        """The names that show such a table after event `upto`."""
+        """Return the names that, after event `upto`, show a table of which the target has nothing."""
         last = {name: is_there for event_id, name, is_there in self.arrivals if event_id <= upto}
         return {name for name, is_there in last.items() if is_there}
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnChanges:
-    """What column changes of tables did to the partitions: `cascaded` are the events of the last ones that changed all.
-    Of the events `untold` that is not known, and they have the partitions that were there: their columns are known
-    again when all of these were altered or dropped."""
+    """The effects that column changes of tables had on partitions. `cascaded` are the events of the last changes that
+    gave all partitions the table's columns. `untold` are the events of which that is not known, each with the
+    partitions that were there then: their columns are known again when all of these were altered or dropped."""
 
     cascaded: frozenset[EventId] = frozenset()
     untold: Mapping[EventId, frozenset[str]] = field(default_factory=dict)
 
 
 class Unfoldable(Exception):
-    """The chain can't be known from these events: `table` must be read exactly."""
+    """The error for a group whose chain does not follow from its events: `table` must be read exactly."""
 
     def __init__(self, table: TableName, event_id: EventId, reason: str) -> None:
         self.table, self.event_id, self.reason = table, event_id, reason
@@ -96,20 +104,21 @@ class Unfoldable(Exception):
 
 
 def groups(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Entries of tables, split into groups: tables that a rename links share one. Order inside a group is the log's;
+    """Split entries of tables into groups: tables that a rename links share one. The order inside a group is the log's;
     groups come in the order of their first event."""
     return linked(entries, lambda name: name)
 
 
 def groups_of_databases(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """The same for whole databases: all tables of one share a group, and so do databases that a rename links."""
+    """Split entries of tables into groups of whole databases: all tables of a database share a group, and so do
+    databases that a rename of a table links. The order is that of `groups`."""
     return linked(entries, lambda name: TableName(name.database))
 
 
 def linked(entries: Sequence[Entry], place: Callable[[TableName], TableName]) -> list[list[Entry]]:
-    """Entries of tables by the places of their names; those that a rename links are one."""
+    """Split entries of tables by the `place` of their names; places that a rename links are one."""
     parent: dict[TableName, TableName] = {}
-    """Of places that a rename led from; all others stand for themselves."""
+    """For each place from which a rename led, the next place; all others stand for themselves."""
 
     def root(name: TableName) -> TableName:
         node = place(name)
@@ -133,8 +142,13 @@ def linked(entries: Sequence[Entry], place: Callable[[TableName], TableName]) ->
 
 
 def same_run(one: Entry, next_: Entry) -> bool:
-    """Whether two successive events of the log may belong to one call, or are of one look. A call renames only one
-    partition, and names one again only to truncate it (3.1: a truncate and an alteration of each)."""
+    """Tell whether two successive events of the log may belong to one call, or are of one look, so that they are one
+    step.
+
+    A call of 3.1 that drops partitions `ds=1` and `ds=2` writes events 80 and 81: the source never showed a state
+    between them. A call renames only one partition, and names a partition again only to truncate it (3.1: a truncate
+    and an alteration of each).
+    """
     before, after = one.keys, next_.keys
     if next_.event_id != one.event_id + 1:
         return False
@@ -158,14 +172,21 @@ def fold(
     stays: Callable[[TableName], bool] = lambda _: False,
     subset: Callable[[TableName], Hashable] = lambda _: None,
 ) -> Chain:
-    """The chain of one group. That a column change did not cascade is known only when neither one that did nor a drop
-    of the table follows it. `carrying` are the renames that leave contents as they were. `follows` says which names the
-    target shows as they were before: of what others show, nothing is known but where renames take it, and so of a
-    table that a rename without a name before brings. `stays` says under which names files stay at the source: a
-    table that a rename brings from such a name to another one, or the other way, is one of which nothing is known.
-    `subset` says which part of a table a name shows: a rename to a name with another one brings such a table, too.
+    """Return the chain of one group, from its entries in the log's order. Raises `Unfoldable` where an event's effect
+    can't be told from its keys.
 
-    Raises `Unfoldable` where an event's effect can't be told from its keys.
+    A column change that is not in `column_changes` did not cascade for certain only if neither a change that did nor a
+    drop of the table follows it; else its step is doubtful. `carrying` are the renames that leave contents as they
+    were.
+
+    The other parameters say of which tables nothing is known, so that their names show none in the states
+    (`Chain.arrivals`):
+
+    - `follows` tells which names the target shows as they were before. Of the table of any other name nothing is known
+      but where renames take it. A rename without a name before brings such a table, too.
+    - `stays` tells under which names files stay at the source. A rename from such a name to another one, or the other
+      way, brings such a table.
+    - `subset` gives the part of a table that a name shows. A rename to a name with another part brings such a table.
     """
     folding = _FoldState(column_changes or ColumnChanges(), carrying, follows, stays, subset)
     previous: Entry | None = None
@@ -183,8 +204,12 @@ def fold(
 
 
 def defining(entries: Sequence[Entry], stays: Callable[[TableName], bool] = lambda _: True) -> list[Entry]:
-    """Those of a group's entries that say something where the contents of the tables that `stays` chooses are the same
-    in all states; one at least. What only counts rows says nothing of a content either."""
+    """Return the entries of a group that matter where the tables that `stays` chooses have one and the same content in
+    all states; the last entry where none does.
+
+    Changes of such a table's files are left out, and alterations that only count rows lose their locations, because
+    they say nothing of a content either.
+    """
     bare: dict[Keys, Keys] = {}
     defining_entries = []
     for entry in entries:
@@ -206,11 +231,11 @@ NO_NAMES: Mapping[TableName, LineageId | None] = {}
 NO_HEADS: Mapping[LineageId, Head] = {}
 NO_PARTS: Mapping[PartCell, Part | None] = {}
 NONE: frozenset[LineageId] = frozenset()
-"""What most steps do not change; never written to."""
+"""The empty collections of steps that change no cell of a kind; never written to."""
 
 
 class _FoldState:
-    """The state while folding: current cells, and the step being written."""
+    """The state of a fold: the present cells, and the step that is being written."""
 
     def __init__(
         self,
@@ -226,8 +251,8 @@ class _FoldState:
         self.foreign: set[TableName] = set()
         """Names that show a table of which nothing is known."""
         self.left: dict[LineageId, TableName] = {}
-        """Tables that went to names that the target does not show, and from where. One that comes to another name from
-        there can't be had from what the target showed: all of it went with the old name."""
+        """Tables that went to names that the target does not show, with the names that they left. A table that comes
+        from there to another name can't be made of the target's: all that it showed went with the old name."""
         self.names: dict[TableName, LineageId | None] = {}
         self.heads: dict[LineageId, Head] = {}
         self.parts: dict[PartCell, Part | None] = {}
@@ -239,7 +264,7 @@ class _FoldState:
         self.counted_anew: set[PartCell] = set()
         self.columns: set[LineageId] = set()
         self.undecided: dict[LineageId, list[int]] = {}
-        """Steps that changed columns and are not known to have cascaded; nothing after them says more."""
+        """Steps that changed columns and are not known to have cascaded, as long as no later event decides that."""
         self.doubtful: dict[int, set[LineageId]] = {}
         self.doubted: dict[LineageId, set[str]] = {}
         """Partitions whose columns an untold change may have changed."""
@@ -324,11 +349,11 @@ class _FoldState:
                 assert_never(kind)
 
     def is_foreign(self, name: TableName) -> bool:
-        """Whether it shows a table of which nothing is known."""
+        """Tell whether the name shows a table of which nothing is known."""
         return name in self.foreign or (name not in self.names and not self.follows(name))
 
     def arrive(self, table: TableName, was: TableName | None, event_id: EventId) -> None:
-        """A table of which nothing is known goes to another name."""
+        """Note that a table of which nothing is known gets the name `table`, from the name `was` if that is given."""
         if was is not None:
             self.leave(was, event_id)
         if self.names.get(table) is not None:
@@ -339,7 +364,7 @@ class _FoldState:
         self.chain.arrivals.append((event_id, table, True))
 
     def leave(self, table: TableName, event_id: EventId) -> None:
-        """A table of which nothing is known has the name no more."""
+        """Note that a table of which nothing is known has the name no more."""
         self.chain.names.setdefault(table, None)
         self.names[table] = None
         self.foreign.discard(table)
@@ -419,12 +444,13 @@ class _FoldState:
             self.undecided.setdefault(lineage, []).append(len(self.chain.steps))
 
     def doubt(self, lineage: LineageId) -> None:
-        """Nothing will say any more what the lineage's earlier column changes did."""
+        """Mark the lineage's undecided column changes as doubtful, because no later event will say what they did to
+        partitions."""
         for index in self.undecided.pop(lineage, ()):
             self.doubtful.setdefault(index, set()).add(lineage)
 
     def settle(self, lineage: LineageId, partition: str) -> None:
-        """An event says all of a partition, or that it is gone."""
+        """Note that an event says all of a partition, or that it is gone, so that its columns are known again."""
         doubted_parts = self.doubted.get(lineage)
         if doubted_parts is not None:
             doubted_parts.discard(partition)
@@ -479,7 +505,8 @@ class _FoldState:
         self.set_part(lineage, name, Part(part.lineage, Version(event_id), content, part.incarnation, event_id))
 
     def renamed(self, before: Data | None, data: Data, cell: PartCell) -> Data:
-        """The content of a lineage that a rename left as it was."""
+        """Return the content that a rename left as it was: `before`, or `data` where the content is from before the
+        window."""
         if before is not None and before.event_id:
             return before
         self.chain.renamed[data] = cell
@@ -496,7 +523,8 @@ class _FoldState:
             self.set_head(Head(lineage, head.version, head.incarnation, content, event_id))
 
     def facet(self, table: TableName, entry: Entry) -> None:
-        """No state; and nothing of what is gone by then."""
+        """Note a change of column statistics or constraints. It makes no state, and does not count for objects that are
+        gone by then."""
         if table in self.names and self.names[table] is None:
             return
         lineage = self.present(table, entry)
@@ -505,7 +533,8 @@ class _FoldState:
                 self.chain.facet_events.append((entry.event_id, lineage, partition))
 
     def present(self, table: TableName, entry: Entry) -> LineageId:
-        """The lineage that has the name now; the first touch of a name says that it was there before the window."""
+        """Return the lineage that has the name now. The first touch of a name means that its table was there before the
+        window. Raises `Unfoldable` for a name without a table."""
         lineage = self.names.get(table)
         if lineage is None:
             if table in self.names:
@@ -515,7 +544,8 @@ class _FoldState:
         return lineage
 
     def present_part(self, lineage: LineageId, partition: str, entry: Entry) -> Part:
-        """The partition as it is now; the first touch says that it was there, unless the window has the table whole."""
+        """Return the partition as it is now. The first touch means that it was there before the window, unless the
+        window has the table whole. Raises `Unfoldable` for a partition that is not there."""
         cell = (lineage, partition)
         part = self.parts.get(cell)
         if part is None:
@@ -527,13 +557,13 @@ class _FoldState:
         return part
 
     def data_of(self, entry: Entry) -> Data | None:
-        """The content of a plain table that the event names, if any."""
+        """Return the content of a plain table that the event names; None where it names none."""
         if entry.keys.partitions or not entry.keys.locations:
             return None
         return self.datas_of(entry)[0]
 
     def datas_of(self, entry: Entry) -> list[Data]:
-        """The content of each partition that the event names; partitions of views have none."""
+        """Return the content of each partition that the event names; partitions of views have none."""
         keys, event_id = entry.keys, entry.event_id
         stays = keys.table is not None and self.stays(keys.table)
         if not keys.locations:
@@ -567,7 +597,7 @@ class _FoldState:
 
 
 def places_of(entry: Entry) -> Sequence[int]:
-    """Of the event's partitions in its message."""
+    """Return the places of the event's partitions in its message."""
     return entry.keys.numbers or range(len(entry.keys.partitions))
 
 
@@ -581,7 +611,7 @@ def names_of(entry: Entry) -> list[TableName]:
 
 
 def links_of(renames: Iterable[Entry]) -> dict[TableName, TableName]:
-    """For each name that a rename links to others, one name that stands for all of them."""
+    """Return, for each name that a rename links to others, one name that stands for all of them."""
     return {
         name: linked_group[0].keys.table or name
         for linked_group in groups(list(renames))

@@ -1,13 +1,13 @@
-"""Contents of a directory at events after which nobody listed it, as far as they follow from listings and messages.
+"""Contents of a directory at events after which it was not listed, as far as they follow from listings and messages.
 
-What an event did to the files of a directory is a `FileChange`. Between two contents that are known, or after an event
-that names all files, every event must say which files it added, or be one that can't change files. Then the later
+The effect of an event on the files of a directory is a `FileChange`. Between two contents that are known, or after an
+event that names all files, every event must say which files it added, or be one that can't change files. Then the later
 listing has the sizes and times of all files between:
 
     known {a} · INSERT names b · INSERT names c · listed {a, b, c}          after the first INSERT: {a, b}
 
-Nothing is inferred unless this accounts for every listed file, each by one event, and nothing that was there is
-missing or altered. So a name that is used again, a file that nobody names, or a truncation that no event tells of
+A content is inferred only if the events account for every listed file, each by one event, and no file that was there is
+missing or altered. So a name that is used again, a file that no event names, or a truncation that no event tells of
 leaves the states unknown.
 """
 
@@ -29,12 +29,13 @@ from calque.model.journal import Event, EventKind, Keys
 from calque.model.names import EventId
 
 TIME_RESOLUTION_NS = 1_000_000_000
-"""An event's time is a second of the metastore's clock, rounded down: the event itself came before that second's end.
-A file with a later time is younger, or its storage's clock is ahead; then the state stays unknown. Where the storage's
-clock is behind, a file that was replaced shortly after the event may pass. That takes a writer that raises no event, of
-which only scans tell: events that may replace a file are met by themselves, whatever the times say."""
+"""Nanoseconds by which an event's time may be early: it is a second of the metastore's clock, rounded down, so the
+event came before that second's end. A file with a later time is younger, or its storage's clock is ahead; then the
+state stays unknown. Where the storage's clock is behind, a file that was replaced shortly after the event may pass.
+That takes a writer that raises no event, of which only scans tell: events that may replace a file bar the inference by
+themselves, at any times."""
 MOST_FILES = 1_000_000
-"""Of all contents that are inferred from one listing: those of a longer run stay unknown."""
+"""Files of all contents that are inferred from one listing: contents of a longer run stay unknown."""
 COUNTED = ("numFiles", "totalSize")
 """The parameters that a metastore writes itself when it alters a definition."""
 SIZES = frozenset({*COUNTED, "numFilesErasureCoded", "numRows", "rawDataSize"})
@@ -43,7 +44,7 @@ SPARK_STATISTICS = "spark.sql.statistics."
 
 @dataclass(frozen=True, slots=True)
 class KeptUnder:
-    """What a file is called by a source that keeps what Hive removes: its checksum, and the change manager's root."""
+    """The checksum and the change manager's root under which a source keeps a file that Hive removes."""
 
     checksum: str
     change_root: str
@@ -51,7 +52,8 @@ class KeptUnder:
 
 @dataclass(frozen=True, slots=True)
 class FilesAdded:
-    """The event added the files of these paths, and left the others as they were. `kept`: as below."""
+    """The change of an event that added the files of these paths, and left the others as they were. `kept` is that of
+    `FilesListed`."""
 
     paths: frozenset[str]
     kept: Mapping[str, KeptUnder] = field(default_factory=dict)
@@ -59,7 +61,8 @@ class FilesAdded:
 
 @dataclass(frozen=True, slots=True)
 class FilesReplaced:
-    """The files of these paths are all that there was after the event. `kept`: as below."""
+    """The change of an event after which the files of these paths were all that there was. `kept` is that of
+    `FilesListed`."""
 
     paths: frozenset[str]
     kept: Mapping[str, KeptUnder] = field(default_factory=dict)
@@ -67,9 +70,12 @@ class FilesReplaced:
 
 @dataclass(frozen=True, slots=True)
 class FilesListed:
-    """The metastore listed these files of a new object, and none in sub-directories. A later listing without any proves
-    that there were none, but for a truncation without an event, which only scans tell of. `kept` are those of the paths
-    for which the event has a checksum and a root, as a metastore with a change manager writes (never 2.3)."""
+    """The change of an event that made an object, whose files the metastore listed, but none in sub-directories.
+
+    A later listing without any in sub-directories proves that there were none, but for a truncation without an event,
+    which only scans tell of. `kept` has the paths for which the event gives a checksum and a root, as a metastore with
+    a change manager does (never 2.3).
+    """
 
     paths: frozenset[str]
     kept: Mapping[str, KeptUnder] = field(default_factory=dict)
@@ -77,15 +83,15 @@ class FilesListed:
 
 @dataclass(frozen=True, slots=True)
 class FilesKept:
-    """The event can't have changed any file. `counted` are how many files the metastore counted then, and their bytes,
-    where it did."""
+    """The change of an event that can't have changed any file. `counted` are the number and the bytes of the files that
+    the metastore counted then, None where it did not count."""
 
     counted: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FilesUnknown:
-    """What the event did to files is not said."""
+    """The change of an event that does not say what it did to files."""
 
 
 FileChange = FilesAdded | FilesReplaced | FilesListed | FilesKept | FilesUnknown
@@ -93,7 +99,8 @@ FileChange = FilesAdded | FilesReplaced | FilesListed | FilesKept | FilesUnknown
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEvent:
-    """An event on one directory; its time is in seconds. `listing` is the content after it, where that is known."""
+    """An event on one directory; its time is in seconds since the epoch. `listing` is the content after it, where that
+    is known."""
 
     event_id: EventId
     event_time: int
@@ -102,9 +109,11 @@ class DirectoryEvent:
 
 
 def infer_contents(location: str, base: Listing | None, events: Sequence[DirectoryEvent]) -> dict[EventId, Listing]:
-    """The contents after events on the directory `location`, which come in their order, where no listing says them and
-    they are certain. Each is a part of a later listing, and kept where that is, or has no files. `base` is the content
-    before the first event, where that is known."""
+    """Return the contents after events on the directory `location` that follow for certain and that no listing says.
+
+    `events` are all events on the directory, in order; `base` is the content before the first, where it is known. Each
+    content that is returned is a part of a later listing, and is kept where that is kept, or has no files.
+    """
     inferred = {event_id: Listing(location, ()) for event_id in staying_empty(base, events)}
     for end, last in enumerate(events):
         start = start_of(events, end) if last.listing is not None else None
@@ -119,7 +128,7 @@ def infer_contents(location: str, base: Listing | None, events: Sequence[Directo
 
 
 def staying_empty(base: Listing | None, events: Sequence[DirectoryEvent]) -> Iterator[EventId]:
-    """The events that kept all files where there was none before, and after which the metastore counted none."""
+    """Yield the events that kept all files where there was none before, and after which the metastore counted none."""
     known = base
     for event in events:
         if event.listing is None and known is not None and not known.files and event.change == FilesKept((0, 0)):
@@ -129,8 +138,8 @@ def staying_empty(base: Listing | None, events: Sequence[DirectoryEvent]) -> Ite
 
 
 def start_of(events: Sequence[DirectoryEvent], end: int) -> int | None:
-    """The newest event before `end` after which the content is known or said whole, -1 for the base; None where an
-    event since, or `end` itself, may have removed or altered a file."""
+    """Return the index of the newest event before `end` after which the content is known or named whole, -1 for the
+    base. None where an event since then, or `end` itself, may have removed or altered a file."""
     if not isinstance(events[end].change, FilesAdded | FilesKept):
         return None
     for index in range(end - 1, -1, -1):
@@ -143,8 +152,8 @@ def start_of(events: Sequence[DirectoryEvent], end: int) -> int | None:
 
 
 def contents_in_run(before: Sequence[File], run: Sequence[DirectoryEvent], listing: Listing) -> dict[EventId, Listing]:
-    """The contents after the events of `run` but the last one, whose listing is given. Empty unless the files before
-    and those that the events name are what is listed, each of them once."""
+    """Return the contents after the events of `run` but the last one, after which `listing` was made. Empty unless the
+    files before and those that the events name are exactly the listed ones, each of them once."""
     if len(run) * len(listing.files) > MOST_FILES:
         return {}
     listed = {file.path: file for file in listing.files}
@@ -169,8 +178,11 @@ def contents_in_run(before: Sequence[File], run: Sequence[DirectoryEvent], listi
 
 
 def agrees(change: FileChange, files: Sequence[File], listing: Listing) -> bool:
-    """Whether the metastore counted these files, if it counted any; whether it looked wherever the later listing has
-    files, if it listed them."""
+    """Tell whether the metastore's own count or list does not contradict these files.
+
+    A count must be of as many files and bytes. A list is trusted only if the later listing has no file in a
+    sub-directory, where the metastore does not look. A change without either agrees with all files.
+    """
     match change:
         case FilesKept(counted):
             return counted is None or counted == (len(files), sum(file.size for file in files))
@@ -187,7 +199,7 @@ def identity(file: File) -> tuple[str, int, int]:
 
 
 def is_younger(file: File, event_time: int) -> bool:
-    """Whether the file was certainly changed after an event of that second, if the clocks agree."""
+    """Tell whether the file was certainly changed after an event of that second, if the clocks agree."""
     return file.modified_ns >= event_time * 1_000_000_000 + TIME_RESOLUTION_NS
 
 
@@ -205,8 +217,9 @@ def paths_of(change: FileChange) -> frozenset[str]:
 
 
 def changes_of(event: Event, keys: Keys, moves: Sequence[Move] = ()) -> dict[str, FileChange]:
-    """What the event says of the files in each of `keys.locations`; `moves` are directories that renames moved with all
-    that was in them."""
+    """Return the event's change of files for each of `keys.locations` of which its message tells. `moves` are the
+    directories that renames moved with all that was in them. Never raises for a message that can't be decoded: it tells
+    of none."""
     if keys.transactional:
         return {}
     try:
@@ -218,6 +231,7 @@ def changes_of(event: Event, keys: Keys, moves: Sequence[Move] = ()) -> dict[str
 
 
 def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move]) -> FileChange:
+    """Return the event's change of the files in the one directory `location`. Raises `Undecodable` and `Refused`."""
     match keys.kind:
         case EventKind.INSERT:
             # An empty list says nothing: some writers send one whatever they wrote.
@@ -240,8 +254,8 @@ def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move]) ->
 
 
 def added_partitions(event: Event, keys: Keys) -> dict[str, FileChange]:
-    """What the metastore listed in directories of which each is one partition's. It names no partition whose directory
-    it did not list (4.2: those of external tables)."""
+    """Return the files that the metastore listed for added partitions, by directory. Directories that several
+    partitions share are left out, and so are those that it did not list (4.2: those of external tables)."""
     listed = decode.partition_files(event)
     owners = Counter(keys.locations)
     return {
@@ -252,7 +266,8 @@ def added_partitions(event: Event, keys: Keys) -> dict[str, FileChange]:
 
 
 def is_managed(event: Event) -> bool:
-    """Whether the table's directory was listed: 4.2 leaves out those of external tables, and names no files of them."""
+    """Tell whether the table is managed, so that its directory was listed: 4.2 lists no directories of external tables,
+    and names no files of them."""
     return decode.table_after(event).type == "MANAGED_TABLE"
 
 
@@ -262,7 +277,7 @@ def files_listed(location: str, logged_files: Sequence[decode.LoggedFile]) -> Fi
 
 
 def files_below(location: str, files: Sequence[decode.LoggedFile]) -> Mapping[str, decode.LoggedFile] | None:
-    """The data files by their paths below the location; None where some lie elsewhere."""
+    """Return the data files by their paths below the location; None where some lie elsewhere."""
     root = place(location)
     files_by_path: dict[str, decode.LoggedFile] = {}
     for file in files:
@@ -284,9 +299,12 @@ def kept_under(files: Mapping[str, decode.LoggedFile]) -> dict[str, KeptUnder]:
 def alteration_change(
     event: Event, keys: Keys, before: Table | Partition, after: Table | Partition, moves: Sequence[Move]
 ) -> FileChange:
-    """A rename, or an alteration of the definition, in one place keeps the files; 2.3 does not tell the latter from
-    truncations. A metastore may count the files when it alters a definition. Other sizes, and alterations of statistics
-    alone, are a writer's, who perhaps told of no INSERT."""
+    """Return the change of files by a rename or an alteration of a definition. One that leaves the directory where it
+    is, or moves it with its content, keeps the files; 2.3 does not tell such an alteration from a truncation.
+
+    A metastore may count the files when it alters a definition (`FilesKept.counted`). Other sizes, and alterations of
+    statistics alone, come from a writer that perhaps told of no INSERT: they leave the change unknown.
+    """
     if not stays(event.event_id, before, after, moves):
         return FilesUnknown()
     if keys.kind in RENAMES:
@@ -303,12 +321,12 @@ def alteration_change(
 
 
 def stays(event_id: EventId, before: Table | Partition, after: Table | Partition, moves: Sequence[Move]) -> bool:
-    """Whether the directory is the same, or all that was in it moved along."""
+    """Tell whether the directory is the same before and after the event, or moved along with all that was in it."""
     was, now = location_of(before), location_of(after)
     return bool(was and now) and places(event_id - 1, was or "", moves)[-1] == places(event_id, now or "", moves)[-1]
 
 
 def sizes_of(thing: Table | Partition) -> dict[str, str]:
-    """The parameters that a writer changes with the files."""
+    """Return the parameters that a writer changes with the files."""
     parameters = thing.parameters or {}
     return {name: value for name, value in parameters.items() if name in SIZES or name.startswith(SPARK_STATISTICS)}

@@ -1,9 +1,9 @@
 """Files that events name by their checksums, and contents that follow from these alone.
 
-A metastore with a change manager writes files into the log with the file system's own checksum and the directory where
-Hive keeps what it removes, replaces or renames: `<root>/<name>_<checksum>`. So a file can be told from another of its
-name at any later time, and may be found where it is kept. Hive keeps nothing of external tables, nor of databases
-without `repl.source.for`.
+A metastore with a change manager writes into the log, for each file, the file system's own checksum and the directory
+where Hive keeps files that it removes, replaces or renames: `<root>/<name>_<checksum>`. So a file can be told from
+another of its name at any later time, and may be found where it is kept. Hive keeps no files of external tables, nor of
+databases without `repl.source.for`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from calque.model.files import File, KeptFile, Listing
 from calque.model.names import EventId
 
 LONGEST_NAME = 254
-"""Hive cuts names of kept files to a character less than HDFS takes."""
+"""Characters to which Hive cuts names of kept files: one less than HDFS takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file as an event named it: its full path, as far as it did not move, its checksum, and where Hive keeps it when
-    it removes it."""
+    """A file as an event named it: its full path, as far as it did not move, its checksum, and the root below which
+    Hive keeps the file when it removes it."""
 
     path: str
     checksum: str
@@ -47,11 +47,11 @@ class NamedFile:
 
 
 PresentFiles = Mapping[NamedFile, File]
-"""Those that are to be had, with the paths where they lie now."""
+"""The named files that can be had, with the paths where they lie now."""
 
 
 def named_files(location: str, change: FileChange) -> dict[str, NamedFile]:
-    """The files that an event on the directory names by their checksums, by their paths there."""
+    """Return the files that an event on the directory names by their checksums, by their paths below the directory."""
     match change:
         case FilesAdded(_, kept) | FilesReplaced(_, kept) | FilesListed(_, kept):
             return {
@@ -66,9 +66,13 @@ def named_files(location: str, change: FileChange) -> dict[str, NamedFile]:
 def contents_by_checksum(
     location: str, base: Listing | None, events: Sequence[DirectoryEvent], present: PresentFiles
 ) -> dict[EventId, Listing]:
-    """The contents after events on a directory that no listing says, as far as the events name all their files and
-    these are present. They begin with a content that is known or named whole; `base` is the one before the first
-    event. Where nothing can have been removed until a listing, that has decided already (`infer_contents`)."""
+    """Return the contents after events on a directory that no listing says, as far as the events name all their files
+    and these are `present`.
+
+    They begin with a content that is known or that an event names whole; `base` is the one before the first event.
+    Where no event until a listing can have removed a file, none is returned, because `infer_contents` has decided there
+    already.
+    """
     contents: dict[EventId, Listing] = {}
     since_removal: dict[EventId, Listing] = {}
     content = replace(base, location=location) if base is not None else None
@@ -86,6 +90,7 @@ def contents_by_checksum(
 
 
 def content_after(location: str, before: Listing | None, change: FileChange, present: PresentFiles) -> Listing | None:
+    """Return the content after a change, from the one before; None where it does not follow."""
     match change:
         case FilesReplaced():
             return with_files(Listing(location, ()), change, present)
@@ -105,7 +110,8 @@ def content_after(location: str, before: Listing | None, change: FileChange, pre
 
 
 def with_files(listing: Listing, change: FilesAdded | FilesReplaced, present: PresentFiles) -> Listing | None:
-    """The listing and the event's files, None unless each is present. They have the times that they have now."""
+    """Return the listing with the event's files added; None unless each is present. They have the times that they have
+    now."""
     named = named_files(listing.location, change)
     if named.keys() != change.paths or any(file not in present for file in named.values()):
         return None
@@ -115,15 +121,15 @@ def with_files(listing: Listing, change: FilesAdded | FilesReplaced, present: Pr
 
 
 def with_kept(listing: Listing, sources: Mapping[str, File]) -> Listing:
-    """The listing with where some of its files are to be had, by their paths."""
+    """Return the listing with the places where some of its files can be had, by their paths."""
     kept = {each.path: each for each in listing.kept}
     kept |= {path: KeptFile(path, file.path, file.modified_ns) for path, file in sources.items()}
     return replace(listing, kept=tuple(kept[path] for path in sorted(kept)))
 
 
 def name_of(file: File, location: str, events: Sequence[DirectoryEvent]) -> NamedFile | None:
-    """Under which name the source may keep a file that was listed after the last of the events on its directory. None
-    where no event named it, or it was changed after the one that named it last."""
+    """Return the name under which the source may keep `file`, which was listed after the last of the events on its
+    directory. None where no event named it, or it was changed after the event that named it last."""
     for event in reversed(events):
         named = named_files(location, event.change).get(file.path)
         if named is not None:

@@ -1,9 +1,10 @@
-"""Renames keep what is in a directory, whether it goes along with the name or stays.
+"""Moves: renames keep the content of a directory, whether it goes along with the name or stays.
 
-A metastore moves the directory of a managed table that lies where its name says, its partitions' with it, and that of a
-managed partition; of all else a rename changes the name alone. What was known of a directory is true of it under its
-new path. Only a rename of a table that gives it another location by itself says nothing of what is there. Delta tables
-are none of this: they are changed without events, and a rename is one at which their newest version is looked for.
+A metastore moves the directory of a managed table that lies where its name says, with those of its partitions, and that
+of a managed partition. Any other rename changes the name alone. So a content that was known of a directory is its
+content under the new path too. Only a rename of a table that gives it another location by itself leaves the content
+there unknown. Renames of Delta tables are no moves: these tables change without events, and at a rename their newest
+version is looked for.
 """
 
 from __future__ import annotations
@@ -19,27 +20,29 @@ from calque.model.names import EventId
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """At `event_id` all that lay at `old`, and below it, went to `new`; both are the same where it stayed."""
+    """A move: at `event_id` all that lay at `old`, and below it, went to `new`. Both are the same where the directory
+    stayed."""
 
     event_id: EventId
     old: str
     new: str
 
     def follow(self, location: str) -> str:
-        """Where a location is after the move."""
+        """Return the place of `location` after the move."""
         if location == self.old or location.startswith(f"{self.old}/"):
             return self.new + location[len(self.old) :]
         return location
 
 
 def may_move(entry: Entry) -> bool:
-    """Whether the event can be a move; `move_of` its message says for sure."""
+    """Tell whether the event can be a move, by its keys; only `move_of` its message says for sure."""
     kind, shape = entry.keys.kind, entry.keys.shape
     return kind is EventKind.RENAME_PARTITION or (kind is EventKind.RENAME_TABLE and shape is not TableShape.VIEW)
 
 
 def move_of(event: Event) -> Move | None:
-    """The move in a rename's message; None for a table that got another location by it or has none, or is Delta's."""
+    """Return the move in a rename's message. None for a table that got another location by the rename or has none, for
+    a Delta table, and for a message that can't be decoded."""
     try:
         if "PARTITION" in event.event_type:
             (after,) = decode.partitions_after(event)
@@ -56,8 +59,8 @@ def move_of(event: Event) -> Move | None:
 
 
 def move_of_tables(old: str | None, name: str, old_type: str, after: Table, event_id: EventId) -> Move | None:
-    """The move that took a managed table from `old`, where it lay under its name before, to where it lies after one or
-    more renames; None where nothing moved. It may have become managed before, or external afterwards."""
+    """Return the move that took a managed table from `old`, where it lay under its name before, to its place after one
+    or more renames; None where nothing moved. The table may have become managed before, or external afterwards."""
     new = location_of(after)
     was_managed = "MANAGED_TABLE" in (old_type, after.type)
     is_moved = was_managed and is_named(old, name) and is_named(new, after.name)
@@ -65,12 +68,12 @@ def move_of_tables(old: str | None, name: str, old_type: str, after: Table, even
 
 
 def is_named(location: str | None, table: str | None) -> bool:
-    """Whether a directory has a table's name, as a metastore gives it."""
+    """Tell whether a directory has a table's name, as a metastore gives it."""
     return (location or "").rstrip("/").rpartition("/")[2].lower() == (table or "").lower()
 
 
 def places(event_id: EventId, location: str, moves: Iterable[Move]) -> Sequence[str]:
-    """Where a directory of `event_id` was in turn; the last is where it is after all moves."""
+    """Return the places that a directory of `event_id` had in turn; the last is its place after all moves."""
     locations = [location]
     for move in moves:
         if move.event_id > event_id and (followed := move.follow(locations[-1])) != locations[-1]:

@@ -1,8 +1,8 @@
 """States of a chain as comparable values, and the difference between two of them while it grows.
 
-A state is cells: which table a name shows, the definition and content of each table, each partition. A stage is what
-one step changed, cell by cell, with the values before and after it; so the difference between two states is made from
-the stages between them alone, and costs what they changed, whatever the table's size.
+A state is made of cells: the table that a name shows, the definition and content of each table, each partition. A stage
+is the changes of one step, cell by cell, with the values before and after it. So the difference between two states is
+made from the stages between them alone, and costs as much as these changed, not as much as the table is large.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, Data, Head, Part, Version
 
 Content = str
-"""A fingerprint of files; empty for what has none; `UNLISTED` where it is not known."""
+"""A fingerprint of files; empty for an object without files; `UNLISTED` where it is not known."""
 UNLISTED: Content = "?"
 
 
 @dataclass(frozen=True, slots=True)
 class HeadValue:
-    """A table's header; `size` is its content's, in bytes."""
+    """A table's header in one state; `size` is that of its content, in bytes."""
 
     version: Version
     content: Content
@@ -30,7 +30,7 @@ class HeadValue:
 
 @dataclass(frozen=True, slots=True)
 class PartValue:
-    """A partition; with `stays` it is there in every later state of the chain."""
+    """A partition in one state; with `stays` it is there in every later state of the chain."""
 
     lineage: str
     version: Version
@@ -40,27 +40,27 @@ class PartValue:
 
 
 @dataclass(slots=True)
-class Cells:
-    """One whole state, of what the chain touches."""
+class StateValues:
+    """One whole state, of all objects that the chain touches."""
 
     names: dict[TableName, LineageId | None] = field(default_factory=dict)
     heads: dict[LineageId, HeadValue] = field(default_factory=dict)
     parts: dict[PartCell, PartValue | None] = field(default_factory=dict)
 
     def shown(self) -> dict[LineageId, TableName]:
-        """Which lineages are there, and under which name."""
+        """Return the lineages that the state shows, with their names."""
         return {lineage: name for name, lineage in self.names.items() if lineage is not None}
 
 
 PartChange = tuple[str, PartValue | None, PartValue | None]
-"""A partition's name, its value before and after."""
+"""A partition's name, with its value before and after."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineageChange:
-    """What one step did to one lineage. The names are those that it is shown under before and after, None where it is
-    not shown; `head` is None where definition and content stayed; `cascade` says that all partitions' columns
-    changed, `columns` that the table's own did without them."""
+    """The change of one lineage by one step. `was_named` and `named` are the names under which it is shown before and
+    after, None where it is not shown. `head` is None where definition and content stayed. `cascade` says that all
+    partitions' columns changed, `columns` that the table's own did without them."""
 
     lineage: LineageId
     was_named: TableName | None
@@ -74,8 +74,8 @@ class LineageChange:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step in values. `doubtful` lineages have partitions whose columns are not known from here on, until a step
-    that cascades or settles them."""
+    """A step in comparable values. `doubtful` lineages have partitions whose columns are not known from here on, until
+    a step that cascades or settles them."""
 
     event_id: EventId
     touches: tuple[LineageChange, ...]
@@ -84,11 +84,14 @@ class Stage:
 
 
 ContentOf = Callable[[LineageId, str, Data | None], tuple[Content, int]]
-"""The content of a table (`""`) or of a partition by its lineage, and its size."""
+"""A function that gives the content of a table (`""`) or of a partition, by its lineage, and its size in bytes."""
 
 
-def stages_of(chain: Chain, takes: Callable[[TableName], bool], content_of: ContentOf) -> tuple[Cells, list[Stage]]:
-    """The chain's first state, and its steps as stages. Names that `takes` refuses show nothing at the target."""
+def stages_of(
+    chain: Chain, takes: Callable[[TableName], bool], content_of: ContentOf
+) -> tuple[StateValues, list[Stage]]:
+    """Return the chain's first state, and its steps as stages. Names that `takes` refuses show no table at the
+    target."""
 
     def head_value(head: Head) -> HeadValue:
         return HeadValue(head.version, *content_of(head.lineage, "", head.data))
@@ -104,7 +107,7 @@ def stages_of(chain: Chain, takes: Callable[[TableName], bool], content_of: Cont
         return PartValue(part.lineage, part.version, content, size, last_absent.get(cell, -1) < index)
 
     taken_names = {name for name in chain.tables if takes(name)}
-    first = Cells(
+    first = StateValues(
         {name: lineage for name, lineage in chain.names.items() if name in taken_names},
         {lineage: head_value(head) for lineage, head in chain.heads.items()},
         {cell: part_value(cell, part) for cell, part in chain.parts.items()},
@@ -164,8 +167,9 @@ def rename(
             shown[lineage] = name
 
 
-def departure(start: Cells, first: Cells) -> Stage:
-    """What separates what the target shows from the chain's first state, as a stage."""
+def departure(start: StateValues, first: StateValues) -> Stage:
+    """Return, as a stage, the difference between the cells that the target shows (`start`) and the chain's first
+    state."""
     shown = start.shown()
     was: dict[LineageId, TableName | None] = {lineage: shown.get(lineage) for lineage in first.heads}
     now, bound = dict(shown), dict(start.names)
@@ -191,7 +195,8 @@ def departure(start: Cells, first: Cells) -> Stage:
 
 
 class Delta:
-    """How one lineage differs between two states: `was` and `now` are its names there, None where it is not shown."""
+    """The difference of one lineage between two states. `was` and `now` are its names there, None where it is not
+    shown."""
 
     __slots__ = (
         "added",
@@ -217,32 +222,32 @@ class Delta:
     def __init__(self, was: TableName | None, now: TableName | None) -> None:
         self.was, self.now = was, now
         self.vanished = False
-        """Whether a state between, that may be shown, had everything else and not this lineage."""
+        """Whether a state in between that may be shown lacked this lineage and differed in nothing else."""
         self.redefined = False
-        """Whether its head became another in a step between that left it its name."""
+        """Whether a step in between changed its head and left its name."""
         self.head_touched = False
         self.was_head: HeadValue | None = None
         self.head: HeadValue | None = None
         self.cascade: EventId = 0
         self.columns: EventId = 0
-        """The newest events between that changed the columns of all partitions, and of the table alone."""
+        """The newest events in between that changed all partitions' columns (`cascade`), and the table's alone."""
         self.pairs: dict[str, tuple[PartValue | None, PartValue | None]] = {}
         self.added: dict[str, PartValue] = {}
         self.removed: dict[str, PartValue] = {}
         self.changed: dict[str, tuple[PartValue, PartValue]] = {}
         self.overwritten = 0
-        """How many of `changed` will never be again what they were: no definition and no content comes back."""
+        """The number of those in `changed` that never will be as they were: no definition and no content comes back."""
         self.staying = 0
-        """How many of `added` will always be there."""
+        """The number of those in `added` that every later state has."""
         self.unknown = 0
-        """How many of `added` should have been there already: their definition is in no event."""
+        """The number of those in `added` that should have been there already: their definition is in no event."""
         self.bytes_added = 0
         self.bytes_changed = 0
-        """Of new contents."""
+        """The bytes of the new contents of `added` and of `changed`."""
 
     @property
     def table(self) -> TableName:
-        """Its newest name; in a difference it has one of the two."""
+        """Return the lineage's newest name; in a difference it has at least one."""
         name = self.now or self.was
         assert name is not None
         return name
@@ -267,34 +272,36 @@ class Delta:
         return self.head_touched and self.was_head != self.head
 
     def beside_partitions(self) -> bool:
-        """Whether more than partitions differs."""
+        """Tell whether the lineage differs in more than partitions."""
         return self.was != self.now or bool(self.cascade) or (self.head_touched and self.was_head != self.head)
 
     def two_columns(self) -> bool:
-        """Whether partitions got other columns than the table has now: no one call does both."""
+        """Tell whether the partitions got other columns than the table has now, because the table's columns changed
+        again after a CASCADE. No one call does both."""
         return 0 < self.cascade < self.columns
 
     def touches_partitions(self) -> bool:
         return bool(self.added or self.removed or self.changed)
 
     def lasting_header(self) -> bool:
-        """Whether it is beside its partitions what it never was and never will be: nothing of that comes back."""
+        """Tell whether the lineage differs for good beside its partitions: no definition and no content ever comes
+        back."""
         return self.definition or bool(self.cascade) or (self.content and self.head_().content != UNLISTED)
 
     def lasting_partitions(self) -> int:
-        """How many partitions that were there will never be so again."""
+        """Return the number of partitions of the earlier state that no later state has again as they were."""
         return len(self.removed) + self.overwritten
 
-    def lasting(self) -> bool:
-        """Whether it differs for as long as it is shown."""
+    def stays_different(self) -> bool:
+        """Tell whether the lineage differs for as long as it is shown."""
         return self.lasting_header() or self.lasting_partitions() + self.staying > 0
 
     def renames_one(self) -> bool:
-        """Whether one partition goes and one comes."""
+        """Tell whether one partition goes and one comes, and no other changes."""
         return len(self.added) == len(self.removed) == 1 and not self.changed
 
     def pair(self, name: str, was: PartValue | None, now: PartValue | None) -> None:
-        """Say what a partition was and is."""
+        """Set the values that a partition has in the two states."""
         if name in self.pairs:
             self.count(name, -1)
             for kind in (self.added, self.removed, self.changed):
@@ -320,8 +327,8 @@ class Delta:
             self.overwritten += sign * (now.content != UNLISTED or was.version != now.version)
 
 
-class Difference:
-    """What separates two states, lineage by lineage; it grows by stages at its later or its earlier end."""
+class StateDifference:
+    """The difference between two states, lineage by lineage. It grows by stages at its later or its earlier end."""
 
     __slots__ = ("deltas", "differing")
 
@@ -330,7 +337,7 @@ class Difference:
         self.differing: dict[LineageId, Delta] = {}
 
     def forward(self, stage: Stage) -> None:
-        """The later state moves over the stage that follows it."""
+        """Move the later state over `stage`, the one that follows it."""
         for touch in stage.touches:
             delta = self.deltas.get(touch.lineage)
             if delta is None:
@@ -351,7 +358,7 @@ class Difference:
             self.note(touch.lineage, delta)
 
     def backward(self, stage: Stage) -> None:
-        """The earlier state moves back over the stage that leads to it."""
+        """Move the earlier state back over `stage`, the one that leads to it."""
         for touch in stage.touches:
             delta = self.deltas.get(touch.lineage)
             if delta is None:
@@ -378,13 +385,14 @@ class Difference:
             self.differing.pop(lineage, None)
 
     def see(self) -> None:
-        """The state that this difference was just led to is one that the target may show between its ends."""
+        """Note that the target may show the state to which this difference was just led between its ends: the one
+        lineage that differs, and is not shown at an end, has `vanished`."""
         if len(self.differing) == 1:
             (delta,) = self.differing.values()
             delta.vanished |= delta.was is None or delta.now is None
 
     def only(self) -> tuple[LineageId, Delta] | None:
-        """The one lineage that differs; None when none or several do."""
+        """Return the one lineage that differs, with its delta; None when none or several do."""
         if len(self.differing) != 1:
             return None
         return next(iter(self.differing.items()))

@@ -1,4 +1,4 @@
-"""Files appended to a live directory."""
+"""The publication of files that are appended to a live directory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from calque.model.plan import BASE, AlterPartitions, AlterTable, Head, Part, Pub
 
 
 def publish(context: HopContext, operation: Publish) -> None:
-    """Copy to hidden names, then rename into place, in order."""
+    """Copy appended files to hidden names, then rename them into place, in order. A Delta table's log goes on instead,
+    and manifests of a symlink table are replaced as a whole."""
     table, partition = operation.table, operation.partition
     shown = context.shown_table(table)
     target_listing = shown.listings[partition]
@@ -34,7 +35,7 @@ def publish(context: HopContext, operation: Publish) -> None:
 
 
 def replace_manifests(context: HopContext, operation: Publish) -> None:
-    """All manifests in a directory of their own, since what they name is copied with them."""
+    """Put all manifests into a directory of their own, because the files that they name are copied with them."""
     table, partition = operation.table, operation.partition
     if not partition:
         head = Head(0, BASE, data=operation.data, since=operation.since)
@@ -45,8 +46,8 @@ def replace_manifests(context: HopContext, operation: Publish) -> None:
 
 
 def go_on(context: HopContext, operation: Publish) -> None:
-    """A Delta table's log goes on; where it can't, the version gets a directory of its own, and the table moves to
-    it."""
+    """Let a Delta table's log go on; where it can't, put the version into a directory of its own, and move the table
+    there."""
     table, shown = operation.table, context.shown_table(operation.table)
     placed = advanced(context, shown, context.listing(operation.data), operation.since)
     if placed is None:
@@ -58,7 +59,7 @@ def go_on(context: HopContext, operation: Publish) -> None:
 
 
 def known_files(context: HopContext, table: TableName, partition: str, target_listing: Listing) -> tuple[File, ...]:
-    """The files of a live directory with the checksums that the ledger remembers."""
+    """Return the files of a live directory with the checksums that the ledger remembers."""
     row = context.side.ledger.latest_objects([(*table, partition)]).get((*table, partition))
     checksums = {(file.path, file.size): file.checksum for file in row.files} if row else {}
     return tuple(replace(file, checksum=checksums.get((file.path, file.size))) for file in target_listing.files)
@@ -72,8 +73,8 @@ def append_unseen(
     source_listing: Listing,
     event_id: EventId,
 ) -> StagedFiles | None:
-    """Put the files that a Delta table's content gets beside those that it has: its log shows them later. None where
-    it does not only get more, and where a death left other files in their place."""
+    """Put the files that a Delta table's content gets beside those that it has: its log shows them later. Return None
+    where the content does not only get more files, and where a death left other files in their place."""
     wanted = {file.path: identity(file) for file in source_listing.files}
     if not {identity(file) for file in target_listing.files} <= {*wanted.values()}:
         return None
@@ -92,7 +93,8 @@ def with_more(
     source_listing: Listing,
     event_id: EventId,
 ) -> StagedFiles:
-    """The directory with what the source's has beyond it, copied to hidden names and renamed into place, in order."""
+    """Copy what the source's directory has beyond the target's to hidden names, rename it into place, in order, and
+    return the target's directory with all its files."""
     append = stage_append(context.side, target_listing, source_listing, event_id)
     if append.renames:
         context.side.storage.publish(append.renames)

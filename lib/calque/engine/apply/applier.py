@@ -1,4 +1,4 @@
-"""One hop: which operation is done by whom, and what readers are told of beforehand."""
+"""The execution of one hop: which module does an operation, and what readers are told of before."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from calque.model.records import AnnouncedBridge, AnnouncedParts
 
 
 class Applier:
-    """Applies hops of one group. `last` is the group's last hop: with `drops = "keep"` a table that ends absent
+    """The executor of one group's hops. `last` is the group's last hop: with `drops = "keep"` a table that ends absent
     stays."""
 
     def __init__(
@@ -52,7 +52,8 @@ class Applier:
         self.last = last
 
     def run(self, hop: Hop) -> None:
-        """Do one hop. Raises `Conflict`, `ContentLost`."""
+        """Do one hop, and announce it before its first effect where readers must be told of it. Raises `Conflict`,
+        `ContentLost`."""
         context, operation = self.context, hop.operation
         context.announcement = announcement(hop)
         context.parts_announcement = None if hop.bridge else (AnnouncedParts, names_of(operation), hop.to_event)
@@ -88,19 +89,21 @@ class Applier:
                 assert_never(operation)
 
     def disarm(self) -> None:
-        """Ahead of the first hop."""
+        """Make the group's tables ready for the first hop: users' changes that would have calls reach the source's
+        files are taken back, and commits that a death cut short are finished."""
         tables.disarm(self.context)
         for shown in self.context.shown.values():
             if shown is not None and committed_format(shown.table):
                 self.context.side.catalog.settle(shown.table)
 
     def facets(self, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
-        """A log of commits has statistics of its own, and no constraints of the source's."""
+        """Write the facets of a table, unless it has a log of commits, which has statistics of its own, and no
+        constraints of the source's."""
         if not has_log(self.context, table):
             facets.write_facets(self.context, table, changes, versions)
 
     def waiting_keys(self, tables: Iterable[TableName]) -> None:
-        """Of tables of others, to the group's."""
+        """Add foreign keys of other tables that waited for keys of these."""
         for table in tables:
             facets.add_waiting_keys(self.context, table)
 
@@ -111,14 +114,15 @@ def has_log(context: HopContext, table: TableName | None) -> bool:
 
 
 def announcement(hop: Hop) -> ToAnnounce | None:
-    """What readers must be told of the hop before its first effect."""
+    """Return the bridge, or the parts, of the hop that readers must be told of before its first effect; None where the
+    hop is neither."""
     if hop.bridge:
         return AnnouncedBridge, names_of(hop.operation), hop.to_event
     return (AnnouncedParts, names_of(hop.operation), hop.to_event) if hop.in_parts > 1 else None
 
 
 def names_of(operation: Operation) -> tuple[TableName, ...]:
-    """The table of an operation, under both names where it is renamed."""
+    """Return the table of an operation, under both names where it is renamed."""
     match operation:
         case AlterTable(table, was) | Rebuild(table, was) | CommitTable(table, was) if was is not None:
             return (table, was)

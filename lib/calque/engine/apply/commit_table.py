@@ -1,4 +1,5 @@
-"""Any difference of one table in one commit: of a Delta table, and where the catalog can."""
+"""The commit of any difference of one table: of a table with a log of commits (Delta), and where the catalog commits
+any difference at once."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def present(partitions: Iterable[tuple[str, object]]) -> Parts:
 
 
 def create(context: HopContext, table: TableName, head: Head, parts: Parts, shows: ShownState) -> None:
-    """A table where there is none: plain where it can't have the format that the policy wishes."""
+    """Make a table where there is none. It is plain where it can't have the format that the policy wants."""
     source = replicated(context, head.version)
     wanted_format = context.side.admission.wanted_format(table)
     sources = (source_of(context, part) for _, part in parts)
@@ -83,7 +84,7 @@ def commit_new(
 
 
 def create_plain(context: HopContext, table: TableName, head: Head, parts: Parts, why: str) -> None:
-    """What was to have a format, and can't."""
+    """Make a plain table of one that was to have a format and can't; `why` is kept in its mark."""
     context.formats[table] = plain_because(why)
     if parts:
         hidden_build.build(context, HiddenBuild(table, head, tuple(parts)))
@@ -133,8 +134,8 @@ def change(context: HopContext, operation: CommitTable, old: ShownTable, shows: 
 
 
 def appended(context: HopContext, operation: CommitTable, old: ShownTable) -> dict[str, StagedFiles]:
-    """Contents of a table with a log (`""`: its own) that only get more files: these are put beside the ones that are
-    there, where nobody sees them before the commit."""
+    """Return the new contents of a table with a log (`""`: its own) that only get more files, by partition. The files
+    are put beside those that are there, where no reader sees them before the commit."""
     if not committed_format(old.table):
         return {}
     data = {name: (part.data, part.since) for name, part in present(operation.partitions)}
@@ -158,7 +159,7 @@ def require_fit(
     *,
     cascade: bool,
 ) -> None:
-    """`FormatMisfit` where the state can't be one of the table's format."""
+    """Raise `FormatMisfit` where the state can't be one of the table's format."""
     why = context.side.misfit(
         committed_format(definition), definition, (write.definition for write in written.values())
     )
@@ -175,13 +176,13 @@ def columns_of(table: Table) -> object:
 
 
 def contents_of(written: Mapping[str, PartitionWrite], placed: StagedFiles | None) -> dict[str, Listing]:
-    """The files of what gets other ones."""
+    """Return the files of objects that get other ones, by partition (`""`: the table itself)."""
     contents = {name: write.placed.listing() for name, write in written.items() if write.placed is not None}
     return contents if placed is None else {**contents, "": placed.listing()}
 
 
 def renamed(context: HopContext, old: ShownTable, dropped_names: list[str], new_parts: Parts) -> dict[str, StagedFiles]:
-    """The directories of new partitions that are vanished ones under another name, with the same files."""
+    """Return the directories of new partitions that are vanished ones under another name, with the same files."""
     candidates = dict.fromkeys(dropped_names)
     directories = {}
     for name, part in new_parts:
@@ -204,7 +205,8 @@ def renamed(context: HopContext, old: ShownTable, dropped_names: list[str], new_
 
 
 def rebuild(context: HopContext, operation: Rebuild, hop: Hop) -> None:
-    """The last resort for a Delta table: another of its name, or another name and more. It is absent for a while."""
+    """Make, as the last resort for a table with a log of commits, another table of its name, or another name and more
+    differences at once. The table is absent for a while."""
     table, was, head = operation.table, operation.was, operation.head
     shows = ShownState(hop.to_event, hop.first_event)
     if operation.whole or was is None:

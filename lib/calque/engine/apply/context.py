@@ -1,4 +1,5 @@
-"""What all operations on a group's tables work with: the target, what it shows, and the record of what was done."""
+"""The context in which all operations on a group's tables work: the target, what it shows, and the record of what was
+done."""
 
 from __future__ import annotations
 
@@ -38,32 +39,34 @@ from calque.model.plan import Data, Version
 from calque.ports import Conflict
 
 EARLY, LATE = "early", "late"
-"""What a partition that is listed before or after its rows says in `calque.state`."""
+"""The values of `calque.state` for a partition that is listed before, or after, its rows."""
 HIDDEN_CALLS = 4
 """Calls about a table under a hidden name that are made at a time."""
 UNDEFINED = frozenset({"append", "rename_away", "drop_partition", "drop_table"})
-"""Changes that define nothing."""
+"""Changes after which an object has no new definition."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class DefinitionSource(Protocol):
-    """Definitions of the source by version."""
+    """The definitions of the source by version."""
 
     def table(self, version: Version, /) -> Table: ...
 
     def partition(self, version: Version, /) -> Partition: ...
 
     def place(self, event_id: EventId, location: str, /) -> str:
-        """Where a directory of the event is at the source after the hop in hand, if its files stay there."""
+        """Return where a directory of the event is at the source after the hop in hand, if its files stay there."""
 
     def passed(self, hop: int, /) -> None:
-        """The `hop`-th of the plan is done: what none after it needs is not asked for any more."""
+        """Note that the `hop`-th hop of the plan is done: a definition that no later hop needs is not asked for any
+        more."""
 
 
 @dataclass(slots=True)
 class AppliedChanges:
-    """What the hops of a group did."""
+    """The changes that the hops of a group made: rows for the ledger, calls, and the files and bytes that were
+    copied."""
 
     objects: list[ObjectRow] = field(default_factory=list)
     calls: int = 0
@@ -75,8 +78,8 @@ class AppliedChanges:
 
 @dataclass(slots=True)
 class HopContext:
-    """`shown` is what the target has, by the source's names, kept up to date; `listing` gives the source's files of a
-    content. `announcement` is made ahead of the next call, once."""
+    """The target of a group's hops. `shown` is what the target has, by the source's names, kept up to date; `listing`
+    gives the source's files of a content. `announcement` is made ahead of the next call, once."""
 
     side: TargetSide
     images: DefinitionSource
@@ -87,14 +90,14 @@ class HopContext:
     parts_announcement: ToAnnounce | None = None
     """The announcement of the hop in hand, if it turns out to take several calls; None where these make no states."""
     formats: dict[TableName, str] = field(default_factory=dict)
-    """What new tables say of the format that was asked for and is not theirs."""
+    """The text of a new table's mark that says why it does not have the format that was asked for."""
     prepared_files: dict[TableName, StagedFiles] = field(default_factory=dict)
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
     claims: set[str] = field(default_factory=set)
-    """On directories that no call can have shown yet."""
+    """Claims on directories that no call can have shown yet."""
     attachments: Attachments = field(init=False)
     counting: Lock = field(default_factory=Lock)
-    """Calls about a hidden table come from several threads."""
+    """Guards the count of calls, because calls about a hidden table come from several threads."""
 
     def __post_init__(self) -> None:
         self.attachments = Attachments(self.side)
@@ -115,43 +118,47 @@ class HopContext:
         source_object: Table | Partition,
         placed: StagedFiles | None,
     ) -> str | None:
-        """Where an altered object of the table lies: at its new directory; else where it was, or, where files stay at
-        the source, where that has it."""
+        """Return where an altered object of the table lies: at its new directory if it got one (`placed`); else where
+        it was, or, where files stay at the source, where the source has it."""
         if placed is not None:
             return placed.location
         return location_of(target_object if self.side.admission.copies(table) else source_object)
 
     def commits(self, target_table: Table) -> bool:
-        """Whether any difference of a table at the target is one commit."""
+        """Tell whether any difference of the table at the target is one commit."""
         return bool(committed_format(target_table)) or self.side.catalog.abilities().any_difference
 
     def root(self, target_table: Table) -> str:
-        """Below which all contents of a table with a log of commits lie; empty for other tables."""
+        """Return the directory below which all contents of a table with a log of commits lie; empty for other
+        tables."""
         return root_of_content(location_of(target_table) or "") if committed_format(target_table) else ""
 
     def is_shown(self, location: str) -> bool:
-        """Whether a table of the group lies there."""
+        """Tell whether a table of the group lies at `location`."""
         return any(shown is not None and location_of(shown.table) == location for shown in self.shown.values())
 
     @property
     def empty_directory(self) -> str:
-        """A directory that is nobody's, where nothing lies."""
+        """The directory that belongs to no object, where no file lies: partitions without rows point to it."""
         return join(natural_location(self.side.policy.warehouse, OURS), "empty")
 
     def lies_at_source(self, table: TableName, definition: Table | Partition) -> bool:
-        """Whether the directory of the table, or of its partition, is the source's. A metastore makes the directory of
-        what is added to it where that is missing, and never looks at the one that an alteration says."""
+        """Tell whether the directory of the table, or of its partition, is the source's. A metastore makes the
+        directory of an object that is added where the directory is missing, and never looks at the one that an
+        alteration names."""
         is_place = not (isinstance(definition, Table) and is_view(definition)) and bool(location_of(definition))
         return is_place and not self.side.admission.copies(table)
 
     def leave(self, table: TableName, partitions: Collection[str] | None = None) -> None:
-        """The next call may take the table, or these partitions of it, from where they lie, or from their names."""
+        """Note, for claims, that the next call may take the table, or these partitions of it, from where they lie, or
+        from their names."""
         self.side.claims.leave(self.name_at_target(table), partitions)
 
     # Effects
 
     def call(self, effect: Callable[P, T], /, *arguments: P.args, **named: P.kwargs) -> T:
-        """One call at the catalog."""
+        """Make one call at the catalog. The announcement that waits is made before, and claims on directories that the
+        call may show are used."""
         if self.announcement is not None:
             self.side.announced.add(self.side.ledger, *self.announcement)
             self.announcement = None
@@ -163,8 +170,8 @@ class HopContext:
         return effect(*arguments, **named)
 
     def add_partitions(self, table: TableName, target_name: TableName, partitions: Iterable[Partition]) -> None:
-        """To the table, which has that name at the target for now, in one call; partitions whose files stay at the
-        source are listed early, and switched by a second one."""
+        """Add partitions to the table, which has the name `target_name` at the target for now, in one call. Partitions
+        whose files stay at the source are listed early, and switched by a second call."""
         partitions = list(partitions)
         if not any(self.lies_at_source(table, partition) for partition in partitions):
             self.send("add_partitions", self.side.catalog.add_partitions, target_name, partitions)
@@ -173,7 +180,7 @@ class HopContext:
         self.alter_partitions(target_name, partitions)
 
     def list_early(self, target_name: TableName, partitions: Iterable[Partition]) -> None:
-        """Partitions before their rows."""
+        """Add partitions before their rows: they lie in the empty directory, and say so."""
         early = [emptied(partition, self.empty_directory, {EVENT: "0", STATE: EARLY}) for partition in partitions]
         self.send("add_partitions", self.side.catalog.add_partitions, target_name, early)
 
@@ -193,8 +200,9 @@ class HopContext:
         target_name: TableName,
         objects: Sequence[T],
     ) -> None:
-        """Readers are told of parts before they see any, also where the plan was made before the server refused a list
-        of that length. A table under a hidden name has no readers, and its parts are sent side by side."""
+        """Send objects in as few calls as the target takes. Readers are told of parts before they see any, also where
+        the plan was made before the server refused a list of that length. A table under a hidden name has no readers,
+        and its parts are sent side by side."""
         catalog = self.side.catalog
 
         def in_parts() -> None:
@@ -216,8 +224,8 @@ class HopContext:
             list(pool.map(send, batches(objects, most)))
 
     def staged(self, table: TableName, requests: Mapping[str, StageRequest]) -> dict[str, StagedFiles]:
-        """Directories of the table with their files, all copied in one go; the source's own where these stay there.
-        Raises `ContentLost`."""
+        """Return directories of the table with their files, all copied in one go; the source's own directories where
+        files stay there. Raises `ContentLost`."""
         if not self.side.admission.copies(table):
             listings = {key: request.listing for key, request in requests.items()}
             return {key: StagedFiles(listing.location, listing.files) for key, listing in listings.items()}
@@ -231,7 +239,8 @@ class HopContext:
     def keep_permissions(
         self, table: TableName, requests: Mapping[str, StageRequest], directories: Mapping[str, StagedFiles]
     ) -> None:
-        """Of the directories, ahead of what shows them, where the source's are at hand."""
+        """Give new directories the permissions of the source's, before an object shows them, where the source's are at
+        hand."""
         if not keeps_permissions(self.side):
             return
         shown = self.shown.get(table)
@@ -264,7 +273,7 @@ class HopContext:
         change: str,
         placed: StagedFiles | None = None,
     ) -> None:
-        """A row for the ledger; without `placed` the object's files are the ones it had."""
+        """Add a row for the ledger; without `placed` the object has the files that it had before."""
         if not partition and (prepared := self.prepared_files.pop(table, None)) is not None:
             placed = replace(prepared, claim=placed.claim if placed is not None else "")
         listing = placed.listing() if placed is not None else None
@@ -275,7 +284,7 @@ class HopContext:
 
 
 def emptied(partition: Partition, empty: str, marks: Mapping[str, str]) -> Partition:
-    """The partition without rows, and with these marks."""
+    """Return the partition without rows, in the directory `empty`, and with these marks."""
     parameters = {**(partition.parameters or {}), **marks}
     return relocated(replace(partition, parameters=parameters), empty)
 

@@ -1,9 +1,9 @@
-"""Changes of databases that the source's log has no event of.
+"""The looks for changes of databases that the source's log has no event of.
 
 Servers of Hive 4 log an alteration of a database only where its parameters or its owner change. So the admitted
-databases are looked at now and then. What tells that both sides show the same one is what `verify` goes by: first the
-target's position is read, then the source's database, then its newest event. Where no event between them names the
-database, it is as the target has to show it.
+databases are looked at now and then. Both sides show the same database by the rule that `verify` uses: first the
+target's position is read, then the source's database, then the source's newest event. Where no event between them names
+the database, it is as the target has to show it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from calque.model.names import EventId, Span, table_name
 
 LOG = logging.getLogger(__name__)
 SECONDS = 10.0
-"""Between two looks, at least."""
+"""The least seconds between two looks."""
 SHARE = 100
-"""Looks take at most one of so many seconds."""
+"""The share of time that looks take: at most one of so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,20 @@ class FoundDatabase:
 
 
 class DatabaseLooks:
-    """Of one target. `once` is for a thread of its own, which finds; the thread of the windows applies.
-    `wake` is called when something was found."""
+    """The looks at the databases of one target. `once` is for a thread of its own, which only finds; the thread of the
+    windows applies. `wake` is called when a look found a change."""
 
     def __init__(self, source: SourceSide, side: TargetSide, wake: Callable[[], None]) -> None:
         self.source, self.side, self.wake = source, side, wake
         self.found: dict[str, FoundDatabase] = {}
-        """By the source's names."""
+        """Databases that changed, by the source's names."""
         self.applied: dict[str, Database] = {}
-        """As databases were applied last. A target that keeps something else is not asked for it again."""
+        """Databases as they were applied last. Where the target keeps another definition, it is not asked for the same
+        one again."""
 
-    def once(self, databases: Databases, shown: EventId) -> int:
-        """Look at every admitted database while the target shows the event; how many are others at the source. Raises
-        `Unavailable`, `Refused`, `AccessRefused`."""
+    def run_once(self, databases: Databases, shown: EventId) -> int:
+        """Look at every admitted database while the target shows event `shown`; return how many are others at the
+        source. Raises `Unavailable`, `Refused`, `AccessRefused`."""
         names = [name for name in self.source.catalog.databases() if self.side.admission.takes_database(name)]
         differing = {name: found for name in names if (found := self.difference(databases, shown, name)) is not None}
         head = self.source.log.current()
@@ -65,7 +66,7 @@ class DatabaseLooks:
         return len(untouched)
 
     def difference(self, databases: Databases, shown: EventId, name: str) -> Database | None:
-        """The source's database `name`, where its replica is another."""
+        """Return the source's database `name` where its replica is another; None where it is not, or is no replica."""
         try:
             with work_on(f"the look at database {name}"):
                 database = self.source.catalog.database(name)
@@ -81,8 +82,8 @@ class DatabaseLooks:
             return None
 
     def apply(self, databases: Databases, shown: EventId) -> None:
-        """What was found, as far as no event since then named it: not beside a window. Raises `Unavailable`; the next
-        look finds the same then."""
+        """Apply the databases that were found, as far as no event since then named them. Not to be called beside a
+        window. Raises `Unavailable`; the next look finds the same then."""
         for name in list(self.found):
             found = self.found.pop(name)
             later = Span(found.head, max(shown, found.head))

@@ -1,4 +1,5 @@
-"""Databases at the target: made before their tables, changed with the source's, dropped after all that was in them."""
+"""The databases at the target: made before their tables, changed with the source's, dropped after all that was in
+them."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ HELD = "the source dropped it; it is dropped when it is empty"
 
 
 class Databases:
-    """A database that exists and is not ours is used as it is: its parameters are not touched, it is never dropped."""
+    """The replicas of the source's databases at one target. A database that exists and is not ours is used as it is:
+    its parameters are not touched, and it is never dropped."""
 
     def __init__(self, source: SourceSide, side: TargetSide, faults: FaultIsolation) -> None:
         self.source, self.side, self.faults = source, side, faults
@@ -46,12 +48,12 @@ class Databases:
         self.quarantined_rows: dict[str, DatabaseRow] = {}
         """Databases that the target does not take as they are; named as at the source."""
         self.states: dict[str, str] = {}
-        """What databases say in `calque.state`, by the source's names; nothing of most."""
+        """The values of `calque.state` that databases have, by the source's names; most have none."""
         self.state_of_new = ""
-        """What a database says from its creation on."""
+        """The value of `calque.state` that a database has from its creation on."""
 
     def adopt(self, rows: Iterable[StateRow]) -> None:
-        """Take up what the ledger says."""
+        """Take up which databases are set aside, or wait to be dropped, as the ledger's rows say."""
         database_rows = {row.database: row for row in rows if isinstance(row, DatabaseRow)}
         self.quarantined_rows = {
             name: row for name, row in database_rows.items() if row.state is TableState.QUARANTINED
@@ -61,7 +63,7 @@ class Databases:
             self.rejoin(name)
 
     def adopt_states(self) -> None:
-        """Take up what databases of ours say at the target."""
+        """Take up the values of `calque.state` that databases of ours have at the target."""
         for target_name in self.side.catalog.databases():
             name = self.side.admission.source_of(TableName(target_name))
             target_database = self.side.catalog.database(target_name) if name is not None else None
@@ -75,8 +77,8 @@ class Databases:
                 self.states[name.database] = state
 
     def say(self, name: str, state: str) -> None:
-        """Set `calque.state` of the source's database `name`, empty: take it away. One that is not made yet has it from
-        the start; one that is not ours stays as it is."""
+        """Set `calque.state` of the source's database `name`; an empty `state` takes it away. A database that is not
+        made yet has it from the start; one that is not ours stays as it is."""
         target_name = self.side.admission.name_at_target(table_name(name)).database
         with self.lock:
             target_database = self.side.catalog.database(target_name)
@@ -90,7 +92,8 @@ class Databases:
                 self.states.pop(name, None)
 
     def state(self, name: str, target_name: str, desired_database: Database) -> None:
-        """One whose changes the target does not take says nothing."""
+        """Give the database at the target a definition that differs by its `calque.state`. A target that does not take
+        the change leaves the database as it is, with a warning in the log."""
         work = f"state of {work_of(name)}"
         try:
             with work_on(work):
@@ -100,13 +103,15 @@ class Databases:
             LOG.warning("%s: database %s can't say how it is: %s", self.side.policy.target, name, error)
 
     def bootstrap(self, event_id: EventId) -> None:
-        """Make every admitted database as the source has it now; later events say what changed since."""
+        """Make every admitted database as the source has it now, as of event `event_id`; later events say what changed
+        since."""
         for name in self.source.catalog.databases():
             if self.side.admission.takes_database(name):
                 self.bring(name, partial(self.source.catalog.database, name), event_id, AppliedChanges())
 
     def before(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
-        """Databases that the window's events leave in place, as their newest image has them."""
+        """Make the databases that the window's events leave in place, as their newest images have them. Called before
+        the window's tables."""
         for entry in last_of(entries, self.side):
             if entry.keys.kind is not EventKind.DROP_DATABASE:
                 assert entry.keys.table is not None
@@ -114,8 +119,8 @@ class Databases:
                 self.bring(name, partial(self.left_by, entry, name), entry.event_id, applied)
 
     def left_by(self, entry: Entry, name: str) -> Database | None:
-        """The database as the event left it, which is not to be dropped. Where the message does not have it (2.3), as
-        the source has it now; None when it is gone: the event that dropped it is still to come."""
+        """Return the database as the event left it, which is not to be dropped. Where the message does not have it
+        (2.3), return it as the source has it now; None when it is gone: the event that dropped it is still to come."""
         if entry.keys.kind is EventKind.UNKNOWN:
             database = self.source.catalog.database(name)
         else:
@@ -125,7 +130,8 @@ class Databases:
         return database
 
     def after(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
-        """Databases that are gone at the window's end; one that still holds something is tried again later."""
+        """Drop the databases that are gone at the window's end, after its tables. A database that is not empty is tried
+        again later."""
         if self.side.policy.drops == "keep":
             return
         dropping_events = dict.fromkeys(sorted(self.drops_on_hold), 0)
@@ -136,7 +142,8 @@ class Databases:
             self.drop(name, applied, event_id)
 
     def drop(self, name: str, applied: AppliedChanges, event_id: EventId = 0) -> None:
-        """Drop the source's database `name` at the target, now or when it is empty."""
+        """Drop the source's database `name` at the target: now, or, where it is not empty, at the end of a later
+        window. A database that is not its replica stays, and one that the target does not drop is set aside."""
         target_name = self.side.admission.name_at_target(table_name(name)).database
         target_database = self.side.catalog.database(target_name)
         if target_database is not None and self.stands_for(target_database, target_name, name):
@@ -156,16 +163,16 @@ class Databases:
         self.let_go(name)
 
     def stands_for(self, target_database: Database, target_name: str, name: str) -> bool:
-        """Whether the target's database `target_name`, which the policy gives to the source's `name`, is its replica.
-        It may carry the mark of one that had the place under another policy: `name` was gone when its tables moved
-        there."""
+        """Tell whether the target's database `target_name`, which the policy gives to the source's `name`, is its
+        replica. The database may carry the mark of one that had the place under another policy: `name` was gone when
+        its tables moved there."""
         marks = marked((target_database.parameters or {}).get(SOURCE, ""), self.side.policy.source)
         if marks is None:
             return False
         return marks == table_name(name) or target_name not in databases_of(self.side.admission, marks.database)
 
     def quarantine(self, name: str, why: str, event_id: EventId) -> None:
-        """Set the database aside: it stays at the target as it is, and its tables go on."""
+        """Set the database aside with the reason `why`: it stays at the target as it is, and its tables go on."""
         row = DatabaseRow(name, TableState.QUARANTINED, why, event_id)
         if self.quarantined_rows.get(name) == row:
             return
@@ -176,7 +183,7 @@ class Databases:
         self.side.ledger.put_tables([row])
 
     def rejoin(self, name: str) -> None:
-        """The database is not set aside any more."""
+        """Forget that the database was set aside."""
         self.faults.succeeded(work_of(name))
         if self.quarantined_rows.pop(name, None) is not None:
             self.side.ledger.remove_tables([(DATABASE, name, "")])
@@ -193,7 +200,8 @@ class Databases:
             self.side.ledger.remove_tables([(DATABASE, name, "")])
 
     def ensure(self, table: TableName) -> None:
-        """The target's database for the source's `table` exists, unless the source has dropped it since."""
+        """Make the target's database for the source's `table`, if it is not there, unless the source has dropped it
+        since. Raises `Refused`."""
         target_name = self.side.admission.name_at_target(table).database
         with self.lock:
             if target_name in self.known_databases:
@@ -210,7 +218,7 @@ class Databases:
             self.known_databases.add(target_name)
 
     def is_replica(self, target_name: str, database: str) -> bool:
-        """Whether the target's database stands for the source's, whose own events make and drop it."""
+        """Tell whether the target's database stands for the source's, whose own events make and drop it."""
         admission = self.side.admission
         return (
             admission.takes_database(database)
@@ -220,13 +228,13 @@ class Databases:
     def bring(
         self, name: str, image: Callable[[], Database | None], event_id: EventId, applied: AppliedChanges
     ) -> None:
-        """Make the source's database `name` as its image has it; without one it is gone, and left as it is. One whose
-        message can't be read is set aside, and so is one that the target does not take, or that meets a defect of
-        calque. Raises `Unavailable`."""
+        """Make the source's database `name` as its image has it; without an image it is gone, and left as it is. A
+        database whose message can't be read is set aside, and so is one that the target does not take, or that meets a
+        defect of calque. Raises `Unavailable`."""
         try:
             with work_on(work_of(name), Undecodable):
                 database = image()
-                if database is None or self.side.home.has(database.parameters):
+                if database is None or self.side.origins.has(database.parameters):
                     return
                 self.make(database, event_id, applied)
         except Undecodable as error:
@@ -240,8 +248,8 @@ class Databases:
             self.rejoin(name)
 
     def put(self, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
-        """Make the database, or make it so; one that came from the target is left to whoever made it, and one that the
-        target does not take is set aside. Raises `Unavailable`."""
+        """Make the database, or alter it to this definition. One that came from the target is left alone, and one that
+        the target does not take is set aside. Raises `Unavailable`."""
         self.bring(table_name(database.name).database, lambda: database, event_id, applied)
 
     def make(self, database: Database, event_id: EventId, applied: AppliedChanges) -> None:
@@ -292,17 +300,17 @@ class Databases:
         self.keep_permissions(database, location)
 
     def keep_permissions(self, database: Database, location: str | None) -> None:
-        """Of its directory."""
+        """Give the database's directory the permissions of the source's."""
         if database.location and location and self.side.admission.copies_some:
             keep(self.side, [(database.location, location)])
 
     def image(self, database: Database, event_id: EventId, location: str | None) -> Database:
-        """The policy's image, saying what the database has to say."""
+        """Return the policy's image of the database, with the `calque.state` that the database has."""
         state = self.states.get(table_name(database.name).database, "")
         return saying(self.side.imaging.database(database, event_id, location), state)
 
     def left_over(self, source_names: set[TableName]) -> list[TableName]:
-        """Tables of ours at the target whose source is not among `source_names`: by their source's names."""
+        """Return the tables of ours at the target whose source is not among `source_names`, by their source's names."""
         names: list[TableName] = []
         mine, admission = f"{self.side.policy.source}:", self.side.admission
         databases_of_renamed = {new.database for old, new in admission.tables.items() if admission.takes(old)}
@@ -320,12 +328,12 @@ class Databases:
 
 
 def work_of(name: str) -> str:
-    """The work on the source's database of that name."""
+    """Return the name of the work on the source's database `name`."""
     return f"{DATABASE} {name}"
 
 
 def overlaps(warehouse: str, location: str | None) -> bool:
-    """Whether one of them lies in the other."""
+    """Tell whether one of the directories lies in the other."""
     if not location:
         return False
     one, other = place(warehouse), place(location)
@@ -333,7 +341,7 @@ def overlaps(warehouse: str, location: str | None) -> bool:
 
 
 def last_of(entries: Iterable[Entry], side: TargetSide) -> Sequence[Entry]:
-    """The newest database event of each admitted database."""
+    """Return the newest database event of each admitted database."""
     newest: dict[str, Entry] = {}
     for entry in entries:
         name = entry.keys.table
@@ -343,7 +351,7 @@ def last_of(entries: Iterable[Entry], side: TargetSide) -> Sequence[Entry]:
 
 
 def is_of_database(entry: Entry) -> bool:
-    """Whether a database is what the event is about; one that can't be folded names no table then."""
+    """Tell whether the event is about a database; an event of a database that can't be folded names no table."""
     keys = entry.keys
     return keys.kind in OF_DATABASES or (
         keys.kind is EventKind.UNKNOWN and keys.table is not None and not keys.table.table
@@ -351,14 +359,14 @@ def is_of_database(entry: Entry) -> bool:
 
 
 def owned(database: Database, target_database: Database) -> Database:
-    """With the owner that is there where the source has none: Hive 4 gives a new database one, and fails to take it
-    away."""
+    """Return the database with the owner that is at the target where the source has none: Hive 4 gives a new database
+    an owner, and fails to take it away."""
     if database.owner:
         return database
     return replace(database, owner=target_database.owner, owner_type=target_database.owner_type)
 
 
 def saying(database: Database, state: str) -> Database:
-    """The target's database with this `calque.state`, or none."""
+    """Return the target's database with this `calque.state`, or without one where `state` is empty."""
     other_parameters = {key: value for key, value in (database.parameters or {}).items() if key != STATE}
     return replace(database, parameters={**other_parameters, STATE: state} if state else other_parameters)

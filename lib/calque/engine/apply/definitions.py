@@ -1,4 +1,4 @@
-"""Definitions of the source by version: from events' messages, or from an exact read."""
+"""The definitions of the source by version: from events' messages, or from an exact read."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ Needs = dict[EventId, set[int]]
 
 
 class EventImages:
-    """After-images of the events that a plan writes, each decoded once.
+    """The after-images of the events that a plan writes, each decoded once.
 
-    Messages are fetched as they come to be used, at most about `most` bytes of them at once, and let go of as soon as
-    what the plan needs of them is decoded; that is let go of behind the last hop that needs it. A plan of few or light
-    messages fetches them in one call, ahead of its first hop.
+    Messages are fetched as they come to be used, at most about `most` bytes of them at once. A message is let go of as
+    soon as the definitions that the plan needs of it are decoded, and a definition behind the last hop that needs it. A
+    plan of few or light messages fetches them in one call, ahead of its first hop.
     """
 
     def __init__(self, journal: Journal, plan: GroupPlan, most: int = AT_ONCE, moves: Sequence[Move] = ()) -> None:
@@ -55,9 +55,9 @@ class EventImages:
         self.last_uses = last_of_each(uses)
         self.needs = united(uses)
         self.ahead = sorted(self.needs.keys() - {0})
-        """Events that were not fetched yet."""
+        """Events that were not fetched yet, ascending."""
         self.events: dict[EventId, Event] = {}
-        """Those that were fetched and not decoded yet."""
+        """Events that were fetched and not decoded yet."""
         self.tables: dict[EventId, Table] = {}
         self.partitions: dict[EventId, dict[int, Partition]] = {}
         if self.ahead:
@@ -98,7 +98,7 @@ class EventImages:
         return self.events.pop(event_id)
 
     def fetch(self, event_id: EventId) -> None:
-        """That event and those that are used after it; what was fetched before is decoded first."""
+        """Fetch the event, and those that are used after it; what was fetched before is decoded first."""
         for event in self.events.values():
             self.decode(event)
         self.events.clear()
@@ -109,7 +109,7 @@ class EventImages:
             del self.ahead[index : index + len(self.events)]
 
     def decode(self, event: Event, also: int | None = None) -> None:
-        """What is needed of it."""
+        """Decode what the plan needs of the event, and its definition number `also`."""
         numbers = self.needs.get(event.event_id, set()) | ({also} if also is not None else set())
         if TABLE in numbers:
             self.tables[event.event_id] = decode.table_after(event)
@@ -120,7 +120,7 @@ class EventImages:
 
 @dataclass(slots=True)
 class ReadImages:
-    """The objects of an exact read; versions as `core.states.exact_state` numbers them."""
+    """The definitions of the objects of an exact read; versions are numbered as by `core.states.exact_state`."""
 
     exact: ExactTable
     ordered: list[Partition] = field(default_factory=list)
@@ -133,7 +133,7 @@ class ReadImages:
         return location
 
     def passed(self, hop: int) -> None:
-        """They are held by others."""
+        """Do nothing: the objects of a read are held as long as the read itself."""
 
     def partition(self, version: Version) -> Partition:
         if not self.ordered:
@@ -149,7 +149,7 @@ class DefinitionKey(NamedTuple):
 
 
 def needs_of(operation: Operation) -> Iterator[DefinitionKey]:
-    """What an operation writes."""
+    """Yield the definitions that an operation writes."""
     match operation:
         case CreateTable(_, head) | AlterTable(_, _, head):
             yield DefinitionKey(head.version.event_id, TABLE)
@@ -180,14 +180,14 @@ def needs_of_parts(partitions: Iterable[tuple[str, Part | None]]) -> Iterator[De
 
 
 def facet_needs(plan: GroupPlan) -> Iterator[DefinitionKey]:
-    """What is written after the last hop."""
+    """Yield the definitions whose statistics are written after the last hop."""
     for _, versions in plan.facets:
         for name, version in versions:
             yield DefinitionKey(version.event_id, version.index if name else TABLE)
 
 
 def events_of(plan: GroupPlan) -> set[EventId]:
-    """The events whose images the plan writes."""
+    """Return the events whose images the plan writes."""
     hops = (need for hop in plan.hops for need in needs_of(hop.operation))
     return {event_id for event_id, _ in (*hops, *facet_needs(plan))}
 
@@ -208,7 +208,7 @@ def united(uses: Iterable[Needs]) -> Needs:
 
 
 def last_of_each(uses: Sequence[Needs]) -> list[Needs]:
-    """Of each use what no later one needs."""
+    """Return of each use, in order, the definitions that no later use needs."""
     later: Needs = {}
     last_uses: list[Needs] = []
     for use in reversed(uses):

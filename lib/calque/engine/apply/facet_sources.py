@@ -1,4 +1,5 @@
-"""Facets beside the states: from the events of a window, or of a table that was read exactly."""
+"""The sources of facets, which are written beside the states: the events of a window, or a table that was read
+exactly."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ AT_ONCE = 1000
 
 
 def changes_of(journal: Journal, events: Iterable[FacetEvent]) -> dict[TableName, Changes]:
-    """What the events make of each table's facets. A message that can't be read is passed over: facets are no state."""
+    """Return what the events change of each table's facets. A message that can't be read is passed over with a warning,
+    because facets are no state."""
     changes: dict[TableName, Changes] = {}
     by_event: dict[EventId, list[FacetEvent]] = {}
     for facet in events:
@@ -72,8 +74,9 @@ def copy_facets(
     """Write the facets of a table that has just landed, a batch of partitions at a time: of all that were read, or of
     `partitions`.
 
-    They are read later than the table: what events change of them meanwhile, the windows write again; what got another
-    name meanwhile is read by that. Raises `Unavailable`."""
+    They are read later than the table. Changes that events make meanwhile are written again by windows. An object that
+    got another name meanwhile is read by that name. Raises `Unavailable`.
+    """
     if exact.table is None or is_view(exact.table):
         return
     context = HopContext(side, ReadImages(exact), no_files, {}, applied)
@@ -101,7 +104,8 @@ def copy_facets_of(
     partitions: Sequence[str],
     new: bool,
 ) -> None:
-    """Of the table, and of `partitions`, by what they are called at the source now."""
+    """Write the facets of the table, and of `partitions`, as they are called at the source now (`source_names`). `new`
+    says that the table has just been made, so that it has no facets at the target yet."""
     assert exact.table is not None
     name, source_name = exact.name, source_names.table
     columns = [column.name for column in columns_of(exact.table)]
@@ -122,7 +126,7 @@ def copy_facets_of(
 
 
 def look(context: HopContext, name: TableName) -> bool:
-    """Whether the table is at the target, seen once."""
+    """Tell whether the table is at the target, which is asked once."""
     if name not in context.shown:
         target_table = context.side.catalog.table(context.name_at_target(name))
         context.shown[name] = ShownTable(target_table) if target_table is not None else None
@@ -130,14 +134,16 @@ def look(context: HopContext, name: TableName) -> bool:
 
 
 def has_log(context: HopContext, name: TableName) -> bool:
-    """Whether the table has a log of commits at the target: that has statistics of its own, and no constraints."""
+    """Tell whether the table has a log of commits at the target. Such a table has statistics of its own, and no
+    constraints."""
     return look(context, name) and bool(committed_format(context.shown_table(name).table))
 
 
 def copy_columns(
     context: HopContext, table: TableName, source_statistics: Mapping[str, Statistics], names: Sequence[str], new: bool
 ) -> None:
-    """All column statistics of the table (`""`) or of partitions."""
+    """Write all column statistics of the table (`""`) or of partitions, and drop those that the source does not
+    have."""
     target_statistics = {} if new else statistics_at_target(context, table, names)
     names_with_statistics = [name for name in names if source_statistics.get(name) or target_statistics.get(name)]
     changes = {
@@ -154,8 +160,8 @@ def copy_columns(
 def copy_constraints(
     source: SourceSide, context: HopContext, table: TableName, source_name: TableName | None, new: bool
 ) -> None:
-    """All constraints of the table, and the foreign keys of others that waited for it; `source_name` is what it is
-    called at the source now."""
+    """Write all constraints of the table, and the foreign keys of others that waited for it; `source_name` is what it
+    is called at the source now."""
     catalog, admission = context.side.catalog, context.side.admission
     target_constraints = {} if new else by_name(catalog.constraints(context.name_at_target(table)))
     source_constraints = by_name(source.catalog.constraints(source_name)) if source_name else {}
@@ -178,14 +184,15 @@ def copy_constraints(
 
 
 def no_files(data: Data) -> Listing:
-    """Facets have none."""
+    """Return an empty listing, because facets have no files."""
     return Listing(data.location, ())
 
 
 def compare_facets(
     catalog: CatalogReader, side: TargetSide, name: TableName, source_table: TableSide, target_table: TableSide
 ) -> list[Difference]:
-    """Of a table that is at both sides, the partitions that are at both."""
+    """Return the differences in facets of a table that is at both sides, and of the partitions that are at both. A
+    table that has a log of commits at the target has none."""
     assert source_table.table is not None
     assert target_table.table is not None
     if committed_format(target_table.table):
@@ -226,5 +233,5 @@ def compare_facets(
 
 
 def stands(catalog: CatalogReader, constraint: Rows) -> bool:
-    """Whether a constraint can be at the target: a foreign key not without the key that it points to."""
+    """Tell whether a constraint can be at the target: a foreign key can't without the key that it points to."""
     return not isinstance(constraint[0], ForeignKey) or has_key(catalog, constraint)

@@ -1,6 +1,6 @@
-"""Column statistics and constraints, written when their objects are there: what differs, and nothing else.
+"""The facets, column statistics and constraints, written when their objects are there: what differs, and nothing else.
 
-What a target does not take of them is left out and logged: no table is set aside for a facet.
+A facet that the target does not take is left out and logged: no table is set aside for it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Columns = Mapping[str, ColumnStatistics | None]
 
 
 def write_facets(context: HopContext, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
-    """All facets of the table, if it is there. `versions` are newer than what the hops wrote, and only their basic
-    statistics are taken."""
+    """Write all facets of the table, if it is there. `versions` are newer than what the hops wrote, and only their
+    basic statistics are taken."""
     if context.shown.get(table) is None:
         return
     target_statistics = statistics_at_target(context, table, changes.statistics)
@@ -56,8 +56,8 @@ def write_facets(context: HopContext, table: TableName, changes: Changes, versio
 def write_columns(
     context: HopContext, table: TableName, changes: Mapping[str, Columns], target_statistics: Mapping[str, Statistics]
 ) -> dict[str, set[str]]:
-    """Statistics of the table (`""`) and of partitions, as far as they are shown, where they differ from
-    `target_statistics`. The columns that were written or dropped, by object."""
+    """Write statistics of the table (`""`) and of partitions, as far as they are shown, where they differ from
+    `target_statistics`; a column with None is dropped. Return the columns that were written or dropped, by object."""
     shown, target_name, catalog = context.shown_table(table), context.name_at_target(table), context.side.catalog
     shown_changes = {name: columns for name, columns in changes.items() if not name or name in shown.partitions}
     new_statistics: dict[str, Statistics] = {}
@@ -83,7 +83,7 @@ def write_columns(
 
 
 def statistics_at_target(context: HopContext, table: TableName, names: Iterable[str]) -> dict[str, Statistics]:
-    """What the target has of the table (`""`) and of partitions."""
+    """Return the column statistics that the target has of the table (`""`) and of partitions."""
     target_name, catalog = context.name_at_target(table), context.side.catalog
     columns = [column.name for column in columns_of(context.shown_table(table).table)]
     partitions = sorted(set(names) - {""})
@@ -99,12 +99,12 @@ def statistics_at_target(context: HopContext, table: TableName, names: Iterable[
 def write_constraints(
     context: HopContext, table: TableName, changes: Mapping[str, Rows | None], target_constraints: Mapping[str, Rows]
 ) -> None:
-    """Drop the constraints that go or differ from `target_constraints`, then add."""
+    """Drop the constraints that go or differ from `target_constraints`, then add the new ones."""
     target_name, catalog = context.name_at_target(table), context.side.catalog
     new = []
     for name, rows in changes.items():
         image = constraint_image(rows, table, context.side.admission) if rows is not None else None
-        context.side.keys.withdraw(target_name, name)
+        context.side.waiting_foreign_keys.withdraw(target_name, name)
         if name in target_constraints and image is not None and same_constraint(image, target_constraints[name]):
             continue
         if name in target_constraints:
@@ -115,7 +115,7 @@ def write_constraints(
 
 
 def add_constraints(context: HopContext, constraints: Iterable[Rows]) -> None:
-    """Each kind at once, or one by one when that is refused; foreign keys last."""
+    """Add the constraints of each kind at once, or one by one when that is refused; foreign keys come last."""
     all_constraints = list(constraints)
     for kind in CONSTRAINTS:
         of_kind = [rows for rows in all_constraints if isinstance(rows[0], kind)]
@@ -128,26 +128,26 @@ def add_constraints(context: HopContext, constraints: Iterable[Rows]) -> None:
 
 
 def add_foreign_key(context: HopContext, rows: Rows) -> None:
-    """Now, or when the key that it points to is there."""
+    """Add the foreign key now, or keep it until the key that it points to is there."""
     key, name = rows[0], (rows[0].name or "").lower()
     assert isinstance(key, ForeignKey)
     child = TableName(key.database, key.table)
-    context.side.keys.put(child, name, key.parent, rows)
+    context.side.waiting_foreign_keys.put(child, name, key.parent, rows)
     if has_key(context.side.catalog, rows) and add(context, rows):
-        context.side.keys.withdraw(child, name)
+        context.side.waiting_foreign_keys.withdraw(child, name)
 
 
 def add_waiting_keys(context: HopContext, table: TableName) -> None:
-    """Foreign keys that waited for the table's key."""
+    """Add the foreign keys that waited for the table's key."""
     target_name = context.name_at_target(table)
-    for (child, name), rows in context.side.keys.of(target_name).items():
+    for (child, name), rows in context.side.waiting_foreign_keys.of(target_name).items():
         if has_key(context.side.catalog, rows):
             add(context, rows)
-            context.side.keys.withdraw(child, name)
+            context.side.waiting_foreign_keys.withdraw(child, name)
 
 
 def has_key(catalog: CatalogReader, rows: Rows) -> bool:
-    """Whether the parent has the columns that a foreign key points to among its keys."""
+    """Tell whether the parent table has the columns that a foreign key points to among its keys."""
     parent_columns = {(row.parent, row.parent_column) for row in rows if isinstance(row, ForeignKey)}
     parent = next(iter(parent_columns))[0]
     keys = [row for row in catalog.constraints(parent) if isinstance(row, PrimaryKey | UniqueKey)]
@@ -159,7 +159,7 @@ def add(context: HopContext, rows: Iterable[object]) -> bool:
 
 
 def attempt(context: HopContext, effect: Callable[P, None], /, *arguments: P.args, **named: P.kwargs) -> bool:
-    """Whether the target took it."""
+    """Make the call and tell whether the target took it; a call that it refused is logged."""
     try:
         context.call(effect, *arguments, **named)
     except (Conflict, Refused) as error:
@@ -174,7 +174,9 @@ def attempt(context: HopContext, effect: Callable[P, None], /, *arguments: P.arg
 def statistics_of_others(
     context: HopContext, table: TableName, parts: Iterable[tuple[str, Part]]
 ) -> dict[str, Columns]:
-    """What is to become of the statistics of partitions that come from others, or are others under the same name."""
+    """Return the changes of column statistics for partitions that come from others, or are others under the same name:
+    a partition gets those of its old name (`Part.lineage`). Read before the operation, written after it by
+    `write_kept`."""
     shown = context.shown_table(table).partitions
     old_names = {name: part.lineage for name, part in parts if part.lineage != name}
     shown_names = {one for pair in old_names.items() for one in pair if one in shown}
@@ -187,7 +189,7 @@ def statistics_of_others(
 
 
 def write_kept(context: HopContext, table: TableName, statistics: Mapping[str, Columns]) -> None:
-    """After the operation that made them others."""
+    """Write statistics that were read before the operation that made partitions others."""
     if statistics:
         target_statistics = statistics_at_target(context, table, statistics)
         write_statistics(context, table, {}, {}, write_columns(context, table, statistics, target_statistics))
@@ -195,7 +197,7 @@ def write_kept(context: HopContext, table: TableName, statistics: Mapping[str, C
 
 @dataclass(frozen=True, slots=True)
 class FacetsAtTarget:
-    """A table's facets at the target; `keys` are foreign keys of others that point to it."""
+    """The facets of a table at the target; `keys` are foreign keys of others that point to it."""
 
     name: TableName
     constraints: tuple[Rows, ...]
@@ -204,7 +206,7 @@ class FacetsAtTarget:
 
 
 def kept_facets(context: HopContext, table: TableName, partitions: Iterable[str]) -> FacetsAtTarget:
-    """What the target has of the table before it is built anew."""
+    """Return the facets that the target has of the table before it is built anew."""
     target_name, catalog = context.name_at_target(table), context.side.catalog
     others = [row for row in catalog.foreign_keys_to(target_name) if (row.database, row.table) != target_name]
     by_child = {(row.database, row.table) for row in others}
@@ -221,7 +223,8 @@ def kept_facets(context: HopContext, table: TableName, partitions: Iterable[str]
 
 
 def restore_facets(context: HopContext, table: TableName, before: FacetsAtTarget, names: Mapping[str, str]) -> None:
-    """Write what was kept to the table that was built; `names` are those that its partitions had before."""
+    """Write the facets that were kept to the table that was built; `names` are the names that its partitions had
+    before."""
     target_name = context.name_at_target(table)
     statistics = {name: columns for name, was in {"": "", **names}.items() if (columns := before.statistics.get(was))}
     write_kept(context, table, statistics)
@@ -233,7 +236,7 @@ def restore_facets(context: HopContext, table: TableName, before: FacetsAtTarget
 
 
 def pointing(rows: Rows, old_name: TableName, new_name: TableName) -> Rows:
-    """Rows in which the table's new name stands for the old one where it is the parent."""
+    """Return the rows with the table's new name in place of the old one where it is the parent."""
     return tuple(
         replace(row, parent_database=new_name.database, parent_table=new_name.table)
         if isinstance(row, ForeignKey) and row.parent == old_name

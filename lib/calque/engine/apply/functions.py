@@ -1,4 +1,4 @@
-"""Functions at the target. They carry no parameters, so whose they are stands in the ledger."""
+"""The functions at the target. They carry no parameters, so the ledger says whose they are."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ SAME = "it existed with the same definition"
 
 
 class Functions:
-    """Rows of functions in the ledger say which functions at the target are ours."""
+    """The replicas of the source's functions at one target. Rows in the ledger say which functions at the target are
+    ours."""
 
     def __init__(self, source: SourceSide, side: TargetSide, faults: FaultIsolation) -> None:
         self.source, self.side, self.faults = source, side, faults
         self.owned: dict[TableName, FunctionRow] = {}
 
     def adopt(self, rows: Iterable[StateRow]) -> None:
-        """Take up what the ledger says."""
+        """Take up the functions that are ours, or set aside, as the ledger's rows say."""
         self.owned = {row.name: row for row in rows if isinstance(row, FunctionRow)}
 
     def bootstrap(self, event_id: EventId) -> None:
-        """Every admitted function as the source has it now."""
+        """Make every admitted function as the source has it now, as of event `event_id`."""
         for database in self.source.catalog.databases():
             if not self.side.admission.takes_database(database):
                 continue
@@ -49,8 +50,9 @@ class Functions:
                     self.bring(name, partial(self.source.catalog.function, name), event_id, AppliedChanges())
 
     def follow(self, event_id: EventId) -> None:
-        """Functions of ours that the policy admits no more go, unless they are kept; those that it calls by another
-        name are made under that. What a crash left undone is made as the source has it, at `event_id`."""
+        """Bring functions of ours to the policy. Those that it admits no more are dropped, unless they are kept; those
+        that it calls by another name are made under that name. A function that a crash left undone is made as the
+        source has it, at `event_id`."""
         admission, catalog = self.side.admission, self.side.catalog
         moving: dict[TableName, tuple[TableName, Function | None]] = {}
         for name, row in sorted(self.owned.items()):
@@ -74,7 +76,7 @@ class Functions:
                 self.quarantine(name, reason(error), event_id)
 
     def make(self, name: TableName, function: Function | None, event_id: EventId) -> None:
-        """A function of ours under its new name."""
+        """Make a function of ours under its new name; without a definition, forget it."""
         if function is None:
             self.side.ledger.remove_tables([state_key(self.owned[name])])
             del self.owned[name]
@@ -93,12 +95,12 @@ class Functions:
             self.conflict(name, target_name, event_id)
 
     def read(self, names: Iterable[TableName], event_id: EventId) -> None:
-        """The named functions as the source has them now."""
+        """Make the named functions as the source has them now, as of event `event_id`."""
         for name in names:
             self.bring(name, partial(self.source.catalog.function, name), event_id, AppliedChanges())
 
     def apply(self, entries: Iterable[Entry], applied: AppliedChanges) -> None:
-        """The window's functions, as their newest events have them."""
+        """Bring the functions of the window's `entries` to what their newest events say."""
         newest: dict[TableName, Entry] = {}
         created: dict[TableName, EventId] = {}
         for entry in entries:
@@ -114,12 +116,13 @@ class Functions:
                 self.bring(name, partial(self.after, entry.event_id), entry.event_id, applied)
 
     def after(self, event_id: EventId) -> Function:
-        """What the event made. Raises `Undecodable`."""
+        """Return the function that the event made. Raises `Undecodable`."""
         return decode.function_of(self.source.journal.events([event_id])[event_id])
 
     def recognise(self, name: TableName, event_id: EventId) -> None:
-        """A function that the window makes, at that event, and drops: where the target has the same and nobody owns it,
-        as after the ledger was put back, it is ours, as it would be in windows that part the two."""
+        """Take a function for ours that the window makes, at event `event_id`, and drops, where the target has the same
+        and no row says whose it is, as after the ledger was put back. Windows that part the two events would take it
+        for ours, too."""
         if self.is_owned(name) or self.came_back(name):
             return
         try:
@@ -131,15 +134,16 @@ class Functions:
             self.own(name, event_id, SAME)
 
     def desired(self, name: TableName, function: Function) -> Function:
-        """As the target is to have it. Raises `Refused`, `ContentLost`, `Unavailable`."""
+        """Return the function as the target is to have it, with its resources there. Raises `Refused`, `ContentLost`,
+        `Unavailable`."""
         return Attachments(self.side).of_function(name, self.side.imaging.function(function))
 
     def bring(
         self, name: TableName, image: Callable[[], Function | None], event_id: EventId, applied: AppliedChanges
     ) -> None:
-        """Make the function as its image has it; without one it is gone, and left as it is. One whose message can't be
-        read is set aside, and so is one that the target does not take, or that meets a defect of calque. Raises
-        `Unavailable`; what was set aside before is so still then."""
+        """Make the function as its image has it; without an image it is gone, and left as it is. A function whose
+        message can't be read is set aside, and so is one that the target does not take, or that meets a defect of
+        calque. Raises `Unavailable`; a function that was set aside before is so still then."""
         before = self.owned.get(name)
         try:
             with work_on(work_of(name), Undecodable, ContentLost):
@@ -176,7 +180,7 @@ class Functions:
     def bring_drop(
         self, name: TableName, created_at: EventId | None, event_id: EventId, applied: AppliedChanges
     ) -> None:
-        """Drop the function, which the window may have made before. Raises `Unavailable`."""
+        """Drop the function, which the window may have made before, at event `created_at`. Raises `Unavailable`."""
         try:
             with work_on(work_of(name)):
                 if created_at is not None:
@@ -187,12 +191,12 @@ class Functions:
             self.quarantine(name, reason(error), event_id)
 
     def put(self, name: TableName, function: Function, event_id: EventId, applied: AppliedChanges) -> None:
-        """`bring` with the definition in hand."""
+        """Make the function as `bring` does, with the definition in hand."""
         self.bring(name, lambda: function, event_id, applied)
 
     def make_so(self, name: TableName, function: Function, event_id: EventId, applied: AppliedChanges) -> None:
-        """Make the function, in place of an older one of ours; one of somebody else is a conflict and stays. Functions
-        carry no path: they came from where their database came from. Raises `Refused`, `ContentLost`,
+        """Make the function, in place of an older one of ours. A function that is not ours is a conflict, and stays.
+        Functions carry no path: they came from where their database came from. Raises `Refused`, `ContentLost`,
         `Unavailable`."""
         if self.came_back(name):
             return
@@ -215,10 +219,10 @@ class Functions:
             self.conflict(name, target_name, event_id)
 
     def came_back(self, name: TableName) -> bool:
-        if not self.side.home.names or name in self.owned:
+        if not self.side.origins.names or name in self.owned:
             return False
         database = self.source.catalog.database(name.database)
-        return database is not None and self.side.home.has(database.parameters)
+        return database is not None and self.side.origins.has(database.parameters)
 
     def drop(self, name: TableName, applied: AppliedChanges) -> None:
         if self.is_owned(name):
@@ -237,7 +241,8 @@ class Functions:
         return row is not None and (row.state is TableState.LIVE or row.at_target is not None)
 
     def own(self, name: TableName, event_id: EventId, reason: str = "") -> None:
-        """Recorded before the call, so that a crash between leaves no function that nobody owns."""
+        """Record in the ledger that the function at the target is ours. Called before the function is made, so that a
+        crash in between leaves no function without an owner."""
         target_name = self.side.admission.name_at_target(name)
         row = FunctionRow(*name, TableState.LIVE, event_id, reason, at_target=target_name)
         if self.owned.get(name) != row:
@@ -260,10 +265,10 @@ class Functions:
 
 
 def work_of(name: TableName) -> str:
-    """The work on the source's function of that name."""
+    """Return the name of the work on the source's function `name`."""
     return f"{FUNCTION} {name}"
 
 
 def same_function(one: Function, other: Function) -> bool:
-    """Whether class, type and resources are the same."""
+    """Tell whether class, type and resources of the functions are the same."""
     return (one.class_name, one.type, one.resources or ()) == (other.class_name, other.type, other.resources or ())

@@ -1,4 +1,4 @@
-"""Tables built where no reader looks: new ones with partitions, and the last resort for any difference."""
+"""The builds of tables where no reader looks: new ones with partitions, and the last resort for any difference."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from calque.model.plan import HiddenBuild, Rebuild
 
 
 def build(context: HopContext, operation: HiddenBuild) -> None:
-    """A new table with its partitions, built under a hidden name and renamed in by one call."""
+    """Build a new table with its partitions under a hidden name, and rename it in by one call."""
     table, head = operation.table, operation.head
     definition, placed = new_table(context, table, head)
     shown = ShownTable(definition)
@@ -49,8 +49,8 @@ def build(context: HopContext, operation: HiddenBuild) -> None:
 
 
 def rebuild(context: HopContext, operation: Rebuild, event_id: EventId) -> None:
-    """Build the whole table hidden over the same files, rename the old away and the new in. Facets follow: servers
-    drop constraints with the old table by their names, and lose statistics in a rename."""
+    """Build the whole table hidden over the same files, rename the old one away and the new one in. Facets follow,
+    because servers drop constraints with the old table by their names, and lose statistics in a rename."""
     table, was, head = operation.table, operation.was, operation.head
     old = context.shown_table(was) if was is not None else None
     facets: FacetsAtTarget | None = None
@@ -91,7 +91,7 @@ def rebuild(context: HopContext, operation: Rebuild, event_id: EventId) -> None:
 
 
 def rebuilt_content(context: HopContext, operation: Rebuild, old: ShownTable) -> StagedFiles | None:
-    """The files of a plain table where they are others than it shows."""
+    """Return the files of a plain table where they are others than it shows; else None."""
     head = operation.head
     if head.data is None or not head.data.event_id:
         return None
@@ -102,7 +102,7 @@ def rebuilt_content(context: HopContext, operation: Rebuild, old: ShownTable) ->
 
 
 def rebuilt_partitions(context: HopContext, operation: Rebuild, before: ShownTable) -> dict[str, PartitionWrite]:
-    """The touched partitions that are to be there."""
+    """Return the touched partitions that are to be there, with their definitions and files."""
     parts = [(name, part) for name, part in operation.partitions if part is not None]
     old_parts = [(name, part) for name, part in parts if name in before.partitions]
     new_parts = [(name, part) for name, part in parts if name not in before.partitions]
@@ -118,7 +118,8 @@ def swap(
     build_hidden: Callable[[TableName, Table], None],
     event_id: EventId,
 ) -> None:
-    """Build hidden, under the name that is given; then the old away, the new in, the old dropped."""
+    """Have `build_hidden` build the table under a hidden name; then rename the old table away and the new one in, and
+    drop the old one. Between the renames the table is absent."""
     catalog, target_name = context.side.catalog, context.name_at_target(table)
     hidden = hidden_name(target_name, f"{ShownTable(definition).incarnation()}_{event_id}")
     away_name = hidden_name(target_name, f"old_{event_id}")
@@ -137,7 +138,7 @@ def swap(
 def make(
     context: HopContext, table: TableName, hidden: TableName, definition: Table, partitions: Iterable[Partition]
 ) -> None:
-    """The table with its partitions under the hidden name."""
+    """Make the table with its partitions under the hidden name."""
     begin(context, table, hidden, definition)
     context.add_partitions(
         table, hidden, [replace(part, database=hidden.database, table=hidden.table) for part in partitions]

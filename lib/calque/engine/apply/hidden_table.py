@@ -1,4 +1,4 @@
-"""Tables under a hidden name, in the hidden database, until one call renames them in."""
+"""The tables under a hidden name, in the hidden database, until one call renames them in."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ LONGEST = 127
 
 
 def begin(context: HopContext, table: TableName, hidden: TableName, definition: Table) -> None:
-    """The table alone under the hidden name; where its files stay at the source, in the empty directory. Whether the
-    database is there, and nothing that a crash left, is only asked where that fails."""
+    """Make the table under the hidden name, without partitions; in the empty directory where its files stay at the
+    source. Only where that fails it is asked whether the hidden database is there, and whether a crash left a table of
+    the name."""
     empty = replace(definition, database=hidden.database, name=hidden.table)
     if context.lies_at_source(table, definition):
         empty = relocated(empty, context.empty_directory)
@@ -32,13 +33,14 @@ def begin(context: HopContext, table: TableName, hidden: TableName, definition: 
 
 
 def clear(context: HopContext, hidden: TableName) -> None:
-    """Nothing that a crash left stands there."""
+    """Drop what a crash left under the hidden name."""
     if context.side.catalog.table(hidden) is not None:
         context.call(context.side.catalog.drop_table, hidden)
 
 
 def hidden_name(target_name: TableName, token: str) -> TableName:
-    """The name under which a table is built, in the hidden database: one that no other table has."""
+    """Return the name under which a table is built, in the hidden database: one that no other table has. `token` tells
+    builds of one table apart."""
     name = f"{OURS}_{target_name.database}_{target_name.table}_{token}"
     if len(name) > LONGEST:
         name = f"{OURS}_{hashlib.blake2b(name.encode(), digest_size=12).hexdigest()}"

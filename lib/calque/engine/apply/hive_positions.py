@@ -1,7 +1,8 @@
-"""`repl.last.id`: what Hive's own replication writes on a database that it loaded, kept up beside calque's marks.
+"""The parameter `repl.last.id`, which Hive's own replication writes on a database that it loaded, kept up beside
+calque's marks.
 
-Tools of Hive read it (`REPL STATUS`). calque changes it once for each epoch, on databases of its own that carry one;
-it gives none to a database that has none.
+Tools of Hive read it (`REPL STATUS`). calque changes it once for each epoch, on databases of its own that carry one; it
+gives none to a database that has none.
 """
 
 from __future__ import annotations
@@ -20,36 +21,37 @@ from calque.ports import Clock, Conflict
 LOG = logging.getLogger(__name__)
 LOOK_NS = 10_000_000_000
 SELDOM = 100
-"""All databases are looked at again after ten seconds, and so seldom that it takes a hundredth of the time."""
+"""The share of time that looks at all databases take: a hundredth, and they come ten seconds apart at least."""
 
 
 class HivePositions:
-    """Of one target. Nothing here is called beside a window."""
+    """The positions (`repl.last.id`) of one target's databases. No method may be called beside a window."""
 
     def __init__(self, side: TargetSide, clock: Clock) -> None:
         self.side, self.clock = side, clock
         self.carrying: set[str] = set()
-        """The target's databases that have one."""
+        """The target's databases that have a position."""
         self.looks_ns = 0
-        """When all databases are looked at again: another may carry one then."""
+        """The time, by the clock, at which all databases are looked at again: another may carry a position then."""
         self.unlooked: EventId | None = None
-        """The event that is shown, as long as only the databases that were known to carry one were told."""
+        """The event that is shown, as long as only databases that were known to carry a position were told of it."""
 
     def is_due(self) -> bool:
-        """Whether all databases are to be looked at for an event that is shown already."""
+        """Tell whether all databases are to be looked at for an event that is shown already."""
         return self.unlooked is not None and self.clock.elapsed_ns() >= self.looks_ns
 
     def look_again(self) -> None:
-        """The same as `show`, when that is due: no later epoch may come for a long time."""
+        """Show the last event to all databases when that is due, because no later epoch may come for a long time."""
         if self.unlooked is not None and self.is_due():
             self.show(self.unlooked)
 
     def forget(self) -> None:
-        """Another database may carry one now."""
+        """Have the next `show` look at all databases, because another may carry a position now."""
         self.looks_ns = 0
 
     def show(self, event_id: EventId) -> None:
-        """Have them all say this event, which the target shows. A database that does not take it says an older one."""
+        """Have all databases with a position say this event, which the target shows. A database that does not take it
+        says an older one, with a warning in the log."""
         began_ns = self.clock.elapsed_ns()
         is_due = began_ns >= self.looks_ns
         self.unlooked = None if is_due else event_id
@@ -72,8 +74,8 @@ class HivePositions:
         return self.side.admission.source_of(TableName(name)) is not None
 
     def is_ours(self, name: str, database: Database) -> bool:
-        """Whether it stands for the database that the policy shows under that name: dumps of the same source may be
-        loaded under others."""
+        """Tell whether the database stands for the one that the policy shows under the name: dumps of the same source
+        may be loaded under others."""
         source_name = self.side.admission.source_of(TableName(name))
         mark = (database.parameters or {}).get(SOURCE)
         return source_name is not None and mark == source_mark(self.side.policy.source, source_name)
@@ -91,7 +93,7 @@ def position_of(database: Database) -> str | None:
 
 
 def with_position(database: Database, target_database: Database) -> Database:
-    """The image of a database with the position that stands at the target."""
+    """Return the image of a database with the position that stands at the target."""
     position = position_of(target_database)
     return database if position is None else at_position(database, position)
 

@@ -1,4 +1,4 @@
-"""Partitions: added, altered, renamed, dropped."""
+"""The operations on partitions: they are added, altered, renamed, dropped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ Parts = Sequence[tuple[str, Part]]
 
 @dataclass(frozen=True, slots=True)
 class PartitionWrite:
-    """A partition to write. Without `placed` it keeps its directory."""
+    """A partition to write. `event_id` and `change` are for its row in the ledger. Without `placed` it keeps its
+    directory."""
 
     definition: Partition
     event_id: EventId
@@ -83,8 +84,8 @@ def new_partitions(
     partitions: Parts,
     kept_directories: Mapping[str, StagedFiles] | None = None,
 ) -> dict[str, PartitionWrite]:
-    """Definitions of partitions that are not there yet, their files staged; those in `kept_directories` have a
-    directory."""
+    """Return the definitions of partitions that are not there yet, with their files staged. Those in `kept_directories`
+    have a directory already."""
     stored = {name: part for name, part in partitions if part.data.location and name not in (kept_directories or {})}
     requests = {name: fresh(context, table, shown, name, part) for name, part in stored.items()}
     placed = {**(kept_directories or {}), **context.staged(table, requests)}
@@ -98,7 +99,7 @@ def new_partitions(
 
 
 def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, part: Part) -> StageRequest:
-    """The first directory of a partition."""
+    """Return the request for the first directory of a partition."""
     natural = join(location_of(shown.table) or "", name)
     target_table, source = context.shown.get(table), source_of(context, part)
     target_partition = target_table.partitions.get(name) if target_table is not None else None
@@ -120,7 +121,7 @@ def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, p
 def small_files(
     context: HopContext, table: TableName, definition: Table, partition: Partition, part: Part
 ) -> GroupedFiles | None:
-    """Which files of a new directory are combined."""
+    """Return which files of a new directory are combined; None where all are copied as they are."""
     rule = context.side.admission.small_files(table)
     if rule is None or context.side.policy.appends != "new_directory":
         return None
@@ -135,8 +136,9 @@ def altered_partitions(
     switched: frozenset[str],
     kept_directories: Mapping[str, StagedFiles] | None = None,
 ) -> dict[str, PartitionWrite]:
-    """New definitions of partitions that are there; `switched` ones get a directory of their own, and so do those that
-    wait at one that is nobody's (`flip`). Those in `kept_directories` have their new files where they are."""
+    """Return the new definitions of partitions that are there, with their files staged. The `switched` ones get a
+    directory of their own, and so do those that wait in the empty directory (`flip`). Those in `kept_directories` have
+    their new files where they are."""
     requests = {}
     for name, part in partitions:
         if has_no_place(shown.partitions[name]):
@@ -172,8 +174,8 @@ def altered_partition(
     placed: StagedFiles | None,
     before: Partition | None = None,
 ) -> Partition:
-    """The definition after an alteration; one that the target showed before only changes place and mark. `before` is
-    the same partition under the name that it had, where that was another."""
+    """Return the definition of a partition after an alteration; a definition that the target showed before only changes
+    place and mark. `before` is the same partition under the name that it had, where that was another."""
     if part.version == BASE:
         target_partition = with_columns(context, target_partition, part)
         parameters = {
@@ -193,7 +195,7 @@ def altered_partition(
 
 
 def source_of(context: HopContext, part: Part) -> Partition:
-    """The source's definition at the state. `Refused` for one that is not replicated."""
+    """Return the source's definition at the state. Raises `Refused` for one that is not replicated."""
     partition = context.images.partition(part.version)
     if problem := partition_obstacle(partition):
         raise Refused(problem)
@@ -201,7 +203,7 @@ def source_of(context: HopContext, part: Part) -> Partition:
 
 
 def with_columns(context: HopContext, partition: Partition, part: Part) -> Partition:
-    """The definition, with the columns that a CASCADE gave it."""
+    """Return the definition, with the columns that a CASCADE gave the partition."""
     if not part.columns or partition.storage is None:
         return partition
     table = context.images.table(Version(part.columns))
@@ -210,12 +212,12 @@ def with_columns(context: HopContext, partition: Partition, part: Part) -> Parti
 
 
 def has_no_place(target_partition: Partition) -> bool:
-    """Whether the partition is listed before or after its rows (`flip`): its directory is shared."""
+    """Tell whether the partition is listed before or after its rows (`flip`): it shares the empty directory."""
     return STATE in (target_partition.parameters or {})
 
 
 def other_files(context: HopContext, shown: ShownTable, partitions: Parts) -> frozenset[str]:
-    """Those of the partitions that are to have other files than the target shows."""
+    """Return those of the partitions that are to have other files than the target shows."""
     return frozenset(
         name
         for name, part in partitions
@@ -228,7 +230,7 @@ def definitions(writes: Mapping[str, PartitionWrite]) -> Iterable[Partition]:
 
 
 def remember(context: HopContext, table: TableName, writes: Mapping[str, PartitionWrite]) -> None:
-    """They are there now."""
+    """Note that the partitions are at the target now, with rows for the ledger."""
     shown = context.shown_table(table)
     for name, write in writes.items():
         shown.partitions[name] = write.definition
@@ -238,7 +240,7 @@ def remember(context: HopContext, table: TableName, writes: Mapping[str, Partiti
 
 
 def forget(context: HopContext, table: TableName, names: Iterable[str], event_id: EventId) -> None:
-    """They are gone."""
+    """Note that the partitions are gone at event `event_id`, with rows for the ledger."""
     shown = context.shown_table(table)
     for name in names:
         target_partition = shown.partitions.pop(name, None)

@@ -1,8 +1,8 @@
-"""Prepare, flip, sweep: the rows of new, changed and doomed partitions change in one call.
+"""The operation prepare, flip, sweep: the rows of new, changed and doomed partitions change in one call.
 
-A partition that is listed before or after its rows lies in an empty directory that is nobody's, and says so in
-`calque.state`. Listed early it carries event 0, since it shows no event's rows. Listed late it keeps its event, at
-which it was there, and `calque.dropped` names the one that took its rows away, so that nothing puts them back.
+A partition that is listed before or after its rows lies in the empty directory, which belongs to no object, and says so
+in `calque.state`. Listed early it carries event 0, because it shows no event's rows. Listed late it keeps its event, at
+which it was there, and `calque.dropped` names the event that took its rows away, so that no later hop puts them back.
 """
 
 from __future__ import annotations
@@ -47,6 +47,6 @@ def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) ->
 
 
 def dropped(partition: Partition, empty: str, event_id: EventId) -> Partition:
-    """The partition without rows, which that event took away; one that had none yet stays early."""
+    """Return the partition without rows, which event `event_id` took away; one that had none yet stays early."""
     state = (partition.parameters or {}).get(STATE, LATE)
     return emptied(partition, empty, {STATE: state, DROPPED: str(event_id)})

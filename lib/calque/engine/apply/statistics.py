@@ -1,4 +1,4 @@
-"""Basic statistics that no hop carried: written once, after a group's last hop (docs/glossary.md)."""
+"""The basic statistics that no hop carried: they are written once, after a group's last hop (docs/glossary.md)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def write_statistics(
     parameters: Mapping[str, Parameters],
     analyzed: Mapping[str, Collection[str]],
 ) -> None:
-    """Statistics of the table (`""`) and of partitions, where they differ: those of their newest events, or of
-    `parameters`, which are newer. Of `analyzed` columns the server has changed what it calls accurate."""
+    """Write basic statistics of the table (`""`) and of partitions, where they differ: those of their newest events
+    (`versions`), or of `parameters`, which are newer. Where columns were `analyzed`, the server has changed the
+    parameter that says which statistics are accurate, so it may have to be written again."""
     shown = context.shown.get(table)
     if shown is None:
         return
@@ -57,7 +58,8 @@ def write_statistics(
 
 
 def calls_accurate(parameters: Parameters, columns: Collection[str]) -> bool:
-    """Whether the parameters say of all the columns what a server adds when it gets their statistics."""
+    """Tell whether the parameters call the statistics of all `columns` accurate, as a server has them say when it gets
+    these."""
     if not columns:
         return True
     try:
@@ -73,7 +75,8 @@ def calls_accurate(parameters: Parameters, columns: Collection[str]) -> bool:
 def with_statistics(
     target_parameters: Parameters | None, image: Parameters | None, event_id: EventId
 ) -> dict[str, str]:
-    """Parameters with the image's statistics in place of those that are there."""
+    """Return the parameters with the image's statistics in place of those that are there, marked with event `event_id`
+    or the later one that they have."""
     updated_parameters = {key: value for key, value in (target_parameters or {}).items() if key not in STATISTICS}
     updated_parameters |= {key: value for key, value in (image or {}).items() if key in STATISTICS}
     return updated_parameters | {EVENT: str(max(event_id, event_of(target_parameters)))}

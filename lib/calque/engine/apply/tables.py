@@ -1,4 +1,4 @@
-"""Tables: created, altered, renamed, dropped; the content of a plain one switched."""
+"""The operations on tables: they are created, altered, renamed, dropped, and the content of a plain one is switched."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ ARMED = (
 
 
 def create_table(context: HopContext, operation: CreateTable) -> None:
-    """In one call; a table whose files stay at the source is renamed in by a second one."""
+    """Create a table in one call; a table whose files stay at the source is made under a hidden name, and renamed in by
+    a second call."""
     table, catalog = operation.table, context.side.catalog
     definition, placed = new_table(context, table, operation.head)
     shown = ShownTable(definition)
@@ -48,7 +49,7 @@ def create_table(context: HopContext, operation: CreateTable) -> None:
 
 
 def created(context: HopContext, table: TableName, head: Head, shown: ShownTable, placed: StagedFiles) -> None:
-    """Remember that the table is there now."""
+    """Note that the table is there now, with a row for the ledger."""
     context.shown[table] = shown
     if head.data is not None:
         context.shows_files(table, "", placed)
@@ -56,8 +57,8 @@ def created(context: HopContext, table: TableName, head: Head, shown: ShownTable
 
 
 def new_table(context: HopContext, table: TableName, head: Head, table_format: str = "") -> tuple[Table, StagedFiles]:
-    """The definition of a table that is not there yet, its files staged; `table_format` is what its mark of that name
-    says."""
+    """Return the definition of a table that is not there yet, and its directory with its files staged; `table_format`
+    is what its mark of that name says."""
     source = replicated(context, head.version)
     if is_view(source):
         placed = StagedFiles("", ())
@@ -73,7 +74,8 @@ def new_table(context: HopContext, table: TableName, head: Head, table_format: s
 
 
 def root_with_log(context: HopContext, table: TableName, source: Table, head: Head) -> StagedFiles:
-    """Where a table's log and contents come to lie; of a table without partitions its first content."""
+    """Return the directory where a table's log and contents come to lie; of a table without partitions with its first
+    content."""
     own_place = root(context, table, source, replace(head, data=None))
     if head.data is None:
         return own_place
@@ -87,7 +89,7 @@ def root_with_log(context: HopContext, table: TableName, source: Table, head: He
 
 
 def root(context: HopContext, table: TableName, source: Table, head: Head) -> StagedFiles:
-    """Where the table is, with its files when it is a plain one."""
+    """Return the directory of the table, with its files when it is a plain one; the source's where files stay there."""
     copies = context.side.admission.copies(table)
     if head.data is None and not copies:
         return StagedFiles(location_of(source) or "", ())
@@ -122,7 +124,7 @@ def natural_place(context: HopContext, table: TableName, source: Table) -> str:
 
 
 def alter_table(context: HopContext, operation: AlterTable) -> None:
-    """A new definition, name, or content of a plain table."""
+    """Give a table a new definition, a new name, or, when it is plain, a new content."""
     table, was, head = operation.table, operation.was, operation.head
     shown = context.shown_table(was)
     placed = switched_content(context, table, head, shown) if operation.switch else None
@@ -149,8 +151,9 @@ def alter_table(context: HopContext, operation: AlterTable) -> None:
 
 
 def move_of_directory(context: HopContext, operation: AlterTable | Rebuild, target_table: Table) -> Move | None:
-    """What became of the partitions' directories at the source when the table was renamed, where files stay there. No
-    event says so. They are in the new place already, so rows are right before the table is renamed, and after it."""
+    """Return the move of the partitions' directories at the source when the table was renamed, for files that stay
+    there; None where nothing moved. No event says so. The directories are in the new place already, so rows are right
+    before the table is renamed, and after it."""
     was, head = operation.was, operation.head
     if was is None or was == operation.table or not is_partitioned(target_table) or context.side.admission.copies(was):
         return None
@@ -160,7 +163,7 @@ def move_of_directory(context: HopContext, operation: AlterTable | Rebuild, targ
 
 
 def with_directory(partitions: Mapping[str, Partition], move: Move) -> dict[str, Partition]:
-    """Those that went along, where they are now."""
+    """Return those of the partitions whose directories went along, where they are now."""
     locations = {name: location_of(partition) or "" for name, partition in partitions.items()}
     return {
         name: relocated(partition, place)
@@ -181,7 +184,7 @@ def disarm(context: HopContext) -> None:
 
 
 def now_under(context: HopContext, was: TableName, table: TableName, shown: ShownTable, event_id: EventId) -> None:
-    """Remember what a table shows, perhaps under another name."""
+    """Note what a table shows, perhaps under another name."""
     context.shown[was] = None
     context.shown[table] = shown
     if was != table:
@@ -189,7 +192,7 @@ def now_under(context: HopContext, was: TableName, table: TableName, shown: Show
 
 
 def switched_content(context: HopContext, table: TableName, head: Head, shown: ShownTable) -> StagedFiles | None:
-    """The new files of a plain table, in a directory of their own."""
+    """Return the new files of a plain table, in a directory of their own; None where it has no content of its own."""
     if head.data is None:
         return None
     listing = context.listing(head.data)
@@ -205,7 +208,8 @@ def switched_content(context: HopContext, table: TableName, head: Head, shown: S
 
 
 def advanced(context: HopContext, shown: ShownTable, listing: Listing, event_id: EventId) -> StagedFiles | None:
-    """A Delta table whose log went on where it is; None for other tables and other logs."""
+    """Let the log of a Delta table go on where it is, and return its directory; None for other tables and other
+    logs."""
     target_listing = shown.listings.get("")
     if target_listing is None or listing.version is None:
         return None
@@ -216,8 +220,8 @@ def advanced(context: HopContext, shown: ShownTable, listing: Listing, event_id:
 
 
 def require_kind(table: Table, listing: Listing) -> None:
-    """`ContentLost` where a Delta table has files and no log, or another table has a log: what was listed is of before
-    or after a conversion."""
+    """Raise `ContentLost` where a Delta table has files and no log, or another table has a log: what was listed is of
+    before or after a conversion."""
     if is_delta(table) and listing.version is None and listing.files:
         raise ContentLost(join(listing.location, DELTA_LOG), "it has no commit yet, or any more")
     if not is_delta(table) and listing.version is not None:
@@ -229,7 +233,8 @@ def expected(shown: ShownTable) -> str:
 
 
 def altered(context: HopContext, table: TableName, shown: ShownTable, head: Head, placed: StagedFiles | None) -> Table:
-    """The definition after an alteration; one that the target showed before only changes place and mark."""
+    """Return the definition of a table after an alteration; a definition that the target showed before only changes
+    place and mark."""
     target_table = shown.table
     if head.version == BASE:
         parameters = {**(target_table.parameters or {}), EVENT: str(head.since or event_of(target_table.parameters))}
@@ -246,8 +251,8 @@ def altered(context: HopContext, table: TableName, shown: ShownTable, head: Head
 def pointed(
     context: HopContext, table: TableName, source: Table, definition: Table, target_table: Table | None
 ) -> Table:
-    """The definition with what it points to at the target, made ready beforehand; `target_table` is the definition
-    before."""
+    """Return the definition with the files that it points to at the target, which are made ready first; `target_table`
+    is the definition before."""
     definition = context.attachments.of(table, definition)
     if not is_iceberg(source) or not context.side.admission.copies(table):
         return definition
@@ -258,7 +263,7 @@ def pointed(
 
 
 def replicated(context: HopContext, version: Version) -> Table:
-    """The source's definition. `Refused` for a kind of table that is not replicated."""
+    """Return the source's definition. Raises `Refused` for a kind of table that is not replicated."""
     source = context.images.table(version)
     if problem := obstacle(source):
         raise Refused(problem)
@@ -274,7 +279,8 @@ def drop_table(context: HopContext, table: TableName, event_id: EventId) -> None
 
 
 def followed(partition: Partition, table: Table, cascade: bool) -> Partition:
-    """A partition after its table was altered: under its name, and with its columns where they cascade."""
+    """Return a partition as it is after its table was altered: under the table's name, and with its columns where they
+    cascade."""
     storage = partition.storage
     if cascade and storage is not None and table.storage is not None:
         storage = replace(storage, columns=table.storage.columns)

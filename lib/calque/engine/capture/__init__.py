@@ -1,1 +1,1 @@
-"""From the metastore's log into the journal, without waiting for any target."""
+"""Capture: the way of events from the metastore's log into the journal, which never waits for a target."""

@@ -1,8 +1,9 @@
-"""Copy the log into the journal, and find out which files belong to its events. Never waits for a target.
+"""Capture of a source's log: the log's rows are copied into the journal, and listings find out which files belong to
+the events. It never waits for a target.
 
-`Capture` takes batches of bounded weight: contiguity is checked on the unfiltered log, then the rows are durable.
-`EvidenceGatherer` runs beside it: it lists the directories that events touched, and what a listing proves becomes
-evidence (docs/files.md).
+`Capture` takes batches of bounded weight: it checks on the unfiltered log that ids follow one another, then makes the
+rows durable. `EvidenceGatherer` runs beside it: it lists the directories that events touched, and what a listing proves
+becomes evidence (docs/files.md).
 """
 
 from __future__ import annotations
@@ -23,64 +24,75 @@ from calque.model.names import EventId
 
 LOG = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
-"""So long a log that was looked at is trusted: no metastore is restored, started and written to in less."""
+"""Seconds for which a log that was looked at is trusted, because no metastore is restored, started and written to in
+less."""
 
 
 class Capture:
-    """Appends batches of the log. `after` is where the journal begins when it is empty; `seam` reads the log and
-    watches over where it meets the journal. `hear` is told what was appended."""
+    """The appender of the log's batches to the journal. `after` is the event after which an empty journal begins.
+    `continuity` reads the log and checks where it meets the journal. `note_entries` is called with what was
+    appended."""
 
     def __init__(
         self,
         source: SourceSide,
         after: EventId,
         gatherer: EvidenceGatherer,
-        seam: Continuity | None = None,
-        hear: Callable[[Sequence[Entry]], None] = lambda _: None,
+        continuity: Continuity | None = None,
+        note_entries: Callable[[Sequence[Entry]], None] = lambda _: None,
     ) -> None:
-        self.source, self.after, self.gatherer, self.seam, self.hear = source, after, gatherer, seam, hear
+        self.source, self.after, self.gatherer, self.continuity, self.note_entries = (
+            source,
+            after,
+            gatherer,
+            continuity,
+            note_entries,
+        )
         self.looked_ns = 0
 
     def last(self) -> EventId:
-        """The newest event id in the journal, or where it begins."""
+        """Return the newest event id in the journal; if it is empty, the event after which it begins."""
         last = self.source.journal.last()
         return self.after if last is None else last
 
     def reached(self) -> EventId:
-        """As `last`. Where an append succeeded and its answer was lost, the gatherer takes up these events now."""
+        """Return what `last` does, after handing the gatherer the events that it lacks: an append may have succeeded
+        although its answer was lost."""
         last = self.last()
         self.gatherer.catch_up(self.after, last)
         return last
 
     def take(self, upto: EventId) -> int:
-        """Read and append the log's events up to `upto`. How many there were. Raises `Interrupted`, `Unavailable`."""
+        """Read and append the log's events up to `upto`, and return how many there were. Raises `Interrupted`,
+        `Unavailable`."""
         self.look()
         return self.read_on(upto)
 
     def read_on(self, upto: EventId) -> int:
-        assert self.seam is not None
-        return sum(map(self.add, self.seam.read(upto))) if upto > self.reached() else 0
+        assert self.continuity is not None
+        return sum(map(self.add, self.continuity.read(upto))) if upto > self.reached() else 0
 
     def look(self) -> None:
-        """Whether the log still goes on where the journal ends: after a silence another one may answer. Raises
-        `Interrupted`, `Unavailable`."""
-        assert self.seam is not None
+        """Raise `Interrupted` unless the log goes on where the journal ends: after a silence of `LOOK_SECONDS` another
+        log may answer. Raises `Unavailable`."""
+        assert self.continuity is not None
         if self.source.clock.elapsed_ns() - self.looked_ns > LOOK_SECONDS * 1e9:
-            self.seam.require()
+            self.continuity.require()
             self.looked_ns = self.source.clock.elapsed_ns()
 
     def append(self, rows: pa.Table) -> int:
-        """Append rows of the log that follow one another; those that the journal lacks before them are read from the
-        log. How many of `rows` were new.
+        """Append rows of the log that follow one another, and return how many of them were new. Rows that the journal
+        lacks before them are read from the log first.
 
-        Raises `Interrupted` for a gap or a duplicate, and where rows that are there already are others in the journal.
+        Raises `Interrupted` for a gap or a duplicate, and where the journal has other rows under the same ids.
         """
-        if rows.num_rows and self.seam is not None:
+        if rows.num_rows and self.continuity is not None:
             self.read_on(rows["event_id"][0].as_py() - 1)
         return self.add(rows)
 
     def add(self, rows: pa.Table) -> int:
-        """Append rows that follow one another, at once."""
+        """Append rows that follow one another without reading the log, and return how many were new. Raises as `append`
+        does."""
         last = self.reached()
         ids = rows.column("event_id").to_pylist()
         known_count = sum(event_id <= last for event_id in ids)
@@ -94,12 +106,12 @@ class Capture:
         self.source.journal.append(rows)
         entries = list(entries_of(rows))
         self.gatherer.add(entries, read_ns)
-        self.hear(entries)
+        self.note_entries(entries)
         return len(ids)
 
     def compare(self, rows: pa.Table) -> None:
-        """Raise `Interrupted` where the journal has other events under the ids of these rows. What it has forgotten is
-        not compared."""
+        """Raise `Interrupted` where the journal has other events under the ids of these rows. Rows that the journal has
+        forgotten are not compared."""
         oldest = self.source.journal.oldest()
         log_signs = {event.event_id: sign_of(event) for event in events_of(rows)}
         ids = [event_id for event_id in log_signs if oldest is not None and event_id >= oldest]

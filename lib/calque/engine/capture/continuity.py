@@ -1,8 +1,13 @@
-"""Does the log go on where the journal ends? And what to do where it does not.
+"""The check that the log goes on where the journal ends, and the repair where it does not.
 
-Ids rise one by one in the order of commits, so a hole among them is a hole. What was read is told from what another
-history has under the same ids (a metastore restored from a backup, which went on) by the journal's last rows: they must
-be in the log as they are in the journal. That can't be seen where the log has none of them any more.
+Ids rise one by one in the order of commits, so a missing id is a hole in the log. A metastore that was restored from a
+backup and went on has another history under the same ids. The journal's last rows tell the two apart, because they must
+be in the log as they are in the journal:
+
+    The journal ends at event 120. The metastore is restored to event 100, and goes on to event 130. The log's events
+    113 to 120 are not those of the journal, so the log does not continue it.
+
+The check can't see the difference where the log has none of these rows any more.
 """
 
 from __future__ import annotations
@@ -27,15 +32,17 @@ from calque.model.names import EventId
 Sign = tuple[int, str, int]
 LOG = logging.getLogger(__name__)
 TAIL, WEAK_TAIL = 8, 200
-"""Events of the journal's end that are compared with the log's; more where second events of an id may come late."""
+"""Events of the journal's end that are compared with the log's; `WEAK_TAIL` of them where second events of an id may
+come late."""
 AGAIN_SECONDS = 0.5
-"""Before what was found is believed: a read may have been served by another server of the source's list."""
+"""Seconds before a second look that must confirm the first: another server of the source's list may have served the
+first."""
 CURE = 'Start again with gap = "when_needed": what may have changed is read anew'
 
 
 @dataclass(frozen=True, slots=True)
 class LogBreak:
-    """The log does not continue the journal: `what`, and `why` that may be."""
+    """A place where the log does not continue the journal: `what` is wrong, and `why` that may be."""
 
     cause: GapCause
     what: str
@@ -43,34 +50,36 @@ class LogBreak:
 
 
 class Interrupted(Exception):
-    """The log does not seem to continue the journal; whoever meets it asks `Continuity.mend`."""
+    """Raised where the log does not seem to continue the journal. The caller that catches it asks `Continuity.mend`."""
 
 
 class Continuity:
-    """Watches over the seam between the log and the journal, which begins after event `start_event` when nothing else
-    is known. With `stop` a gap is refused; in a `weak` log second events of an id may come late."""
+    """The watch over the seam between the log and the journal, which begins after event `start_event` when no gap is
+    known. With `stop` a gap is refused. In a `weak` log a second event of an id may come late."""
 
     def __init__(self, source: SourceSide, start_event: EventId, *, stop: bool = False, weak: bool = False) -> None:
         assert source.gaps is not None
         self.source, self.gaps, self.start_event, self.stop = source, source.gaps, start_event, stop
         self.tail = WEAK_TAIL if weak else TAIL
         self.before: Mapping[EventId, Sequence[Sign]] = {}
-        """The log's last events when the journal began anew. Nothing outlives the process."""
+        """The log's last events when the journal began anew, in memory only: it does not outlive the process."""
 
     def last(self) -> EventId:
-        """The newest event id in the journal, or where it begins."""
+        """Return the newest event id in the journal; if it is empty, the event after which it begins."""
         last = self.source.journal.last()
         return begin_of(self.gaps, self.start_event) if last is None else last
 
     def look(self, *, far: bool = False) -> LogBreak | None:
-        """What is wrong now: at the seam, or with `far` anywhere up to the log's end. Raises `Unavailable`."""
+        """Return what is wrong now at the seam, or, with `far`, anywhere up to the log's end; None if all is well.
+        Raises `Unavailable`."""
         last, current = self.last(), self.source.log.current()
         if current < last:
             return went_back(f"it ends at event {current}, but event {last} was read already")
         return self.compare(last) or (self.follow if far else self.next_to)(last, current)
 
     def compare(self, last: EventId) -> LogBreak | None:
-        """What was read last with what the log has in its place, where it still has some."""
+        """Compare the last events that were read with what the log has under their ids, as far as it still has them.
+        Return the difference, None if there is none."""
         known_signs = self.expected_signs(last)
         for events in of_one_id(events_after(self.source.log, max(last - self.tail, 0), last)):
             event_id, log_signs = events[0].event_id, [sign_of(event) for event in events]
@@ -83,7 +92,8 @@ class Continuity:
         return None
 
     def expected_signs(self, last: EventId) -> Mapping[EventId, Sequence[Sign]]:
-        """The last events that were read, as they were: the journal's, and before it what the newest gap left."""
+        """Return the last events that were read, as they were read: those of the journal, and before them those that
+        the newest gap left in memory."""
         oldest = self.source.journal.oldest()
         if oldest is None:
             return self.before
@@ -95,7 +105,7 @@ class Continuity:
         return {**self.before, **journal_signs}
 
     def next_to(self, last: EventId, current: EventId) -> LogBreak | None:
-        """Whether the event behind the journal's last is the log's next one."""
+        """Return a break if the log's next event is not the one after the journal's last; else None."""
         if last >= current:
             return None
         rows = self.source.log.read(last, 1)
@@ -103,7 +113,7 @@ class Continuity:
         return purged(last + 1, next_id - 1) if next_id > last + 1 else None
 
     def follow(self, last: EventId, current: EventId) -> LogBreak | None:
-        """The same of all events up to `current`, and whether one comes twice."""
+        """Return a break if an event up to `current` is missing or comes twice; else None."""
         for events in of_one_id(events_after(self.source.log, last, current)):
             event_id = events[0].event_id
             if event_id > last + 1:
@@ -114,8 +124,8 @@ class Continuity:
         return purged(last + 1, current) if last < current else None
 
     def read(self, upto: EventId) -> Iterator[pa.Table]:
-        """The journal's next rows, up to that event, which the log has, in pieces whose messages weigh at most
-        `AT_ONCE`, or of one row. Raises `Interrupted` where it does not."""
+        """Yield the journal's next rows up to the event `upto`, which the log has, in pieces whose messages weigh at
+        most `AT_ONCE` bytes, or of one row. Raises `Interrupted` where the log does not have all of them."""
         last = self.last()
         piece: list[Event] = []
         weight = 0
@@ -134,15 +144,17 @@ class Continuity:
             yield rows_of_events(piece)
 
     def require(self) -> None:
-        """Raise `Interrupted` unless the log goes on where the journal ends."""
+        """Raise `Interrupted` unless the log goes on where the journal ends. Raises `Unavailable`."""
         if (log_break := self.look()) is not None:
             raise Interrupted(log_break.what)
 
     def mend(self, suspected: str = "") -> Gap | None:
-        """Let the journal begin anew where the log does not continue it; None where it does. Nothing else may append to
-        the journal and the evidence meanwhile. What was `suspected` and is not found is `Unavailable`.
+        """Let the journal begin anew behind the log's end, if the log does not continue it, and return the gap; None if
+        it does continue it. No other code may append to the journal and the evidence meanwhile. Raises `Unavailable` if
+        what was `suspected` is not found.
 
-        Raises `Refused` where a gap is to stop capture."""
+        Raises `Refused` where a gap is to stop capture.
+        """
         self.heal()
         if self.look(far=bool(suspected)) is not None:
             self.source.clock.sleep(AGAIN_SECONDS)
@@ -169,13 +181,14 @@ class Continuity:
         return gap
 
     def heal(self) -> None:
-        """Finish what a death left half done."""
+        """Finish the new beginning of the journal that a dead process left half done."""
         known_gaps = self.gaps.recorded()
         if known_gaps and self.gaps.settled() < known_gaps[-1].number:
             self.begin_anew(known_gaps[-1])
 
     def begin_anew(self, gap: Gap) -> None:
-        """Drop what was captured: targets that need it meet the gap first. May be done again."""
+        """Drop all that was captured. Targets that would need it meet the gap first. A second call has the same
+        result."""
         self.source.journal.restart(gap.at)
         self.source.evidence.restart(gap.at)
         if self.source.pins is not None:
@@ -184,7 +197,7 @@ class Continuity:
 
 
 def sign_of(event: Event) -> Sign:
-    """What tells a row from any other of its id, in the log and in the journal."""
+    """Return a value by which a row can be told from any other row of its id, in the log and in the journal."""
     return event.event_time, storable(event.event_type), hash(storable(event.message))
 
 

@@ -1,4 +1,5 @@
-"""A journal that answers nothing once a gap was found: what it says then may belong to another history of the log."""
+"""A guard for a journal that answers no reader once a gap was found, because its answers may belong to another history
+of the log."""
 
 from __future__ import annotations
 
@@ -17,18 +18,19 @@ R = TypeVar("R")
 
 
 def fenced(source: SourceSide) -> SourceSide:
-    """The source for readers who know all gaps that were found by now: with the next one their journal is
-    `Unavailable`, and stays so."""
+    """Return the source for readers that know all gaps found by now. When a further gap is found, calls of their
+    journal raise `Unavailable` from then on."""
     if source.gaps is None:
         return source
-    known_gaps = KnownGaps(source.gaps, newest(source.gaps))
-    return replace(source, journal=ForwardingJournal(source.journal, known_gaps))
+    interceptor = GapInterceptor(source.gaps, newest(source.gaps))
+    return replace(source, journal=ForwardingJournal(source.journal, interceptor))
 
 
 @dataclass(frozen=True, slots=True)
-class KnownGaps:
-    """Lets a journal answer as long as there are `number` gaps. A gap is recorded before the journal begins anew, so an
-    answer is good when there is no other one after it came."""
+class GapInterceptor:
+    """An interceptor of a journal's calls that lets it answer as long as there are `number` gaps, and raises
+    `Unavailable` after that. A gap is recorded before the journal begins anew, so an answer is good if there is no
+    further gap after it came."""
 
     gaps: Gaps
     number: int

@@ -1,7 +1,7 @@
-"""Copy a journal and its evidence into another one, so that everything goes on there as it was.
+"""Copies of a journal and its evidence into another journal, so that everything goes on there as it was.
 
-Event ids are the same in every journal, and nothing outside it says more of it than event ids: targets, checkpoints,
-gaps, scans and pins stay as they are. A copy that was ended goes on where it was.
+Event ids are the same in every journal, and all other records refer to the journal by event ids alone: targets,
+checkpoints, gaps, scans and pins stay as they are. A copy that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from calque.model.names import EventId, Span
 from calque.ports import EvidenceStore, Journal
 
 TAIL = 8
-"""Events of both that are compared, the newest that both have."""
+"""Events, the newest that both journals have, that are compared."""
 FIRST_PAGE, LARGEST_PAGE = 100, 5_000
 PAGE_BYTES = 16 << 20
 
 
 class JournalOwner(Enum):
-    """Whose rows a journal may hold."""
+    """The writers whose rows a journal may hold."""
 
     US = "us"
-    """Only what this state folder's capture wrote: rows that do not fit are of the past, and can go."""
+    """Only this state folder's capture wrote there: rows that do not fit are old, and can be dropped."""
     ANYBODY = "anybody"
 
 
 @dataclass(frozen=True, slots=True)
 class JournalStore:
-    """A journal with its evidence; `name` is how it is called in errors."""
+    """A journal with its evidence; `name` is its name in errors."""
 
     name: str
     journal: Journal
@@ -42,7 +42,8 @@ class JournalStore:
 
 @dataclass(frozen=True, slots=True)
 class CopiedJournal:
-    """What was copied; `last` is the newest event id, None where nothing was ever captured."""
+    """The numbers of events and listings that were copied. `last` is the newest event id of the old journal, None if
+    nothing was ever captured."""
 
     events: int
     listings: int
@@ -56,10 +57,12 @@ def move(
     needed: EventId,
     progress: Callable[[EventId, EventId], None] = lambda *_: None,
 ) -> CopiedJournal:
-    """Copy what `new` lacks; nothing else may write to either meanwhile. Some target needs the events above `needed`.
-    `progress` is told the event id that was reached, and the last one.
+    """Copy to `new` what it lacks of `old`. No other process may write to either meanwhile. Some target needs the
+    events above `needed`. `progress` is called with the event id that was reached, and with the last one.
 
-    Raises `Refused` where `new`, of which `owner` says whose it is, has rows that the old ones do not continue."""
+    Raises `Refused` where `new` has rows that those of `old` do not continue, unless `owner` says that these can be
+    dropped.
+    """
     last = old.journal.last()
     if last is None:
         return CopiedJournal(0, 0, None)
@@ -79,7 +82,8 @@ def move(
 
 
 def prepare(old: JournalStore, new: JournalStore, owner: JournalOwner, needed: EventId) -> None:
-    """Let `new` end where events of `old` continue it. Evidence goes first: none is left of rows that went."""
+    """Make `new` end where events of `old` continue it. Evidence is dropped first, so that none is left for rows that
+    were dropped."""
     old_last, new_last = old.journal.last() or 0, new.journal.last()
     oldest = first_of(old.journal, old_last)
     if new_last is None:
@@ -98,8 +102,8 @@ def prepare(old: JournalStore, new: JournalStore, owner: JournalOwner, needed: E
 
 
 def continues(old: Journal, new: Journal, needed: EventId) -> bool:
-    """Whether the rows of `old` go on where `new`, which has begun, ends: both have some event in common, and the same
-    in its place, or nothing is left in `new` but its end."""
+    """Tell whether the rows of `old` go on where `new`, which has begun, ends: both have some events in common and
+    these are equal, or nothing is left in `new` but its end."""
     old_last, new_last = old.last() or 0, new.last() or 0
     oldest, begin = first_of(old, old_last), first_of(new, new_last)
     if begin > new_last and new_last == oldest - 1:
@@ -112,7 +116,7 @@ def continues(old: Journal, new: Journal, needed: EventId) -> bool:
 
 
 def copy_rows(old: Journal, new: Journal, span: Span) -> tuple[int, int]:
-    """Append those that `new` lacks: how many, and their bytes."""
+    """Append the rows of the span that `new` lacks, and return how many these were, and their bytes."""
     missing = Span(max(span.after, new.last() or 0), span.upto)
     if missing.after >= missing.upto:
         return 0, 0
@@ -128,7 +132,7 @@ def copy_rows(old: Journal, new: Journal, span: Span) -> tuple[int, int]:
 
 
 def copy_evidence(old: EvidenceStore, new: EvidenceStore, span: Span) -> int:
-    """Append what `new` lacks of the events: how many listings."""
+    """Append the evidence for the events of the span that `new` lacks, and return the number of listings."""
     ids = range(span.after + 1, span.upto + 1)
     new_listings = new.evidence(ids)
     missing = [
@@ -143,7 +147,7 @@ def copy_evidence(old: EvidenceStore, new: EvidenceStore, span: Span) -> int:
 
 
 def first_of(journal: Journal, last: EventId) -> EventId:
-    """The oldest event id that is there; the next one when none is."""
+    """Return the oldest event id that the journal has; the next one if it has none."""
     oldest = journal.oldest()
     return last + 1 if oldest is None else oldest
 

@@ -1,4 +1,5 @@
-"""Look at the log again and again while it is idle: a second event of a known id, or another log, wakes nobody."""
+"""Repeated looks at the log while it is idle, because neither a second event of a known id nor another log at the same
+address wakes capture."""
 
 from __future__ import annotations
 
@@ -14,15 +15,16 @@ SECONDS = 5.0
 
 
 def watch(
-    seam: Continuity, noticed: Callable[[str], None], stopping: threading.Event, seconds: float = SECONDS
+    continuity: Continuity, suspect: Callable[[str], None], stopping: threading.Event, seconds: float = SECONDS
 ) -> None:
-    """Until `stopping`, or until `noticed` was called with what is wrong."""
+    """Look at the log every `seconds`, until `stopping` is set or a break is found. `suspect` is called with the
+    break."""
     while not stopping.wait(seconds):
         try:
-            log_break = seam.look()
+            log_break = continuity.look()
         except CalqueError as error:
             LOG.info("the log is not looked at: %s", error)
         else:
             if log_break is not None and not stopping.is_set():
-                noticed(log_break.what)
+                suspect(log_break.what)
                 return

@@ -1,1 +1,1 @@
-"""Looks at the world that a configuration names before a run, and says how to mend it."""
+"""The check of the world that a configuration names, before a run: what is wrong there, and how to mend it."""

@@ -1,4 +1,5 @@
-"""Which of the source's tables came from the target, or are replicas themselves (rings and chains of metastores)?"""
+"""The check for rings and chains of metastores: tables of the source that came from the target, or are replicas
+themselves."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from calque.model.names import TableName
 def carried_to(
     source: Source, target: Target, tables: Mapping[TableName, Table], findings: Findings
 ) -> Mapping[TableName, Table]:
-    """The tables without those that came from the target. Raises `Unavailable`, `Refused`."""
+    """Return `tables` without those that came from the target, and report these, tables that are replicas, and
+    metastores of one name. Raises `Unavailable`, `Refused`."""
     if not tables:
         return tables
     source_id, target_id = source.catalog.identity(), target.catalog.identity()

@@ -1,6 +1,6 @@
-"""Look at the world that a configuration names, and say what is wrong with it and how to mend it.
+"""The check of the world that a configuration names: what is wrong with it, and how to mend it.
 
-Each look is by itself: what can't be reached is a finding, and the others go on.
+The looks do not depend on each other: a side that can't be reached becomes a finding, and the other looks go on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from calque.model.names import TableName
 
 
 def check(source: Source, targets: Sequence[Target], refusals: Sequence[Refused] = ()) -> Findings:
-    """Look at everything. `refusals` are settings that this version does not do."""
+    """Check the source and the targets, and return the findings. `refusals` are settings that this version does not
+    support."""
     findings = Findings()
     for error in refusals:
         findings.refused("configuration", error)

@@ -1,4 +1,4 @@
-"""Does the log of the source's metastore give every guarantee, and if not, what is the cure?"""
+"""The check whether the log of the source's metastore gives every guarantee, with the cure where it does not."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from calque.ports.services import MetastoreInfo, tells_inserts
 
 
 def weakness(server: MetastoreInfo) -> tuple[str, str, str] | None:
-    """What is weak about a metastore's log, which guarantee that costs, and the cure; None for a log that gives them
-    all, or where the server does not say."""
+    """Return what is weak about a metastore's log, which guarantee that costs, and the cure. None for a log that gives
+    every guarantee, and where the server does not say."""
     if server.version().startswith("2"):
         return (
             "The log of Hive 2 is weak: two events can get one id",
@@ -122,8 +122,8 @@ def check_notifications(source: Source, server: MetastoreInfo, findings: Finding
 
 
 def require_strong_log(server: MetastoreInfo) -> None:
-    """`Refused` with the cure when the metastore's log does not give every guarantee; nothing where the server does not
-    tell. Raises `Unavailable`."""
+    """Raise `Refused`, with the cure, if the metastore's log does not give every guarantee. A server that does not say
+    passes. Raises `Unavailable`."""
     if log_weakness := weakness(server):
         what, why, todo = log_weakness
         raise Refused(what, why, f"{todo}; or accept it by source.allow_weak_log = true")

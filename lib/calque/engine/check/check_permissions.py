@@ -1,4 +1,4 @@
-"""Can a target's files be given to whom they belong at the source?"""
+"""The check whether a target's directories and files can get the owners and modes that they have at the source."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from calque.model.names import TableName
 from calque.model.permissions import Permissions
 
 SAMPLE = 20
-"""Tables whose directories are looked at, and owners that are tried."""
+"""The number of tables whose directories are looked at, at most, and of owners that are tried."""
 
 
 def check_permissions(
     target: Target, admission: Admission, tables: Mapping[TableName, Table], findings: Findings
 ) -> None:
-    """By giving a directory in the warehouse, which is made for it, to each owner of the source's. Raises
-    `Unavailable`, `Refused`."""
+    """Try to give a scratch directory in the warehouse the permissions of directories at the source, and report what
+    fails. Raises `Unavailable`, `Refused`."""
     warehouse = target.policy.warehouse
     locations = [
         location
@@ -53,7 +53,8 @@ def check_permissions(
 
 
 def problems_of(target: Target, scratch: str, source_permissions: Mapping[str, Permissions]) -> str:
-    """Of the first that can't be given."""
+    """Return the first problem with giving `scratch` one of the permissions, empty if all can be given. The directory
+    is made for this and removed."""
     try:
         target.storage.make_directories([scratch])
         for permissions in list(dict.fromkeys(source_permissions.values()))[:SAMPLE]:

@@ -1,4 +1,4 @@
-"""Can the source be read, and which of its tables can't be replicated?"""
+"""The check whether the source can be read, and which of its tables can't be replicated."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from calque.model.policy import Policy
 from calque.ports import CatalogReader, Storage
 
 SAMPLE = 20
-"""Tables whose files are looked at."""
+"""The number of tables whose files are looked at, at most."""
 PARTITIONS = 1000
-"""Of each table whose places are looked at."""
+"""The number of each table's partitions whose places are looked at, at most."""
 READERS = 8
 
 
 def check_source(source: Source, policies: Sequence[Policy], findings: Findings) -> Mapping[TableName, Table]:
-    """The admitted tables, as far as they could be read."""
+    """Check the source, and return the tables that some policy admits; none if the source could not be read."""
     try:
         if source.server is None:
             source.catalog.databases()
@@ -86,7 +86,7 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
 
 
 def tables_of(catalog: CatalogReader, admissions: Sequence[Admission], findings: Findings) -> dict[TableName, Table]:
-    """The tables that some target takes; those that meet a defect of calque are left out."""
+    """Return the tables that some target takes. A table that meets a defect of calque is left out, and reported."""
     names = [
         table_name(database, table)
         for database in catalog.databases()
@@ -115,7 +115,7 @@ def tables_of(catalog: CatalogReader, admissions: Sequence[Admission], findings:
 
 
 def check_subsets(tables: Mapping[TableName, Table], admissions: Sequence[Admission], findings: Findings) -> None:
-    """Tables that a predicate in `partitions` does not fit."""
+    """Report tables that a predicate in `partitions` does not fit."""
     for admission in admissions:
         for name, table in tables.items() if not admission.subset.is_all else ():
             if not admission.takes(name) or not admission.subset.has_table(table):
@@ -148,7 +148,7 @@ def check_kinds(tables: Mapping[TableName, Table], findings: Findings) -> None:
 def check_views_of_engines(
     tables: Mapping[TableName, Table], admissions: Sequence[Admission], findings: Findings
 ) -> None:
-    """Views that are set aside for the engine that made them."""
+    """Report views that can't be shown under `rename`, because an engine has encoded the names in their text."""
     renaming = [admission for admission in admissions if admission.policy.rename]
     names = [
         name
@@ -164,7 +164,7 @@ def check_views_of_engines(
 
 
 def check_remote_databases(catalog: CatalogReader, admissions: Sequence[Admission], findings: Findings) -> None:
-    """Databases whose tables are another system's."""
+    """Report databases whose tables belong to another system."""
     admitted_names = [
         name for name in catalog.databases() if any(admission.takes_database(name) for admission in admissions)
     ]
@@ -176,7 +176,7 @@ def check_remote_databases(catalog: CatalogReader, admissions: Sequence[Admissio
 
 
 def check_notes(tables: Mapping[TableName, Table], findings: Findings) -> None:
-    """Tables of which a parameter names something that nobody follows, a page of a wiki for instance."""
+    """Report tables with a parameter that names a place which calque does not follow, such as a page of a wiki."""
     noted = {name: pointer for name, table in tables.items() if (pointer := next(notes(table), None)) is not None}
     if noted:
         first = next(iter(noted.values()))
@@ -185,7 +185,7 @@ def check_notes(tables: Mapping[TableName, Table], findings: Findings) -> None:
 
 
 def check_locations(tables: Mapping[TableName, Table], findings: Findings) -> None:
-    """Tables whose directories are one, or lie in one another."""
+    """Report tables that share a directory, or whose directories lie in one another."""
     places = sorted(
         (directory, name)
         for name, table in tables.items()
@@ -211,8 +211,8 @@ PlacedTables = tuple[Place, list[TableName]]
 
 
 def nested(places: Sequence[PlacedTables]) -> Iterator[tuple[PlacedTables, PlacedTables]]:
-    """Pairs (inner, outer), each inner with the nearest outer. A place sorts before everything below it, but others may
-    come between."""
+    """Yield pairs (inner, outer), each inner directory with the nearest outer one. A directory sorts before all that
+    lie below it, but others may come between."""
     enclosing: list[PlacedTables] = []
     for directory, names in sorted(
         places, key=lambda pair: (pair[0].scheme, pair[0].authority, pair[0].path.split("/"))
@@ -232,8 +232,8 @@ def place_of(table: Table) -> Place | None:
 
 
 def check_roots(source: Source, tables: Mapping[TableName, Table], findings: Findings) -> dict[TableName, Table]:
-    """Tables whose own places, their partitions', or schemas are none that is read, or of which a partition names a
-    place that can't follow. Gives the others."""
+    """Report tables that are set aside because their own location, a partition's, or that of a schema is none that
+    calque reads, or because a partition names a place that can't be followed. Return the other tables."""
 
     def refusal(name: TableName) -> Refused | None:
         try:
@@ -274,7 +274,7 @@ def check_resources(
     admissions: Sequence[Admission],
     findings: Findings,
 ) -> None:
-    """Functions whose resources lie at places that are not read."""
+    """Report functions whose resources lie at places that calque does not read."""
     refusals: dict[TableName, Refused] = {}
     for name in copied_functions(catalog, admissions):
         try:
@@ -293,7 +293,7 @@ def check_resources(
 
 
 def copied_functions(catalog: CatalogReader, admissions: Sequence[Admission]) -> Iterator[TableName]:
-    """Functions whose resources some target has copies of."""
+    """Yield the functions whose resources some target has copies of."""
     for database in sorted(catalog.databases()):
         if any(admission.takes_database(database) for admission in admissions):
             for function in catalog.functions(database):
@@ -303,7 +303,8 @@ def copied_functions(catalog: CatalogReader, admissions: Sequence[Admission]) ->
 
 
 def why_not(why_not_read: Callable[[str], Refused | None], location: str) -> Refused | None:
-    """Why it is not read. What is no place, as `ivy:` is none, stays as it is, and is never read."""
+    """Return the reason why `location` is not read, None where it is. A text that is no location, such as `ivy:` with a
+    module, gives None: it stays as it is, and is never read."""
     try:
         return why_not_read(location)
     except Refused:
@@ -311,7 +312,8 @@ def why_not(why_not_read: Callable[[str], Refused | None], location: str) -> Ref
 
 
 def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings: Findings) -> None:
-    """Whether some tables' directories are there, can be listed, and are what the metastore says."""
+    """Check a sample of the tables: whether their directories exist, can be listed, and are no Hudi tables that the
+    metastore does not know as such."""
     missing_names, timeline_names = [], []
     for name, location in sampled(tables):
         try:
@@ -338,7 +340,7 @@ def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings
 
 
 def check_links(why_not_linked: Callable[[str], str], tables: Mapping[TableName, Table], findings: Findings) -> None:
-    """Whether the files of some tables can be kept by links while targets need them."""
+    """Report whether the files of a sample of the tables can be kept by hard links while targets need them."""
     sample = [(name, location) for name, location in sampled(tables) if place_of(tables[name]) is not None]
     reasons = {name: reason for name, location in sample if (reason := why_not_linked(location))}
     if reasons:
@@ -355,7 +357,7 @@ def check_links(why_not_linked: Callable[[str], str], tables: Mapping[TableName,
 
 
 def sampled(tables: Mapping[TableName, Table]) -> list[tuple[TableName, str]]:
-    """Some tables with their directories."""
+    """Return a sample of the tables with their directories, about `SAMPLE` of them from all over the list."""
     locations = [
         (name, location) for name, table in tables.items() if not is_view(table) and (location := location_of(table))
     ]

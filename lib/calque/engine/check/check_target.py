@@ -1,4 +1,4 @@
-"""Can a target be written to, and does anything stand where its objects would?"""
+"""The check whether a target can be written to, and whether other objects stand under the names of replicas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from calque.ports.services import managed_warehouse
 WRITERS = "Engines that reach the metastore can write to replicas"
 WHY_WRITERS = "no parameter and no grant in a metastore keeps them from it"
 TODO_WRITERS = "A pre-event listener or the network does: see Writers at targets in docs/limits.md"
-"""Of every target, and of links."""
+"""The cure that is given for every target, and for links."""
 
 TEXT = Format(
     columns=(Column("a", "int"),),
@@ -66,8 +66,8 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
 def check_conflicts(
     target: Target, admission: Admission, tables: Mapping[TableName, Table], findings: Findings
 ) -> None:
-    """Objects that stand where ours would, and are not ours; and ours whose files are the source's, where somebody has
-    made them such that these can be reached."""
+    """Report objects that stand under the names of replicas and are not calque's. Report replicas over the source's
+    files that a user of the target has changed so that dropping or renaming them would reach these files."""
     foreign_names, armed_names = [], []
     for database in sorted({name.database for name in map(admission.name_at_target, filter(admission.takes, tables))}):
         for table in target.catalog.tables(database):
@@ -101,7 +101,8 @@ def check_conflicts(
 
 
 def check_files_at_source(target: Target, tables: Mapping[TableName, Table], findings: Findings) -> None:
-    """What nobody but the storage can prevent, and a warehouse that is the source's own."""
+    """Report, for tables that lie where the source has them, what only the storage can prevent, and an error where the
+    target's warehouse holds tables of the source."""
     warehouse = place(target.policy.warehouse)
     inner_names = [
         name for name, table in tables.items() if (where := location_of(table)) and warehouse.contains(place(where))
@@ -127,7 +128,7 @@ def check_files_at_source(target: Target, tables: Mapping[TableName, Table], fin
 
 
 def check_warehouse(target: Target, version: str, findings: Findings) -> bool:
-    """Whether tables can be made in the warehouse."""
+    """Tell whether calque can make tables in the warehouse; report why not."""
     warehouse = target.policy.warehouse
     managed = managed_warehouse(target.server)
     if managed and is_hive_4(version) and lies_in(managed, warehouse):
@@ -148,7 +149,8 @@ def check_warehouse(target: Target, version: str, findings: Findings) -> bool:
 
 
 def lies_in(managed: str, warehouse: str) -> bool:
-    """A managed warehouse without a scheme is on the server's default file system, which is taken for the other's."""
+    """Tell whether `warehouse` lies in the managed warehouse. One without a scheme is on the server's default file
+    system, which is assumed to be that of `warehouse`."""
     outer, inner = place(managed), place(warehouse)
     if managed.startswith("/"):
         return Place("", "", outer.path).contains(Place("", "", inner.path))
@@ -156,7 +158,8 @@ def lies_in(managed: str, warehouse: str) -> bool:
 
 
 def check_compare_and_swap(target: Target, findings: Findings) -> None:
-    """Make a scratch table in the hidden database, as every replication does."""
+    """Make a scratch table in the hidden database, as every replication does, and report whether the metastore has
+    compare-and-swap. Raises `Unavailable` where the table stands there already."""
     home = join(target.policy.warehouse, OURS)
     location = join(home, target.scratch)
     scratch = Table(

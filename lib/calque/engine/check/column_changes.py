@@ -1,4 +1,4 @@
-"""Does a target take the changes of columns that the source takes?"""
+"""The check whether a target takes the changes of columns that the source takes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from calque.ports.services import COLUMN_CHANGES, forbids_column_changes
 
 
 def check_column_changes(source: Source, target: Target, findings: Findings) -> None:
-    """Compares the setting by which metastores refuse columns of other types. A connection may have its own. Raises
-    `Unavailable` for the target; of a source that does not answer others tell."""
+    """Compare the settings by which the two metastores refuse changes of a column to another type, and report a
+    difference; calque's own connections may set it otherwise. Raises `Unavailable` for the target. A source that does
+    not answer is left to other looks."""
     if not takes_changes(source) or forbids_column_changes(target.server) is False:
         return
     what = f"{COLUMN_CHANGES} is false at the source, and not here"

@@ -1,4 +1,4 @@
-"""What a check finds: what is wrong, why that matters, and how to mend it."""
+"""The findings of a check: what is wrong, why that matters, and how to mend it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calque.model.names import TableName
 
 LOG = logging.getLogger(__name__)
 SHOWN = 5
-"""Names that one finding gives; the others are counted."""
+"""The number of names that one finding gives at most; the others are counted."""
 
 
 class Severity(StrEnum):
@@ -24,8 +24,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`where` is "source", "target NAME", "cluster NAME", "clusters", "state", "journal", "notices NAME" or
-    "configuration"; of several sources it is "source NAME" and "journal NAME"."""
+    """One finding. `where` is "source", "target NAME", "cluster NAME", "clusters", "state", "journal", "notices NAME"
+    or "configuration"; with several sources it is "source NAME" and "journal NAME"."""
 
     what: str
     why: str
@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Findings:
-    """`unreachable`: something did not answer, and may do so later."""
+    """The findings of one check. `unreachable`: a part of the world did not answer, and may do so later."""
 
     entries: list[Finding] = field(default_factory=list)
     unreachable: bool = False
@@ -49,26 +49,27 @@ class Findings:
         self.entries.append(Finding(what, why, todo, severity, where))
 
     def add_all(self, others: Findings, source: str) -> None:
-        """What was found of a source and of all that follows it; `source` is said of "source" and "journal"."""
+        """Add the findings of a source and of all that follows it. The text `source` is put behind "source" and
+        "journal"."""
         self.unreachable = self.unreachable or others.unreachable
         for one in others.entries:
             where = f"{one.where}{source}" if one.where in ("source", "journal") else one.where
             self.entries.append(replace(one, where=where))
 
     def refused(self, where: str, error: CalqueError) -> None:
-        """An error as a finding."""
+        """Add an error as a finding."""
         self.unreachable = self.unreachable or isinstance(error, Unavailable)
         self.add(where, Severity.ERROR, error.what, error.why, error.todo)
 
     def defective(self, where: str, error: ObjectDefect) -> None:
-        """Something could not be looked at, for a defect of calque: all else was."""
+        """Add a finding for a look that a defect of calque ended; the other looks went on."""
         self.unreachable = True
         LOG.error("%s", error, exc_info=traceback_of(error))
         self.add(where, Severity.ERROR, str(error), "The log has its traceback", "Report it; all else was looked at")
 
 
 def listed(names: Iterable[TableName]) -> str:
-    """Some names, and how many more there are."""
+    """Return the first names as a text, with the number of the others."""
     texts = [str(name) for name in names]
     more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
     return ", ".join(texts[:SHOWN]) + more

@@ -1,4 +1,4 @@
-"""Does Hive keep the files that it removes at the source, where and for how long? See docs/files.md."""
+"""The check whether Hive keeps the files that it removes at the source, where, and for how long. See docs/files.md."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from calque.ports import CatalogReader
 from calque.ports.services import MetastoreInfo
 
 WITH_CHECKSUMS = "hdfs:"
-"""The file system whose checksums Hive writes into events."""
+"""The scheme of the file system whose checksums Hive writes into events."""
 REPLICATED = "repl.source.for"
 SECONDS = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 def change_manager_setting(server: MetastoreInfo, name: str) -> str:
-    """A setting of the change manager, under either of its names; empty when it is unset or not told."""
+    """Return a setting of the change manager, under either of its names; empty if it is unset or the server does not
+    tell it."""
     return server.setting(f"metastore.repl.{name}") or server.setting(f"hive.repl.{name}")
 
 
 def kept_seconds(server: MetastoreInfo) -> float | None:
-    """How long the source's change manager keeps files; None where there is none, or it does not say."""
+    """Return the seconds for which the source's change manager keeps files; None where it is off, or does not say."""
     if change_manager_setting(server, "cm.enabled").lower() != "true":
         return None
     return seconds_of(change_manager_setting(server, "cm.retain"))
@@ -35,7 +36,8 @@ def kept_seconds(server: MetastoreInfo) -> float | None:
 def kept_seconds_of_some(
     server: MetastoreInfo, catalog: CatalogReader, takes_database: Callable[[str], bool]
 ) -> float | None:
-    """The same where Hive keeps files of a database that is taken."""
+    """Return the seconds for which Hive keeps files of the databases that `takes_database` is true of; None where it
+    keeps files of none of them, or does not say."""
     seconds = kept_seconds(server)
     if seconds is None:
         return None
@@ -48,7 +50,7 @@ def is_kept(database: Database) -> bool:
 
 
 def seconds_of(text: str) -> float | None:
-    """A duration as Hive takes it, `10d` or `30 min`; None for what is none."""
+    """Return the seconds of a duration as Hive writes it, such as `10d` or `30 min`; None for a text that is none."""
     match = re.match(r"(\d+)\s*(ms|us|ns|[dhms])", text.strip().lower())
     return int(match[1]) * SECONDS[match[2]] if match else None
 
@@ -56,7 +58,8 @@ def seconds_of(text: str) -> float | None:
 def check_kept_files(
     source: Source, server: MetastoreInfo, tables: Mapping[TableName, Table], findings: Findings
 ) -> None:
-    """Of the databases that have admitted tables where events have checksums."""
+    """Report in which databases Hive keeps files that it removes. Only databases are looked at that have a table on a
+    file system with checksums."""
     names = sorted({name.database for name, table in tables.items() if has_checksums(table)})
     databases = [database for name in names if (database := source.catalog.database(name)) is not None]
     if not databases:
@@ -86,7 +89,7 @@ PASSED_OVER = "States whose files go too soon are passed over, unless [source] p
 
 
 def check_root(source: Source, server: MetastoreInfo, findings: Findings) -> None:
-    """Whether files can be taken from where Hive keeps them."""
+    """Report if files can't be taken from where Hive keeps them."""
     root = change_manager_setting(server, "cmrootdir")
     if not root:
         return

@@ -1,4 +1,4 @@
-"""What the newest rows of a source's log say of its strength: weaknesses, what each costs, and the cure."""
+"""The weaknesses of a source's log that its newest rows show, what each costs, and the cure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = 500
 LAW_1 = "that a replica equals its source at its position (law 1)"
 LAW_2 = "that only states of the source are shown, one after the other (law 2)"
 Weakness = tuple[str, str, str]
-"""What, why that matters, and what to do."""
+"""The parts of a finding: what is weak, why that matters, and what to do."""
 CURE = "Let one transactional DbNotificationListener alone write the log, and nobody delete its rows but the cleaner"
 
 
@@ -25,7 +25,8 @@ def newest_rows(log: EventLog, current: EventId) -> Sequence[Entry]:
 
 
 def weaknesses(rows: Sequence[Entry], current: EventId) -> Iterator[Weakness]:
-    """Of the log that ends with these rows and at event `current`."""
+    """Yield the weaknesses that `rows`, the newest of the log, show. `current` is the id of the newest event as the
+    metastore says."""
     ids = [entry.event_id for entry in rows]
     repeated_ids = [before for before, after in pairwise(ids) if before == after]
     holes = [(before + 1, after - 1) for before, after in pairwise(ids) if after > before + 1]

@@ -1,4 +1,4 @@
-"""Which places have to be seen by all machines, where Spark's tasks run on other machines than the driver?"""
+"""The check for places that all machines must see, where Spark's tasks run on other machines than the driver."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ MOUNT = "Mount one file system at this path on all of them, or "
 
 
 def runs_elsewhere(master: str) -> bool:
-    """Whether tasks run in other processes than the driver, as what `spark-submit --master` is told says."""
+    """Tell whether tasks run in other processes than the driver, for a value of `spark-submit --master`."""
     return bool(master) and not master.startswith("local")
 
 
 def check_state(tables: str, findings: Findings) -> None:
-    """Of the state folder's tables: tasks read the journal and the evidence."""
+    """Report if the state folder's tables lie on a disk, because tasks read the journal and the evidence there."""
     if is_on_a_disk(tables):
         what = f"The journal and the ledgers lie on a disk: {tables}"
         findings.add("state", Severity.WARNING, what, TASKS_READ, f"{MOUNT}keep the tables in a store ([state] tables)")
 
 
 def check_warehouse(where: str, locations: Iterable[str], findings: Findings) -> None:
-    """Of the places where a target's files are written."""
+    """Report the directories of a target's files that lie on a disk."""
     for location in filter(is_on_a_disk, locations):
         what = f"Files of the target lie on a disk: {location}"
         findings.add(where, Severity.WARNING, what, TASKS_COPY, f"{MOUNT}give the target a warehouse in a store")
 
 
 def check_tables(tables: Iterable[tuple[TableName, Table]], findings: Findings) -> None:
-    """Of the tables whose files are copied from."""
+    """Report the tables of the source whose files lie on a disk, because tasks copy these files."""
     on_disks = [
         name for name, table in tables if not is_view(table) and (at := location_of(table)) and is_on_a_disk(at)
     ]
@@ -44,7 +44,7 @@ def check_tables(tables: Iterable[tuple[TableName, Table]], findings: Findings) 
 
 
 def check_secrets(files: Collection[str], findings: Findings) -> None:
-    """Of the files in which secrets stand; tasks read them by themselves."""
+    """Report the files that hold secrets, because tasks read them on their own machines."""
     if files:
         what = f"Secrets stand in files: {', '.join(sorted(files))}"
         why = "Tasks of Spark's read them on the machines of the cluster"

@@ -1,4 +1,4 @@
-"""What `check` looks at on each side: the metastore, its log, its catalog and its storage."""
+"""The parts of each side that `check` looks at: the metastore, its log, its catalog and its storage."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from calque.ports.services import MetastoreInfo
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`server` is None for a catalog without a log. `why_not_linked` says why the files of a directory can't be kept by
-    links, empty where they can; None where they need not be. `why_not_read` says why nothing is read at a location that
-    a definition names; None where it is. `table_looks` are looks of plugins at the tables that targets take. `scans`:
-    files of some tables are looked for without events."""
+    """A source to be checked. `server` is None for a catalog without a log. `why_not_linked` returns the reason why the
+    files of a directory can't be kept by links, empty where they can; it is None where they need not be kept.
+    `why_not_read` returns the reason why nothing is read at a location that a definition names; None where it is read.
+    `table_looks` are the looks of plugins at the tables that targets take. `scans`: the files of some tables are
+    scanned."""
 
     server: MetastoreInfo | None
     log: EventLog
@@ -35,7 +36,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`write_probe` writes a file below a location and removes it; `scratch` is a table name nobody has."""
+    """A target to be checked. `write_probe` writes a file below a location and removes it; `scratch` is a table name
+    that no other table has."""
 
     policy: Policy
     server: MetastoreInfo
@@ -44,7 +46,7 @@ class Target:
     write_probe: Callable[[str], None]
     scratch: str = f"{OURS}_probe"
     looks: tuple[Callable[[Findings], None], ...] = ()
-    """Those of plugins at the target."""
+    """The looks of plugins at the target."""
 
     @property
     def where(self) -> str:
@@ -52,7 +54,7 @@ class Target:
 
 
 def where_of(target: str) -> str:
-    """What findings call a target."""
+    """Return the text for a target in findings (`Finding.where`)."""
     return f"target {target}"
 
 

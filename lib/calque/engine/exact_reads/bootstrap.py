@@ -1,7 +1,8 @@
-"""How a target begins with all its tables unknown: for the first time, or again after gaps.
+"""The beginning of a target with all its tables unknown: for the first time, or again after gaps.
 
-What the ledger says of it comes last: the rows of all tables, then the records that make them count. Who dies before
-these begins once more, and writes the rows anew; of a table that is gone by then, the row is read and goes too.
+The ledger learns of it last: first the rows of all tables, then the records that make them count. A process that dies
+before these records leaves a target that begins once more and writes the rows anew. A table that is gone from the
+source by then is read like the others, and its row goes when the read finds it missing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from calque.model.records import BootstrapBeginning, DropReview, ForgottenSpan, 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapStart:
-    """All tables are unknown since event `low`; the source was listed before event `listed`. `tables` is how many."""
+    """A beginning that is recorded: all tables are unknown since event `low`, and the source was listed before event
+    `listed`. `tables` is how many there are."""
 
     low: EventId
     listed: EventId
@@ -34,7 +36,7 @@ class BootstrapStart:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """One target's beginnings. `begin` says where the journal begins."""
+    """The beginnings of one target. `begin` says after which event the journal begins."""
 
     source: SourceSide
     side: TargetSide
@@ -45,7 +47,8 @@ class Bootstrap:
     scanned: ScanBacklog
 
     def bootstrap(self) -> BootstrapStart:
-        """List the source; every admitted table is to be read by itself."""
+        """Begin for the first time: list the source, make databases and functions, and record every admitted table as
+        unknown, so that it is read by itself."""
         low = self.low()
         names = self.names()
         self.consistency.bootstrap({name.database for name in names})
@@ -65,8 +68,10 @@ class Bootstrap:
         cursor: EventId,
         epoch: Epoch | None,
     ) -> BootstrapStart:
-        """After gaps of the log, or one of the target's own: nothing that it shows is known to be so at the source, and
-        the position is where the log is now. What is equal is found out before anything is read."""
+        """Begin again after `gaps` of the log, or one of the target's own. Nothing that the target shows is known to be
+        so at the source, so all tables are unknown, and the position is where the log is now. Tables that are equal are
+        found before anything is read. `rows` are the ledger's, `cursor` is the position until now, and `epoch` the last
+        epoch."""
         low = self.low()
         known_names = {row.name for row in rows.values() if isinstance(row, TableRow)}
         if epoch is not None:
@@ -83,18 +88,19 @@ class Bootstrap:
         return self.begun(low, gap_recovery.with_gaps(recovery, gaps, epoch), unknown, forgotten_spans)
 
     def low(self) -> EventId:
-        """An event that comes before the listing. What scans found by now is nothing new to who reads after it."""
+        """Return an event that comes before the listing. Scans until now count as taken, because tables are read after
+        them."""
         low = max(self.source.log.current(), self.begin())
         self.scanned.begin()
         return low
 
     def names(self) -> list[TableName]:
-        """Every admitted table of the source, and those at the target that the source lost."""
+        """Return every admitted table of the source, and those at the target that the source lost."""
         source_names = self.names_at_source()
         return [*source_names, *self.databases.left_over(set(source_names))]
 
     def names_at_source(self) -> list[TableName]:
-        """Every admitted table."""
+        """Return every admitted table of the source."""
         names: list[TableName] = []
         for database in self.source.catalog.databases():
             if self.side.admission.touches_database(database):
@@ -103,7 +109,7 @@ class Bootstrap:
         return names
 
     def make(self, low: EventId) -> None:
-        """Databases and functions, as the source has them now."""
+        """Make databases and functions as the source has them now, as of event `low`."""
         self.databases.bootstrap(low)
         self.functions.bootstrap(low)
 

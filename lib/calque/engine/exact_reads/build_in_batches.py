@@ -1,10 +1,15 @@
-"""A large table that the target does not have: read and built hidden, batch by batch, and renamed in by one call.
+"""The build of a large table that the target does not have: it is read and built under a hidden name, batch by batch,
+and renamed in by one call.
 
-Brackets as in `engine.source.exact_read`, drawn out: what was built was so at the event that began its bracket, and
-is still so
-unless an event has touched it since. A build that a death left behind therefore needs no record of its own. Its
-header's mark says where its bracket began, and it goes on from there as long as the journal reaches back. Held at a
-time are the definitions of one batch, and for each partition its row for the ledger.
+The brackets are those of `engine.source.exact_read`, drawn out: a partition that was built is as it was at the event
+that began its bracket, and is still so unless an event has touched it since.
+
+    A bracket begins at event 80, and the log is at event 95 when all partitions were read. Event 90 touched `ds=1`:
+    that partition is read again, with a bracket that begins at 95. All others are at 95 as they were built.
+
+A build that a death left behind therefore needs no record of its own. Its header's mark says where its bracket began,
+and it goes on from there as long as the journal reaches back. The definitions of one batch are held at a time, and for
+each partition its row for the ledger.
 """
 
 from __future__ import annotations
@@ -47,13 +52,13 @@ LOG = logging.getLogger(__name__)
 BATCH = 2000
 """Partitions that are held at a time; a table with more of them is built batch by batch."""
 Tell = Callable[[TableName, int, int], None]
-"""Takes the table, how many of its partitions are built, and how many there are."""
+"""A function that is told the table, how many of its partitions are built, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltTable:
-    """A table that the target shows now, as it was at `exact.exact_at`; `exact` holds no partitions, `partitions` their
-    names."""
+    """A table that the target shows now, as it was at event `exact.exact_at`; `exact` holds no partitions, `partitions`
+    has their names."""
 
     exact: ExactTable
     partitions: Sequence[str]
@@ -61,9 +66,10 @@ class BuiltTable:
 
 
 def build(source: SourceSide, side: TargetSide, name: TableName, batch: int, tell: Tell) -> BuiltTable | None:
-    """Build the table, or go on with what a death left of it; None where that is not the way: something stands at the
-    target under its name, it is no partitioned table of a kind that is replicated, or the catalog takes any difference
-    at once. Raises `TableIsTooBusy`, `Unreachable`, `Unavailable`, `Refused`."""
+    """Build the table, or go on with what a death left of it. Return None where it can't be built in batches: its name
+    is taken at the target, the source has no partitioned table of that name of a kind that is replicated, the catalog
+    commits any difference at once, or the policy wants another format that the table can have. `batch` is how many
+    partitions are held at a time. Raises `TableIsTooBusy`, `Unreachable`, `Unavailable`, `Refused`."""
     if side.catalog.abilities().any_difference or side.catalog.table(side.admission.name_at_target(name)) is not None:
         return None
     wanted_format = side.admission.wanted_format(name)
@@ -77,7 +83,8 @@ def build(source: SourceSide, side: TargetSide, name: TableName, batch: int, tel
 
 @dataclass(frozen=True, slots=True)
 class PartitionBatch:
-    """Partitions as they were read. `names` were asked for; those of `unsettled` files are left for later."""
+    """Partitions as they were read in one batch. `names` were asked for; those whose files were `unsettled` are read
+    again later."""
 
     names: Sequence[str]
     partitions: Mapping[str, Partition]
@@ -87,8 +94,9 @@ class PartitionBatch:
 
 @dataclass(slots=True)
 class TableBuild:
-    """One build. `low` is where the bracket of the next round begins. `rows` has all that is built; `doubtful` is to be
-    read again; with `reads_all` everything that is not built, with `rereads_built` that too."""
+    """The build of one table. `low` is the event where the bracket of the next round begins. `rows` has the ledger's
+    row of each partition that is built. The `doubtful` ones are to be read again, with `reads_all` all that are not
+    built, and with `rereads_built` those that are built, too."""
 
     source: SourceSide
     side: TargetSide
@@ -129,25 +137,27 @@ class TableBuild:
     # Begin
 
     def begin(self) -> bool:
-        """Read the header; at first, go on with a build or begin one. False where there is nothing to build."""
+        """Read the header; the first time, go on with a build or begin one. Return False where there is nothing to
+        build."""
         if not self.incarnation:
             self.low = self.source.log.current()
         table = self.table = self.source.catalog.table(self.name)
         if table is None or not is_partitioned(table) or obstacle(table):
             clear(self.context, self.hidden)
             return False
-        if not self.incarnation and not self.take_up():
+        if not self.incarnation and not self.resume():
             self.start()
         return True
 
     def start(self) -> None:
-        """An empty table under the hidden name."""
+        """Make an empty table under the hidden name."""
         self.incarnation = f"r{self.low}"
         definition = self.definition(self.low)
         begin(self.context, self.name, self.hidden, definition)
 
-    def take_up(self) -> bool:
-        """Whether a build that was left behind can go on: it is of this header, and the journal has all since."""
+    def resume(self) -> bool:
+        """Tell whether a build that was left behind goes on, and take up its partitions then. It has to be of the
+        header that was read, and the journal has to have all events since."""
         hidden_table = self.side.catalog.table(self.hidden)
         parameters = (hidden_table.parameters if hidden_table is not None else None) or {}
         low = event_of(parameters)
@@ -173,7 +183,7 @@ class TableBuild:
         return True
 
     def without_early(self, built_partitions: Mapping[str, Partition]) -> Mapping[str, Partition]:
-        """All but those that lie in the empty directory still, which are dropped."""
+        """Drop those of the partitions that still lie in the empty directory, and return the others."""
         early_names = [name for name, partition in built_partitions.items() if has_no_place(partition)]
         self.context.drop_partitions(self.hidden, early_names)
         return {name: partition for name, partition in built_partitions.items() if name not in early_names}
@@ -187,11 +197,11 @@ class TableBuild:
             )
 
     def definition(self, event_id: EventId) -> Table:
-        """The table's image, its directory made."""
+        """Return the table's definition for the target as of event `event_id`, with its directory made."""
         assert self.table is not None
         self.context.images = ReadImages(ExactTable(self.name, event_id, self.table))
         head = Head(NEW, Version(event_id, -1), self.incarnation, None, event_id)
-        # Nobody is shown it yet, so that it may go on in its directory.
+        # No reader sees the hidden table yet, so it may go on in its directory.
         self.context.shown.pop(self.name, None)
         definition, _ = new_table(self.context, self.name, head)
         self.context.shown[self.name] = ShownTable(definition)
@@ -200,9 +210,9 @@ class TableBuild:
     # Rounds
 
     def round(self) -> tuple[EventId, bool]:
-        """Read what is in doubt and build it, then look what events touched meanwhile. The last batch is only built
-        when that is known, so that a short round ends before its files are copied. The end of the bracket, and whether
-        no event touched the table."""
+        """Read what is in doubt and build it, then look what events touched meanwhile. The last batch is built only
+        when that is known, so that the bracket of a short round ends before any file is copied. Return the event that
+        ends the bracket, and whether no event touched the table."""
         last_batch: PartitionBatch | None = None
         unbuilt: set[str] = set()
         for names in batches(self.todo(), self.batch):
@@ -232,7 +242,7 @@ class TableBuild:
         return [name for name in names if rereads_built or name not in self.rows or name in self.doubtful]
 
     def give_up(self) -> None:
-        """The name may mean another table now: begin anew."""
+        """Drop what was built, so that the next round begins anew: the name may mean another table now."""
         self.incarnation, self.rows, self.doubtful, self.reads_all, self.rereads_built = "", {}, set(), True, False
         clear(self.context, self.hidden)
 
@@ -249,7 +259,8 @@ class TableBuild:
         return PartitionBatch(names, partitions, *listed(self.source, places, started_ns, self.unsure))
 
     def put(self, batch: PartitionBatch, doubtful: Collection[str]) -> set[str]:
-        """Have the batch in the hidden table, but for those in doubt; what could not be copied."""
+        """Bring the hidden table to what the batch read, but for `doubtful` partitions. Return those that are to be
+        read again, because their files were unsettled or could not be copied."""
         skipped_names = {*doubtful, *batch.unsettled}
         names = [name for name in batch.names if name not in skipped_names]
         same_names = self.same(batch, [name for name in names if name in self.rows and name in batch.partitions])
@@ -264,7 +275,7 @@ class TableBuild:
         return missing
 
     def same(self, batch: PartitionBatch, names: Sequence[str]) -> set[str]:
-        """Those of the built partitions that look as they were read."""
+        """Return those of the built partitions that look as they were read."""
         hidden_partitions = self.side.catalog.partitions(self.hidden, names) if names else {}
         files = self.files_there(hidden_partitions)
         target_name, same_names = self.side.admission.name_at_target(self.name), set()
@@ -281,7 +292,8 @@ class TableBuild:
         return same_names
 
     def files_there(self, partitions: Mapping[str, Partition]) -> dict[str, Listing]:
-        """What lies in the directories of partitions at the target."""
+        """Return the listings of the partitions' directories at the target, by partition; none where files stay at the
+        source."""
         if not self.side.admission.copies(self.name):
             return {}
         places = {
@@ -323,7 +335,7 @@ class TableBuild:
     # End
 
     def finish(self, high: EventId) -> BuiltTable:
-        """Rename it in: everything in it is so at `high`."""
+        """Rename the table in. All that is in it is so at event `high`."""
         definition, context = self.definition(high), self.context
         context.call(self.side.catalog.alter_table, self.hidden, definition)
         place = Listing(location_of(definition) or "", ())
@@ -337,13 +349,13 @@ class TableBuild:
 
 
 def reaches_back(source: SourceSide, event_id: EventId) -> bool:
-    """Whether the journal has, or will have, all events after this one."""
+    """Tell whether the journal has, or will have, all events after `event_id`."""
     oldest, last = source.journal.oldest(), source.journal.last()
     return (last is None or last <= event_id) or (oldest is not None and oldest <= event_id + 1)
 
 
 def is_of_all(entry: Entry) -> bool:
-    """Whether the event may have changed any partition."""
+    """Tell whether the event may have changed any of the table's partitions."""
     if entry.keys.kind is EventKind.FACET:
         return False
     return entry.keys.kind not in OF_PARTITIONS_OR_FILES or not (entry.keys.partitions or entry.keys.others)

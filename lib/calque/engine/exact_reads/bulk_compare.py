@@ -1,9 +1,11 @@
-"""Which tables are still what they were: a target and its source compared in bulk, before anything is read exactly.
+"""The comparison of a target and its source in bulk: it finds the tables that are still what they were, before anything
+is read exactly.
 
 A batch of tables is bracketed by event ids as an exact read is: a table that is equal at both sides, and that no event
 of the bracket touches, is exact at its end, without a call at the target. The comparison is that of
-`core.states.exact_state`, so what it finds equal an exact read would leave as it is. Both sides are read at the same
-time, the partitions of a table by one call at each, directories many at once; a page of partitions is held at a time.
+`core.states.exact_state`, so an exact read would leave as it is what is found equal here. Both sides are read at the
+same time, the partitions of a table by one call at each, directories many at once; a page of partitions is held at a
+time.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from calque.model.names import EventId, Span, TableName
 from calque.ports import CatalogReader, Journal
 
 BATCH = 100
-"""Tables of one bracket: many brackets are surveyed side by side, and a short one meets few events."""
+"""Tables of one bracket. Many brackets are compared side by side, and a short one meets few events."""
 PAGE = 1000
 """Partitions, and directories, that are held at a time; entries of the journal that are read at once."""
 NO_MARKS = Marks(0, "")
@@ -49,9 +51,10 @@ DroppedObject = tuple[TableName, str]
 
 @dataclass(frozen=True, slots=True)
 class BulkComparison:
-    """Tables that are what they are at the source at event `event_id`, and others that must be read. `loss_counts` says
-    of these what the target has and the source lost, without an event that says so: it would be dropped by difference.
-    `objects` are the tables and partitions at the target."""
+    """A comparison of tables as of event `event_id`: those in `equal` are what they are at the source, and `others`
+    must be read. `loss_counts` says of tables among these how many objects the target has that the source lost without
+    an event that says so: a read would drop them by difference. `objects` is the number of tables and partitions of
+    ours at the target."""
 
     event_id: EventId
     equal: tuple[TableName, ...]
@@ -59,11 +62,11 @@ class BulkComparison:
     loss_counts: Mapping[TableName, int] = field(default_factory=dict)
     objects: int = 0
     gone: frozenset[TableName] = frozenset()
-    """Those of `loss_counts` that the source has nothing of."""
+    """Tables in `loss_counts` of which the source has nothing."""
 
 
 class JournaledDrops:
-    """What the journal says was dropped, or renamed away, after the event that it begins after. Safe from several
+    """The objects that the journal says were dropped, or renamed away, after event `after`. Safe from several
     threads."""
 
     def __init__(self, journal: Journal, after: EventId) -> None:
@@ -72,7 +75,7 @@ class JournaledDrops:
         self.lock = threading.Lock()
 
     def read_to(self, upto: EventId) -> None:
-        """Take the events up to `upto` in, which the journal has."""
+        """Take in the events up to `upto`, which the journal has."""
         with self.lock:
             self.upto = max(self.upto, (self.journal.oldest() or upto + 1) - 1)
             while self.upto < upto:
@@ -82,7 +85,7 @@ class JournaledDrops:
                 self.upto = span.upto
 
     def says(self, name: TableName, partition: str = "") -> bool:
-        """Whether an event dropped the object, or the whole table that it was in."""
+        """Tell whether an event dropped the object, or the whole table that it was in."""
         return (name, partition) in self.objects or (name, "") in self.objects
 
 
@@ -99,7 +102,7 @@ def dropped_by(entry: Entry) -> set[DroppedObject]:
 
 @dataclass(slots=True)
 class _TablePair:
-    """One table at both sides. `extra_partitions` are the target's partitions that the source has not."""
+    """One table at both sides. `extra_partitions` are the target's partitions that the source does not have."""
 
     name: TableName
     source_table: Table | None
@@ -112,24 +115,24 @@ class _TablePair:
 def compare_in_bulk(
     source: SourceSide, side: TargetSide, names: Sequence[TableName], dropped: JournaledDrops, target_reader: Executor
 ) -> BulkComparison:
-    """Compare at most `BATCH` tables; `target_reader` reads the target meanwhile. Reads only. Raises `Unavailable`, and
-    `Refused` where one of the tables can't be read."""
+    """Compare at most `BATCH` tables, and return which are equal at one event; `target_reader` reads the target
+    meanwhile. Writes nothing. Raises `Unavailable`, and `Refused` where one of the tables can't be read."""
     low = source.log.current()
     target_names = [side.admission.name_at_target(name) for name in names]
     target_read = target_reader.submit(headers, side.catalog, target_names)
     source_tables, target_tables = headers(source.catalog, names), target_read.result()
-    likeness = TableLikeness(source, side, low, SharedFileCheck(source.storage, side), target_reader)
+    comparison = TableComparison(source, side, low, SharedFileCheck(source.storage, side), target_reader)
     pairs = [
         _TablePair(name, source_tables.get(name), target_tables.get(target_name))
         for name, target_name in zip(names, target_names, strict=True)
     ]
     for pair in pairs:
-        pair.equal = likeness.same_header(pair)
+        pair.equal = comparison.same_header(pair)
         if pair.target_table is not None and is_partitioned(pair.target_table):
-            likeness.partitions(pair)
+            comparison.partitions(pair)
         elif pair.equal and pair.source_table is not None and pair.target_table is not None:
-            likeness.files(pair, [(pair.source_table, pair.target_table)])
-    likeness.list_files()
+            comparison.files(pair, [(pair.source_table, pair.target_table)])
+    comparison.list_files()
     high = source.log.current()
     if high > low:
         wait_for_journal(source, high)
@@ -160,7 +163,7 @@ def surveyed(
 
 
 def lost_of(side: TargetSide, pair: _TablePair, dropped: JournaledDrops) -> int:
-    """How many objects of the table are at the target alone, and no event says why."""
+    """Return how many objects of the table are at the target alone without an event that dropped them."""
     if pair.source_table is not None:
         return sum(not dropped.says(pair.name, partition) for partition in pair.extra_partitions)
     if side.policy.drops == "keep" or dropped.says(pair.name):
@@ -169,9 +172,10 @@ def lost_of(side: TargetSide, pair: _TablePair, dropped: JournaledDrops) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class TableLikeness:
-    """What is equal at both sides. `low` is an event id that no mark may pass: one that does is of a log that went
-    back. `places` are directories at the source and the target that are still to be listed."""
+class TableComparison:
+    """A comparison of tables that collects directories and lists them page by page. `low` is an event id that no mark
+    may pass: a mark beyond it is of a log that went back. `places` are directories at the source and the target that
+    are still to be listed."""
 
     source: SourceSide
     side: TargetSide
@@ -181,8 +185,9 @@ class TableLikeness:
     places: list[tuple[_TablePair, str, str]] = field(default_factory=list)
 
     def same_header(self, pair: _TablePair) -> bool:
-        """Iceberg tables, and tables that are Delta tables at the target, are never called equal: their files are told
-        by metadata of their own. Nor are projected tables, of which it has to be asked whether they have partitions."""
+        """Tell whether the tables' definitions are equal. Iceberg tables, and tables that are Delta tables at the
+        target, never are, because their files are told by metadata of their own. Nor are projected tables, because the
+        metastore has to be asked whether they have partitions."""
         source_table, target_table = pair.source_table, pair.target_table
         if (
             source_table is None
@@ -205,7 +210,8 @@ class TableLikeness:
         return self.same(name, source_partition, target_partition, image)
 
     def same(self, name: TableName, source_object: Thing, target_object: Thing, image: Thing) -> bool:
-        """Of manifests nothing here tells that they lead to the target's files."""
+        """Tell whether an object has the same definition and an allowed place at both sides. An object of symlink
+        manifests never has, because nothing here tells that its manifests lead to the target's files."""
         if is_symlinks(source_object):
             return False
         if is_ahead(target_object.parameters, self.low) or not unchanged(
@@ -235,7 +241,8 @@ class TableLikeness:
             pair.equal = is_same and len(source_partitions) == len(page)
 
     def few_partitions(self, pair: _TablePair) -> bool:
-        """The same where no side has more than a page of them; False where one has."""
+        """Count and compare the partitions as `partitions` does, where neither side has more than a page of them.
+        Return False, with nothing compared, where a side has more."""
         assert pair.source_table is not None
         assert pair.target_table is not None
         target_read = self.target_reader.submit(self.side.catalog.few_partitions, pair.target_table, PAGE)
@@ -251,7 +258,7 @@ class TableLikeness:
     def same_partitions(
         self, pair: _TablePair, source_partitions: Mapping[str, Partition], target_partitions: Mapping[str, Partition]
     ) -> bool:
-        """Whether the definitions are equal; the files are compared later."""
+        """Tell whether the partitions have equal names and definitions; their files are compared later."""
         if source_partitions.keys() != target_partitions.keys():
             return False
         if not all(
@@ -263,7 +270,7 @@ class TableLikeness:
         return True
 
     def files(self, pair: _TablePair, objects: Sequence[tuple[Table | Partition, Table | Partition]]) -> None:
-        """Compare the directories of both, with the next page of them."""
+        """Keep the directories of `objects` to be compared, and list them as soon as there is a page of them."""
         if self.side.admission.copies(pair.name):
             self.places.extend(
                 (pair, directory(source_object), directory(target_object)) for source_object, target_object in objects
@@ -272,7 +279,8 @@ class TableLikeness:
             self.list_files()
 
     def list_files(self) -> None:
-        """Tables of which a directory does not hold the same files are not equal."""
+        """List the directories that were kept. Tables of which a directory does not hold the same files at both sides
+        are not equal."""
         same_places = self.same_places(
             [(source_location, target_location) for _, source_location, target_location in self.places]
         )
@@ -281,8 +289,8 @@ class TableLikeness:
         self.places.clear()
 
     def same_places(self, places: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Those of the directories, at the source and at the target, that hold the same files, as an exact read tells
-        them; `""` is nowhere."""
+        """Return those pairs of directories, at the source and at the target, that hold the same files, as an exact
+        read tells them, with the same permissions where these are kept; `""` is no directory."""
         source_locations = sorted({source for source, _ in places if source})
         target_locations = sorted({target for _, target in places if target})
         target_read = self.target_reader.submit(list_what_can_be, self.side.storage, target_locations)
@@ -305,7 +313,8 @@ def with_same_permissions(
     source_listings: Mapping[str, Listing],
     target_listings: Mapping[str, Listing],
 ) -> set[tuple[str, str]]:
-    """Those of the directories, which hold the same files, that also have the same permissions, where they are kept."""
+    """Return those pairs of directories, which hold the same files, that also have the same permissions, where they are
+    kept."""
     if not places or not keeps_permissions(side):
         return places
     contents = {
@@ -321,9 +330,9 @@ def with_same_permissions(
 
 
 def other_facets(source: SourceSide, side: TargetSide, names: Sequence[TableName]) -> list[TableName]:
-    """Which of the tables, whose definitions are equal, have other column statistics or constraints at the target than
-    at the source, as both have them now. Views, and tables that are gone, are left out. Raises `Unavailable`,
-    `Refused`."""
+    """Return those of the tables, whose definitions are equal, that have other column statistics or constraints at the
+    target than at the source, as both have them now. Views, and tables that are gone, are left out. Raises
+    `Unavailable`, `Refused`."""
     other_names = []
     for name, table in headers(source.catalog, names).items():
         if is_view(table):
@@ -336,12 +345,12 @@ def other_facets(source: SourceSide, side: TargetSide, names: Sequence[TableName
 
 
 def directory(thing: Table | Partition) -> str:
-    """Where its own files lie; nowhere for a view."""
+    """Return the directory of the object's own files; `""` for a view, or where it has none."""
     return "" if isinstance(thing, Table) and is_view(thing) else location_of(thing) or ""
 
 
 def headers(catalog: CatalogReader, names: Sequence[TableName]) -> dict[TableName, Table]:
-    """The tables of several databases that exist."""
+    """Return the definitions of the tables that exist; `names` may be of several databases."""
     tables: dict[TableName, Table] = {}
     for database, database_names in groupby(sorted(set(names)), key=lambda name: name.database):
         rows = catalog.headers(database, [name.table for name in database_names])

@@ -1,7 +1,8 @@
-"""Surveys beside the windows: batches on the reading pool, and what the target would lose by them, counted first.
+"""The comparisons beside the windows: batches of tables on the pool of readers, which count first what the target would
+lose.
 
-Nothing is dropped before all batches are through: tables that would lose something wait until it is known how much all
-of them would lose.
+Nothing is dropped before all batches are through: tables that would lose objects wait until it is known how much all of
+them would lose.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from calque.core.defects import traceback_of, work_on
 from calque.core.plan.limits import batches
 from calque.engine.apply import AppliedChanges
 from calque.engine.exact_reads.bulk_compare import BATCH, BulkComparison, JournaledDrops, compare_in_bulk, other_facets
-from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome
+from calque.engine.exact_reads.pool import ExactReadPool, ReadOutcome
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.failures import FAILURES, Failure
@@ -25,42 +26,45 @@ from calque.model.plan import GroupPlan
 
 LOG = logging.getLogger(__name__)
 LEAST = 10
-"""So many objects may always be dropped but one."""
+"""The least number of drops that may be too many; fewer do not wait for an operator because of their number."""
 FACETED, PAGES = 20, 2
-"""Tables whose facets are compared in one go, and how many such pages at a time: there are many calls for each, and who
-must be read is not to wait for them."""
+"""Tables whose facets are compared in one go, and how many such pages at a time: there are many calls for each, and
+tables that must be read are not to wait for them."""
 SMALLEST, SHARES = 10, 16
-"""Tables of a batch where there are few, so that all readers have some of about so many batches."""
+"""The size of the smallest batch, and the number of batches that tables are divided into where the batches are neither
+smaller than that nor larger than `BATCH`: so all readers have work."""
 TRIES = 4
-"""After so many failures a batch is halved; one table alone is read without being counted."""
+"""The number of failures after which a batch is halved; one table alone is read without being counted."""
 
 
 @dataclass(frozen=True, slots=True)
-class PossibleLosses:
-    """What all surveys found: objects that each table would lose by difference, of so many at the target."""
+class PendingDrops:
+    """The losses that a whole comparison found: `loss_counts` has the objects that each table would lose by difference,
+    and `objects` is the number of all at the target."""
 
     loss_counts: dict[TableName, int]
     objects: int
     gone: frozenset[TableName] = frozenset()
-    """Tables that the source has nothing of."""
+    """Tables of which the source has nothing."""
 
     @property
     def total(self) -> int:
         return sum(self.loss_counts.values())
 
     def are_too_many(self, share: float) -> bool:
-        """Whether they wait for an operator."""
+        """Tell whether the losses wait for an operator: there are at least `LEAST`, and more than `share` of all
+        objects."""
         return self.total >= LEAST and self.total > share * self.objects
 
     def whole_databases(self, shown: Iterable[TableName]) -> frozenset[str]:
-        """Those of which nothing would be left of what is `shown`."""
+        """Return the databases of which no table that is `shown` would be left."""
         left = {name.database for name in shown if name not in self.gone}
         return frozenset(name.database for name in self.gone if name.database not in left)
 
 
 @dataclass(frozen=True, slots=True)
 class FacetComparison:
-    """Tables whose facets were compared, and those that differ."""
+    """Tables whose facets were compared, and those of them that differ."""
 
     names: tuple[TableName, ...]
     others: tuple[TableName, ...] = ()
@@ -68,22 +72,23 @@ class FacetComparison:
 
 @dataclass(slots=True)
 class BulkComparePool:
-    """`wake` is called after each batch. Only `run` may be called from other threads."""
+    """The comparisons of one target that go on beside its windows. `wake` is called after each batch. Readers' threads
+    call `run` and `run_facets`, and what these call; all else is for one thread."""
 
     source: SourceSide
     side: TargetSide
-    reading: ReaderPool
+    reading: ExactReadPool
     begin: Callable[[], EventId]
     wake: Callable[[], None]
     results: queue.Queue[BulkComparison] = field(default_factory=queue.Queue)
     names: frozenset[TableName] = frozenset()
-    """Tables that were to be compared, the last time."""
+    """Tables of the last comparison."""
     remaining: set[TableName] = field(default_factory=set)
     """Tables whose batch is not through."""
     loss_counts: dict[TableName, int] = field(default_factory=dict)
     objects: int = 0
     gone: set[TableName] = field(default_factory=set)
-    """Those of `loss_counts` that the source has nothing of."""
+    """Tables in `loss_counts` of which the source has nothing."""
     dropped: JournaledDrops | None = None
     exactly: frozenset[TableName] = frozenset()
     equal: list[TableName] = field(default_factory=list)
@@ -91,10 +96,11 @@ class BulkComparePool:
     faceting: set[TableName] = field(default_factory=set)
     """Tables whose facets are still to be compared."""
     pages: deque[Sequence[TableName]] = field(default_factory=deque)
-    """Of these, the ones that nobody has begun with."""
+    """Pages of these tables with which no reader has begun."""
 
     def start(self, names: Sequence[TableName], exactly: Sequence[TableName] = ()) -> None:
-        """Compare the tables; those of `exactly` are read whatever is found, and only counted."""
+        """Begin to compare the tables. Those of `exactly` are compared only to count what they would lose, and are read
+        even where they are equal."""
         todo = sorted({*names, *exactly})
         self.names, self.remaining, self.exactly = frozenset(todo), {*todo}, frozenset(exactly)
         self.loss_counts, self.objects, self.equal, self.gone = {}, 0, [], set()
@@ -106,14 +112,14 @@ class BulkComparePool:
         return bool(self.remaining)
 
     def is_busy(self) -> bool:
-        """Whether something is still to be compared, facets included."""
+        """Tell whether tables or their facets are still to be compared."""
         return bool(self.remaining or self.faceting)
 
     def submit(self, batch: Sequence[TableName], tries: int) -> None:
         self.reading.begin(self.run, batch, tries)
 
     def run(self, batch: Sequence[TableName], tries: int) -> None:
-        """A batch that fails is tried again, in the end table by table."""
+        """Compare a batch, on a reader's thread. A batch that fails is tried again, in the end table by table."""
         assert self.dropped is not None
         if self.reading.stopping.wait(min(0.2 * 2**tries, 30.0) if tries else 0.0):
             return
@@ -139,8 +145,8 @@ class BulkComparePool:
             self.results.put(BulkComparison(0, (), tuple(batch)))
 
     def drain(self) -> Iterator[TableName]:
-        """Take the results so far: tables that are equal are finished like reads, the others that lose nothing are
-        returned, to be read."""
+        """Take the results so far: tables that are equal join the finished reads; those of the others that lose nothing
+        are yielded, to be read."""
         while True:
             try:
                 comparison = self.results.get_nowait()
@@ -158,20 +164,20 @@ class BulkComparePool:
                     self.reading.finished.put(as_read(name, comparison.event_id))
             yield from (name for name in comparison.others if name not in comparison.loss_counts)
 
-    def losses(self) -> PossibleLosses:
-        """After the last batch: who would lose what."""
-        return PossibleLosses(dict(self.loss_counts), self.objects, frozenset(self.gone))
+    def pending_drops(self) -> PendingDrops:
+        """Return what the tables would lose. The answer is complete once the last batch is through (`is_counted`)."""
+        return PendingDrops(dict(self.loss_counts), self.objects, frozenset(self.gone))
 
     def settle(self) -> None:
-        """Nobody needs to ask for the losses any more."""
+        """Forget the losses, which have been dealt with."""
         self.loss_counts, self.dropped = {}, None
 
     def has_news(self) -> bool:
         return not self.results.empty() or not self.facets.empty() or self.is_counted()
 
     def start_facets(self, names: Sequence[TableName]) -> None:
-        """Compare column statistics and constraints of tables that are live: no survey looks at them, since both cost
-        many calls for a table."""
+        """Begin to compare column statistics and constraints of tables that are live. The comparison in bulk does not
+        look at them, because both cost many calls for a table."""
         self.equal = []
         self.faceting |= {*names}
         self.pages.extend(batches(names, FACETED))
@@ -189,7 +195,8 @@ class BulkComparePool:
         self.reading.begin(self.run_facets, page, tries)
 
     def run_facets(self, page: Sequence[TableName], tries: int) -> None:
-        """What can't be compared is left as it is, in the end, and `verify` will tell."""
+        """Compare the facets of a page of tables, on a reader's thread. Facets that can't be compared in `TRIES`
+        attempts are left as they are; `verify` reports them where they differ."""
         if self.reading.stopping.wait(0.2 * 2**tries if tries else 0.0):
             return
         try:
@@ -207,7 +214,7 @@ class BulkComparePool:
         self.wake()
 
     def drain_facets(self) -> Iterator[TableName]:
-        """Tables with other facets, so far."""
+        """Yield the tables whose facets were found to differ since the last call."""
         while True:
             try:
                 comparison = self.facets.get_nowait()
@@ -217,17 +224,17 @@ class BulkComparePool:
             yield from comparison.others
 
     def is_counted(self) -> bool:
-        """Whether the last batch is through and nobody has asked for the losses."""
+        """Tell whether the last batch is through and the losses have not been dealt with."""
         return self.dropped is not None and not self.remaining
 
 
 def comparison_of(names: Sequence[TableName]) -> str:
-    """The work of comparing these tables."""
+    """Return the name of the work of comparing these tables."""
     return f"comparison of {len(names)} tables from {names[0]} on"
 
 
 def as_read(name: TableName, event_id: EventId) -> ReadOutcome:
-    """A table that is what it was, as the outcome of a read that had nothing to do."""
+    """Return an equal table as the outcome of a read that had nothing to do."""
     return ReadOutcome(
         name, event_id, GroupOutcome((name,), GroupPlan((), 0), True, event_id, frozenset({name}), AppliedChanges())
     )

@@ -1,6 +1,7 @@
-"""A large table that the target has already: what differs, found a page at a time, and only that read exactly.
+"""The comparison of a large table that the target has already: it finds what differs, a page at a time, and only that
+is read exactly.
 
-Held at a time are the names of all partitions of both sides, the definitions of a page, and those of the partitions
+The names of all partitions of both sides are held at a time, the definitions of a page, and those of the partitions
 that differ. The bracket spans all pages: a partition that was equal is so at its end unless an event touched it.
 """
 
@@ -16,7 +17,7 @@ from calque.core.images.table_layout import committed_format
 from calque.core.plan.limits import batches
 from calque.core.states.exact_state import has_incarnation, same_incarnation
 from calque.engine.exact_reads.build_in_batches import Tell, is_of_all
-from calque.engine.exact_reads.bulk_compare import TableLikeness, directory
+from calque.engine.exact_reads.bulk_compare import TableComparison, directory
 from calque.engine.files.referenced_files import SharedFileCheck
 from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -29,7 +30,7 @@ from calque.model.names import Span, TableName
 
 @dataclass(frozen=True, slots=True)
 class PagedComparison:
-    """What differs, exact at one event id, and the names of all partitions of the source's table."""
+    """The partitions that differ, read exact at one event id, and the names of all partitions of the source's table."""
 
     exact: ExactTable
     partitions: Sequence[str]
@@ -38,9 +39,9 @@ class PagedComparison:
 def compare_pages(
     source: SourceSide, side: TargetSide, name: TableName, batch: int, tell: Tell, target_reader: Executor
 ) -> PagedComparison | None:
-    """Compare the table with what the target has of it, `batch` partitions at a time; `target_reader` reads the target
-    meanwhile. None where the target's table can't go on as this one, or is asked to be looked into. Raises as
-    `read_exact`."""
+    """Compare the table with what the target has of it, `batch` partitions at a time, and read what differs;
+    `target_reader` reads the target meanwhile. Return None where the target's table can't go on as this one, or an
+    operator asked to adopt it or to look into its files. Raises as `read_exact`."""
     if side.read_requests.adopts(name) or side.read_requests.looks(name):
         return None
     for _ in range(ROUNDS):
@@ -49,7 +50,7 @@ def compare_pages(
         if source_table is None or target_table is None or not can_go_on(source_table, target_table.table, side):
             return None
         comparer = PageComparer(
-            side, name, TableLikeness(source, side, low, SharedFileCheck(source.storage, side), target_reader), tell
+            side, name, TableComparison(source, side, low, SharedFileCheck(source.storage, side), target_reader), tell
         )
         names, differing = comparer.differing(batch)
         high = source.log.current()
@@ -77,17 +78,18 @@ def can_go_on(source_table: Table, target_table: Table, side: TargetSide) -> boo
 
 @dataclass(frozen=True, slots=True)
 class PageComparer:
-    """One pass over the table."""
+    """One pass of the comparison over the partitions of a table."""
 
     side: TargetSide
     name: TableName
-    likeness: TableLikeness
+    comparison: TableComparison
     tell: Tell
 
     def differing(self, batch: int) -> tuple[Sequence[str], set[str]]:
-        """The source's partitions, and those that differ, at one side alone included."""
-        target_name, source = self.side.admission.name_at_target(self.name), self.likeness.source
-        target_read = self.likeness.target_reader.submit(self.side.catalog.partition_names, target_name)
+        """Return the names of the source's partitions, and of those that differ, at one side alone included. `batch`
+        partitions are compared at a time. Raises `Unavailable` when calque ends."""
+        target_name, source = self.side.admission.name_at_target(self.name), self.comparison.source
+        target_read = self.comparison.target_reader.submit(self.side.catalog.partition_names, target_name)
         names = source.catalog.partition_names(self.name)
         target_names = {*target_read.result()}
         differing = target_names.symmetric_difference(names)
@@ -102,9 +104,12 @@ class PageComparer:
         return names, differing
 
     def of_page(self, target_name: TableName, page: Sequence[str]) -> set[str]:
-        likeness = self.likeness
-        target_read = likeness.target_reader.submit(self.side.catalog.partitions, target_name, page)
-        source_partitions, target_partitions = likeness.source.catalog.partitions(self.name, page), target_read.result()
+        comparison = self.comparison
+        target_read = comparison.target_reader.submit(self.side.catalog.partitions, target_name, page)
+        source_partitions, target_partitions = (
+            comparison.source.catalog.partitions(self.name, page),
+            target_read.result(),
+        )
         same_names = [
             name
             for name in page
@@ -112,10 +117,10 @@ class PageComparer:
             and name in target_partitions
             and event_of(target_partitions[name].parameters)
             and has_incarnation(target_partitions[name])
-            and likeness.same_partition(self.name, source_partitions[name], target_partitions[name])
+            and comparison.same_partition(self.name, source_partitions[name], target_partitions[name])
         ]
         if not self.side.admission.copies(self.name):
             return {*page} - {*same_names}
         places = {name: (directory(source_partitions[name]), directory(target_partitions[name])) for name in same_names}
-        same_places = likeness.same_places(places.values())
+        same_places = comparison.same_places(places.values())
         return {*page} - {name for name, locations in places.items() if locations in same_places}

@@ -1,4 +1,5 @@
-"""Which tables are read exactly, when, and what becomes of them: between the windows and the pool of readers."""
+"""The coordination of exact reads, between the windows and the pool of readers: which tables are read, when, and what
+becomes of them."""
 
 from __future__ import annotations
 
@@ -8,16 +9,16 @@ from collections.abc import Callable, Collection, Sequence
 from calque.core.records.lifecycle import BEHIND, UNREAD, State
 from calque.engine.apply.databases import Databases
 from calque.engine.apply.functions import Functions
-from calque.engine.exact_reads.drop_guard import DropGuard
-from calque.engine.exact_reads.pool import ReaderPool, ReadOutcome, read_of
+from calque.engine.exact_reads.drop_limit import DropLimit
+from calque.engine.exact_reads.pool import ExactReadPool, ReadOutcome, read_of
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.target.fault_isolation import RELEASE, defect_reason
 from calque.engine.window.consistency import Consistency
 from calque.engine.window.pause import PauseRules
-from calque.engine.window.result import Window
-from calque.engine.window.retries import ReadRetries
+from calque.engine.window.result import WindowResult
+from calque.engine.window.retries import RetrySchedule
 from calque.engine.window.scan_backlog import ScanBacklog
 from calque.errors import sentence
 from calque.logs.fields import about
@@ -27,13 +28,14 @@ from calque.model.records import ReadMode, ReadRequest
 
 LOG = logging.getLogger(__name__)
 WAITING_SECONDS = 30.0
-"""After so long a table that waits to know its files is read."""
+"""Seconds after which a table that waits to know its files is read."""
 SETTLED = BEHIND | {State.LIVE, State.QUARANTINED}
 """States in which a table is not on its way to be read."""
 
 
 class ExactReads:
-    """`engine.window.exact_reads.ExactReadRequests` of one target."""
+    """The exact reads of one target, as windows ask for them (`engine.window.exact_reads.ExactReadRequests`) and
+    operators do."""
 
     def __init__(
         self,
@@ -45,9 +47,9 @@ class ExactReads:
         functions: Functions,
         consistency: Consistency,
         scanned: ScanBacklog,
-        reading: ReaderPool,
-        comparing: DropGuard,
-        retries: ReadRetries,
+        reading: ExactReadPool,
+        comparing: DropLimit,
+        retries: RetrySchedule,
         rules: PauseRules,
     ) -> None:
         self.source, self.side, self.tables = source, side, tables
@@ -76,7 +78,7 @@ class ExactReads:
         cause: RereadCause,
         why: NotLiveReason = NotLiveReason.OWN,
     ) -> None:
-        """The table is UNKNOWN from now on; nobody reads it yet."""
+        """Make the table UNKNOWN, without beginning to read it."""
         self.consistency.rebase(name.database)
         self.tables.need_read(name, reason, event_id, why, cause)
         text, extra = "%s: %s is read again at event %d: %s", about(table=str(name), event=event_id)
@@ -91,7 +93,7 @@ class ExactReads:
             self.reading.submit(name)
 
     def read(self, names: Sequence[TableName]) -> None:
-        """Read tables that are UNKNOWN, some of them after they were compared."""
+        """Read tables that are UNKNOWN, some of them only after they were compared."""
         for name in names:
             self.scanned.leave(name)
         for name in self.comparing.begin(names):
@@ -117,8 +119,8 @@ class ExactReads:
         states: Collection[State],
         how: ReadMode = ReadMode.READ,
     ) -> list[TableName]:
-        """Tables in one of `states` that are chosen must be read again; which ones. Those whose drops wait for an
-        operator do so still. Only between windows."""
+        """Have the tables read again that are in one of `states` and that `takes` chooses, and return them. Tables
+        whose drops wait for an operator are left out, and wait still. Called between windows only."""
         rows = self.tables.rows
         names = [
             name for name in self.tables.in_state(*states) if takes(name) and rows[name].why is not NotLiveReason.HELD
@@ -127,7 +129,8 @@ class ExactReads:
         return names
 
     def ask(self, names: Collection[TableName], reason: str, how: ReadMode) -> None:
-        """The tables must be read again: now, or as soon as they are back from where they are copied, read or held."""
+        """Have the tables read again, for an operator: now, or as soon as they are back from where they are copied,
+        read or held."""
         passed_by = self.tables.passed_by()
         postponed_names = [
             name for name in names if how is not ReadMode.READ or name in passed_by or self.tables.is_(name, UNREAD)
@@ -138,8 +141,8 @@ class ExactReads:
                 self.need(name, reason, self.tables.cursor, RereadCause.OPERATOR)
 
     def read_all_again(self, reason: str) -> list[TableName]:
-        """All tables must be read again, and what the target would lose by that is counted first. Not while a
-        comparison is under way."""
+        """Have all tables read again, and return them. What the target would lose by that is counted first. Not to be
+        called while a comparison is under way."""
         held, passed_by = {*self.comparing.held_drops()}, self.tables.passed_by()
         names = [name for name in self.tables.in_state(*SETTLED) if name not in held]
         self.comparing.begin_all()
@@ -153,7 +156,8 @@ class ExactReads:
         return names
 
     def read_asked(self) -> None:
-        """What operators asked for is begun with, but of tables that windows pass by, or whose drops wait."""
+        """Begin with the reads that operators asked for, but not with those of tables that windows pass by, or whose
+        drops wait."""
         reasons = self.side.read_requests.reasons()
         not_now = {*self.tables.passed_by(), *self.comparing.held_drops()} if reasons else ()
         for name, reason in reasons.items():
@@ -165,7 +169,8 @@ class ExactReads:
                 self.need(name, reason, self.tables.cursor, RereadCause.OPERATOR)
 
     def release_drops(self, takes: Callable[[TableName], bool]) -> list[TableName]:
-        """Tables that wait for an operator, and are chosen, are read again, and lose what the source has not."""
+        """Have the tables read again whose drops wait for an operator and that `takes` chooses, and return them. They
+        lose what the source does not have."""
         names = list(filter(takes, self.comparing.held_drops()))
         for name in names:
             self.need(name, "its drops were released", self.tables.cursor, RereadCause.OPERATOR)
@@ -174,7 +179,7 @@ class ExactReads:
     # What time brings
 
     def read_later(self) -> None:
-        """Tables whose reads failed are read again as soon as that is due."""
+        """Read tables whose reads failed again as soon as that is due."""
         for name in self.retries.due(self.source.clock.elapsed_ns()):
             if self.tables.is_(name, UNREAD):
                 self.submit(name)
@@ -182,8 +187,8 @@ class ExactReads:
                 self.retries.leave(name)
 
     def expire_waiting(self) -> None:
-        """Tables that waited too long for evidence are read exactly; where they hold up a whole database, it is found
-        out first which of them do."""
+        """Have tables read exactly that waited too long for evidence. Where such a table holds up its whole database,
+        the database's tables go alone first, which shows which of them wait."""
         now = self.source.clock.elapsed_ns()
         late = [name for name, since in self.tables.waiting_for_files.items() if now - since > WAITING_SECONDS * 1e9]
         alone = [name for name in late if self.consistency.goes_alone([name])]
@@ -193,7 +198,7 @@ class ExactReads:
             self.need(name, f"the files of event {unknown_at} stayed unknown", unknown_at)
 
     def leave_forgotten(self) -> list[TableName]:
-        """Tables that wait for events which the journal has no more are read; which ones."""
+        """Have tables read that wait for events which the journal does not have any more, and return them."""
         oldest, passed_by = reach(self.source.journal), self.tables.passed_by()
         names = [name for name, shows in self.tables.positions.items() if shows < oldest and name not in passed_by]
         for name in names:
@@ -203,8 +208,9 @@ class ExactReads:
 
     # What became of reads
 
-    def land_finished(self, upto: EventId, window: Window) -> None:
-        """Tables whose reads are finished, and exact at or before `upto`, rejoin."""
+    def land_finished(self, upto: EventId, window: WindowResult) -> None:
+        """Let tables rejoin whose reads are finished, and exact at or before event `upto`; tables whose reads are exact
+        later stay for a later window."""
         self.take_compared()
         ended: set[ReadRequest] = set()
         for outcome in self.reading.drain():
@@ -225,8 +231,8 @@ class ExactReads:
                 ended |= outcome.requests
         self.side.read_requests.done(self.side.ledger, ended)
 
-    def land(self, outcome: ReadOutcome, window: Window) -> None:
-        """The table joins the windows at the event that its read is exact at, or is paused there."""
+    def land(self, outcome: ReadOutcome, window: WindowResult) -> None:
+        """Let the table join the windows at the event that its read is exact at, or pause it there."""
         advanced, name = outcome.advanced, outcome.table
         if advanced is None:
             return
@@ -241,7 +247,7 @@ class ExactReads:
             self.tables.pauses.begin(name)
 
     def take_compared(self) -> None:
-        """Tables that were compared and are not equal are read, or wait for an operator."""
+        """Take the results of comparisons: tables that are not equal are read, or wait for an operator."""
         compared = self.comparing.take(self.databases, self.functions)
         for name in compared.read:
             row = self.tables.rows[name]
@@ -256,7 +262,8 @@ class ExactReads:
             self.quarantine(name, reason, self.tables.cursor, NotLiveReason.HELD)
 
     def failed(self, outcome: ReadOutcome) -> None:
-        """A table that can't be read is set aside after its retries; the world's failures are waited out."""
+        """Put off the next try of a read that failed, or set the table aside after its retries. The world's failures
+        are waited out."""
         name = outcome.table
         hopeless = not outcome.retry and not outcome.world
         if outcome.defect is not None:

@@ -1,7 +1,8 @@
-"""What a target has done about gaps of the log: which it has dealt with, and what everything in it becomes then.
+"""The recovery of a target from gaps of the log: which gaps it has dealt with, and what its tables become then.
 
-After a gap nobody knows what happened, so every table is UNKNOWN at once. The record that says that the gap is dealt
-with comes after their rows: whoever dies before it finds the gap again, whoever dies after it finds the tables.
+What happened in a gap is not known, so every table is UNKNOWN at once. The record that says that the gap is dealt with
+comes after the tables' rows: a process that dies before the record leaves the gap to be found again, one that dies
+after it leaves the tables to be read.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ BOOTSTRAP = "bootstrap"
 
 
 def recovery_of(records: Iterable[Record], epoch: Epoch | None) -> GapRecovery:
-    """As the ledger has it; what the last epoch lists is published."""
+    """Return the recovery as the ledger has it; gaps that the last epoch lists are published."""
     recovery = one_of(records, GapRecovery) or GapRecovery()
     published = epoch is not None and epoch.epoch > recovery.after_epoch
     return replace(recovery, unpublished=None) if published else recovery
 
 
 def with_gaps(recovery: GapRecovery, gaps: Sequence[Gap], epoch: Epoch | None) -> GapRecovery:
-    """After starting again for all of `gaps`: their drops are not counted yet."""
+    """Return the recovery of a target that has begun again for all of `gaps`: its drops are not counted yet."""
     ends = [*(recovery.unpublished or ()), *(event for gap in gaps for event in gap.span)]
     unpublished = (min(ends), max(ends)) if ends else None
     newest, after = max(gap.number for gap in gaps), epoch.epoch if epoch else 0
@@ -47,7 +48,8 @@ def with_gaps(recovery: GapRecovery, gaps: Sequence[Gap], epoch: Epoch | None) -
 
 
 def goes_on_from(records: Collection[Record], epoch: Epoch | None) -> EventId:
-    """The event that a target goes on from: its last epoch's, until a gap makes it another one; 0 before the first."""
+    """Return the event that a target goes on from: its last epoch's, until a gap makes it another one; 0 before the
+    first."""
     beginning = one_of(records, BootstrapBeginning)
     if epoch is None or (beginning is not None and recovery_of(records, epoch).unpublished is not None):
         return beginning.begun_at if beginning is not None else 0
@@ -55,17 +57,18 @@ def goes_on_from(records: Collection[Record], epoch: Epoch | None) -> EventId:
 
 
 def newer(gaps: Gaps | None, recovery: GapRecovery) -> list[Gap]:
-    """Gaps that the target has not dealt with."""
+    """Return the gaps that the target has not dealt with."""
     return [gap for gap in gaps.recorded() if gap.number > recovery.newest_gap] if gaps is not None else []
 
 
 def before(gaps: Gaps | None, start: EventId) -> GapRecovery:
-    """Of a target that equals the source at event `start`: it has nothing to do with gaps before that."""
+    """Return the recovery of a target that equals the source at event `start`: gaps before that event do not concern
+    it."""
     return GapRecovery(max((gap.number for gap in newer(gaps, GapRecovery()) if gap.at <= start), default=0))
 
 
 def left_behind(source: SourceSide, begin: EventId, cursor: EventId, recovery: GapRecovery) -> list[Gap]:
-    """The gap between a target's position and the journal's first event; none where one follows the other."""
+    """Return the gap between a target's position and the journal's first event; none where one follows the other."""
     first_reachable = max(reach(source.journal), begin)
     if cursor >= first_reachable:
         return []
@@ -74,7 +77,7 @@ def left_behind(source: SourceSide, begin: EventId, cursor: EventId, recovery: G
 
 
 def forgotten_span(gap: Gap) -> ForgottenSpan:
-    """For the ledger: a gap that is the target's own."""
+    """Return a gap that is the target's own as a record for the ledger."""
     first, last = gap.span
     return ForgottenSpan(first, last, gap.found_at, gap.number)
 
@@ -82,7 +85,8 @@ def forgotten_span(gap: Gap) -> ForgottenSpan:
 def unknown_rows(
     names: Iterable[TableName], rows: Mapping[StateKey, StateRow], cursor: EventId, low: EventId, gaps: Sequence[Gap]
 ) -> list[TableRow]:
-    """A row for each table. What it shows is an event of the log as it was, so at most the last one that both have."""
+    """Return a row for each table that makes it UNKNOWN. What the table shows is an event of the log as it was before
+    the gaps, so at most the last one that both logs have."""
     common = min(gap.at for gap in gaps)
     unknown = []
     for name in sorted(set(names)):
@@ -136,7 +140,7 @@ def held_with_its_database(policy: Policy, count: int, database: str) -> str:
 
 
 def at_target(side: TargetSide, names: Iterable[TableName]) -> set[TableName]:
-    """Those of the tables whose names are taken at the target."""
+    """Return those of the tables whose names are taken at the target."""
     target_names = {name: side.admission.name_at_target(name) for name in names}
     target_tables = {
         database: {*side.catalog.tables(database)}
@@ -148,7 +152,7 @@ def at_target(side: TargetSide, names: Iterable[TableName]) -> set[TableName]:
 
 
 def drop_leftovers(source: SourceSide, side: TargetSide, databases: Databases, functions: Functions) -> None:
-    """Functions of ours that the source has not go now, databases when they are empty."""
+    """Drop functions of ours that the source does not have now, and databases as soon as they are empty."""
     for name in sorted(functions.owned):
         if source.catalog.function(name) is None:
             functions.drop(name, AppliedChanges())

@@ -1,4 +1,4 @@
-"""A table that was read exactly is brought to what was read."""
+"""The landing of a table that was read exactly: the target is brought to what was read."""
 
 from __future__ import annotations
 
@@ -45,10 +45,16 @@ def land(
     page: int = PAGE,
     last_absence: Callable[[], EventId | None] = lambda: None,
 ) -> GroupOutcome:
-    """Take one table from what the target shows to what was read; one that is not ours where that was asked for. Of a
-    table that was compared `page` partitions are held at a time. Where that takes a bridge, `last_absence` says at
-    which event in between the source had none of that name, if it had.
-    Raises `NotOurReplica`, `Unreachable`, `Refused`."""
+    """Take one table from what the target shows to what was read; also one that is not ours, where an operator asked to
+    adopt it. Of a table of which only some partitions were read, `page` partitions are held at a time for their rows.
+    Raises `NotOurReplica`, `Unreachable`, `Refused`.
+
+    Where the way takes a bridge, `last_absence` says at which event in between the source had no table of that name, if
+    it had none at one, and the way goes over that state:
+
+        The target shows `t` as of event 80. Event 85 drops `t`, event 88 makes another, and `t` is read at event 90.
+        So the target may show no `t`, as the source did after 85, before it shows the other one.
+    """
     applied = AppliedChanges()
     misfit = ""
     for _ in range(ATTEMPTS):
@@ -91,13 +97,14 @@ def land(
 
 
 def of_a_read(ready: ReadyPlan) -> ReadyPlan:
-    """The plan without the events that nobody has seen: a read tells how a table is, not since when."""
+    """Return the plan without the first events of its hops: a read tells how a table is, not since when."""
     hops = tuple(replace(hop, first_event=0) for hop in ready.plan.hops)
     return replace(ready, plan=replace(ready.plan, hops=hops))
 
 
 def land_absence(side: TargetSide, name: TableName, absent_at: EventId) -> AppliedChanges:
-    """Have the target show that the source had no table of the name at the event, unless it shows a newer one."""
+    """Have the target show that the source had no table of that name at event `absent_at`, unless it shows a newer
+    event."""
     try:
         shown = observe(side, [name], {}, with_files=False)
     except NotOurReplica:
@@ -108,8 +115,9 @@ def land_absence(side: TargetSide, name: TableName, absent_at: EventId) -> Appli
 
 
 def as_landed(side: TargetSide, exact: ExactTable, shown: ShownTable | None, page: int) -> Sequence[ObjectRow]:
-    """Rows of all that the table has, whatever was recorded of it before. Of one that the source has no more, and that
-    is kept, no partitions were looked at."""
+    """Return rows for the ledger of all that the table has, independent of what was recorded of it before. They are
+    read from the target, `page` partitions at a time, where not all partitions were looked at, as of a table that the
+    source has no more and that is kept."""
     is_kept = exact.table is None and shown is not None
     if exact.only is not None or is_kept:
         return as_it_is(side, exact.name, exact.exact_at, page)
@@ -117,7 +125,8 @@ def as_landed(side: TargetSide, exact: ExactTable, shown: ShownTable | None, pag
 
 
 def mend_lake(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> None:
-    """An Iceberg table's definition does not tell whether its files are all there."""
+    """Copy files of an Iceberg table again that are missing at the target, or have another size there; the table's
+    definition does not tell whether its files are whole."""
     if shown is None or exact.table is None or not side.admission.copies(exact.name):
         return
     if is_iceberg(shown.table) and is_iceberg(exact.table):
@@ -125,7 +134,8 @@ def mend_lake(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> 
 
 
 def keep_permissions(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> None:
-    """Of what the target has already: of its files that stay nothing else tells that they changed hands."""
+    """Bring the permissions of what the target has already to the source's: nothing else tells of files that stay that
+    they changed hands."""
     if shown is None or exact.table is None or not side.admission.copies(exact.name) or not keeps_permissions(side):
         return
     source_root, root = location_of(exact.table), location_of(shown.table)
@@ -138,7 +148,7 @@ def keep_permissions(side: TargetSide, exact: ExactTable, shown: ShownTable | No
 
 
 def with_live_files(side: TargetSide, listing: Listing) -> Listing:
-    """The same, with the files of a Delta table's version, where its log can be read."""
+    """Return the listing with the files of a Delta table's version; as it is where the table's log can't be read."""
     try:
         return live_files(side.storage, listing)
     except VersionLost:
@@ -146,7 +156,8 @@ def with_live_files(side: TargetSide, listing: Listing) -> Listing:
 
 
 def whole_table(side: TargetSide, exact: ExactTable) -> ShownTable | None:
-    """What the target has of it, without files: all partitions, or those that were read. Raises `NotOurReplica`."""
+    """Return what the target has of the table, without files: with all partitions, or with those that were read. Raises
+    `NotOurReplica`, unless the source has no such table: then the result is None."""
     name = exact.name
     try:
         target_table = observe(side, [name], {}, with_files=False)[name]

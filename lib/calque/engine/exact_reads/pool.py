@@ -1,4 +1,4 @@
-"""Tables that are read exactly, beside the windows: a few at a time, each landed as soon as it is read."""
+"""The pool that reads tables exactly, beside the windows: a few at a time, each landed as soon as it is read."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ READERS = 4
 
 @dataclass(frozen=True, slots=True)
 class ReadOutcome:
-    """How the read of a table ended: landed at `exact_at`, or a problem (with `retry`: worth another try; with `world`:
-    it says nothing of the table)."""
+    """The outcome of the read of a table: landed at event `exact_at`, or a `problem` (with `retry`: worth another try;
+    with `world`: it says nothing of the table)."""
 
     table: TableName
     exact_at: EventId = 0
@@ -55,23 +55,23 @@ class ReadOutcome:
     retry: bool = False
     world: bool = False
     requests: frozenset[ReadRequest] = frozenset()
-    """What had been asked for of the table when the read began."""
+    """The requests for the table that were there when the read began."""
     is_held: bool = False
-    """It did not begin: an operator holds the table back."""
+    """Whether the read did not begin, because an operator holds the table back."""
     defect: ObjectDefect | None = None
-    """Where the problem is a defect of calque."""
+    """The defect of calque that is the problem, if one is."""
 
 
 def ends(entry: Entry, name: TableName) -> bool:
-    """Whether the event takes the table of that name away."""
+    """Tell whether the event takes the table of that name away."""
     return entry.keys.other == name or (entry.keys.kind is EventKind.DROP_TABLE and entry.keys.table == name)
 
 
 class LandingRecorder:
-    """Records tables as they land, as STAGING: they show the event that the row says, and join the windows at the first
-    one that ends there or later. `finish` gets the outcome when the row is durable, `note_defect` what nobody expected.
-    At most one commit in `pace` seconds is made, for all that have landed by then: who dies reads again what landed
-    since the last one."""
+    """The recorder of tables that land. It records them as STAGING: they show the event that the row says, and join the
+    windows at the first one that ends there or later. `finish` gets the outcome when the row is durable; `note_defect`
+    gets the futures of writes, which may have met a defect. At most one commit in `pace` seconds is made, for all that
+    have landed by then: after a death the tables that landed since the last commit are read again."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class LandingRecorder:
         self.writer = ThreadPoolExecutor(1, "landed") if pace else None
 
     def record(self, landed: ReadOutcome) -> None:
-        """With a pace, somebody else writes."""
+        """Have a table that has landed recorded. With a pace, a thread of the recorder does so later."""
         with self.adding:
             self.waiting.append(landed)
             first = len(self.waiting) == 1
@@ -118,13 +118,13 @@ class LandingRecorder:
             self.finish(read)
 
     def close(self) -> None:
-        """After the last one is written."""
+        """End after the last table that has landed is recorded."""
         if self.writer is not None:
             self.writer.shutdown(wait=True)
 
 
 def failed(name: TableName, error: Failure) -> ReadOutcome:
-    """What becomes of a table whose read ended so."""
+    """Return the outcome of a read that ended with `error`."""
     match error:
         case Unavailable():
             return ReadOutcome(name, problem=facts(error), retry=True)
@@ -140,13 +140,13 @@ def failed(name: TableName, error: Failure) -> ReadOutcome:
 
 
 def read_of(name: TableName) -> str:
-    """The work of reading the table exactly."""
+    """Return the name of the work of reading the table exactly."""
     return f"read of table {name}"
 
 
-class ReaderPool:
-    """`finished` holds outcomes, and defects that readers met; `wake` is called after each. Tables for which `is_held`
-    is true are not begun with."""
+class ExactReadPool:
+    """The readers of one target. `finished` holds outcomes, and defects that readers met; `wake` is called after each.
+    The read of a table for which `is_held` is true does not begin."""
 
     def __init__(
         self,
@@ -174,29 +174,30 @@ class ReaderPool:
         self.landed = LandingRecorder(side.ledger, self.finish, self.note_defect, self.stopping, pace, source.clock)
         self.pool = pool(readers, f"read-{side.policy.target}")
         self.target_reader = pool(readers, f"there-{side.policy.target}")
-        """Reads the target while one of the readers reads the source."""
+        """Threads that read the target while one of the readers reads the source."""
 
     def submit(self, name: TableName) -> None:
-        """Read the table."""
+        """Read the table, and land it, on one of the readers' threads."""
         self.reads.begin(name)
         self.begin(self.run, name)
 
     def rejoin(self, name: TableName, exact_at: EventId) -> None:
-        """A process before this one has landed the table; no epoch has told of it yet."""
-        self.begin(self.take_up, name, exact_at)
+        """Take up a table that a process before this one has landed at event `exact_at`, and that no epoch has told of
+        yet."""
+        self.begin(self.finish_landed, name, exact_at)
 
     def begin(self, work: Callable[..., None], *arguments: Any) -> None:
-        """Have one of the readers do the work. Whatever it raises, `drain` will raise."""
+        """Have one of the readers do the work. `drain` raises what the work raises."""
         if not self.stopping.is_set():
             self.pool.submit(beside_windows(work), *arguments).add_done_callback(self.note_defect)
 
     def note_defect(self, work: Future[None]) -> None:
-        """Keep what the work raised, if it did."""
+        """Keep what the work raised, if it did, for `drain`."""
         if not work.cancelled() and (error := work.exception()) is not None:
             self.finish(error)
 
-    def take_up(self, name: TableName, exact_at: EventId) -> None:
-        """Have the outcome of a read whose table has landed."""
+    def finish_landed(self, name: TableName, exact_at: EventId) -> None:
+        """Finish the read of a table that has landed before: its outcome has the rows of what the target shows."""
         try:
             with work_on(read_of(name), *FAILURES):
                 applied = AppliedChanges(as_it_is(self.side, name, exact_at, self.batch))
@@ -210,14 +211,14 @@ class ReaderPool:
         )
 
     def close(self) -> None:
-        """End after the calls in hand; what was not begun is given up."""
+        """End after the calls in hand; reads that have not begun are given up."""
         self.stopping.set()
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.target_reader.shutdown(wait=True)
         self.landed.close()
 
     def run(self, name: TableName) -> None:
-        """Read the table and land it, unless it is held back."""
+        """Read the table and land it, unless it is held back; a failure is an outcome, too."""
         if self.stopping.is_set():
             return
         requests = self.side.read_requests.of(name)
@@ -275,14 +276,15 @@ class ReaderPool:
         return ReadOutcome(name, exact.exact_at, landed)
 
     def say_unread(self, name: TableName) -> None:
-        """In the ledger, before the target shows anything else of the table: after a death the next epoch would say
-        that it shows what it showed."""
+        """Record in the ledger that the table is not live, before the target shows anything else of it. Without the row
+        the next epoch after a death would say that the table still shows what it showed."""
         status = self.tables.rows.get(name)
         if name in self.tables.changed and status is not None and status.shows is not None:
             self.side.ledger.put_tables([as_recorded(status.row(name))])
 
     def last_absence(self, name: TableName, exact_at: EventId) -> EventId | None:
-        """The last event up to the read by which the name, as the target shows it, went: it had no table then."""
+        """Return the last event up to `exact_at` that took away the table that the target shows under the name, so that
+        the source had none then; None where there is no such event, or the journal does not reach back."""
         status = self.tables.rows.get(name)
         shows = status.shows if status is not None else None
         begin = reach(self.source.journal)
@@ -294,7 +296,7 @@ class ReaderPool:
         )
 
     def drain(self) -> list[ReadOutcome]:
-        """The outcomes so far. Raises a defect that a reader met."""
+        """Return the outcomes that have come since the last call. Raises a defect that a reader met."""
         outcomes: list[ReadOutcome] = []
         while True:
             try:

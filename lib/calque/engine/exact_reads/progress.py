@@ -1,4 +1,4 @@
-"""How far the exact reads of a target are, and when they may be done: `ReadProgress`."""
+"""The progress of a target's exact reads, and the time at which they may be done: `ReadProgress`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from threading import Lock
 from calque.model.names import TableName
 
 TABLE_WEIGHT = 16
-"""What a table costs beside its partitions, in partitions."""
+"""The cost of a table beside its partitions, in partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTotals:
-    """Tables that are to be read, of which some are done: the target shows them, or they are gone. Partitions and bytes
-    are those that are known of by now. Times are nanoseconds since the epoch."""
+    """The tables that are to be read, of which some are done: the target shows them, or they are gone. Partitions and
+    bytes are those that are known of by now. Times are nanoseconds since the epoch."""
 
     began_ns: int
     at_ns: int
@@ -27,7 +27,8 @@ class ReadTotals:
 
     @property
     def ends_ns(self) -> int | None:
-        """When all are done if those that were not begun are like those that are done; None before one is."""
+        """The time at which all are done if those that were not begun are like those that are done; None before one is
+        done."""
         done = self.tables_done * TABLE_WEIGHT + self.partitions_done
         if not done:
             return None
@@ -41,19 +42,19 @@ class ReadTotals:
 
 
 class ReadProgress:
-    """Collects what the readers of one target report, from any thread. What is done counts until nothing is left to
-    read, so that a bootstrap is one thing that grows."""
+    """The progress that the readers of one target report, from any thread. Tables that are done count until nothing is
+    left to read, so that the totals of a bootstrap grow until its end."""
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
         self._lock = Lock()
         self._remaining: dict[TableName, tuple[int, int]] = {}
-        """Of each table that is to be read, how many of its partitions are built, and how many there are."""
+        """Of each table that is to be read: how many of its partitions are built, and how many there are."""
         self._began_ns = 0
         self._tables = self._partitions = self._bytes = 0
 
     def begin(self, name: TableName) -> None:
-        """The table is to be read."""
+        """Note that the table is to be read."""
         with self._lock:
             if not self._remaining:
                 self._began_ns = self._now_ns()
@@ -61,13 +62,13 @@ class ReadProgress:
             self._remaining.setdefault(name, (0, 0))
 
     def built(self, name: TableName, built: int, partitions: int) -> None:
-        """So many of the table's partitions are built by now."""
+        """Note that `built` of the table's `partitions` are built by now."""
         with self._lock:
             if name in self._remaining:
                 self._remaining[name] = (built, partitions)
 
     def landed(self, name: TableName, partitions: int, size: int) -> None:
-        """The target shows the table."""
+        """Note that the target shows the table, with so many `partitions`; `size` bytes were copied for it."""
         with self._lock:
             if self._remaining.pop(name, None) is not None:
                 self._tables += 1
@@ -75,12 +76,12 @@ class ReadProgress:
                 self._bytes += size
 
     def leave(self, name: TableName) -> None:
-        """The table is not read any more."""
+        """Note that the table is not read any more."""
         with self._lock:
             self._remaining.pop(name, None)
 
     def look(self) -> ReadTotals | None:
-        """None while nothing is read."""
+        """Return the totals by now; None while nothing is read."""
         with self._lock:
             if not self._remaining:
                 return None

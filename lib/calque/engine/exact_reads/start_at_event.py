@@ -1,10 +1,10 @@
-"""`start = EVENT_ID`: a target that is known to equal the source at an event is taken as it is, and followed from
-there.
+"""The start of a target at an event (`start = EVENT_ID`): a target that is known to equal the source at an event is
+taken as it is, and followed from there.
 
-What the log touched since is told by the log itself; of everything else source and target must have the same names.
-Headers and partitions at the target get their marks; no file is looked at, and nothing is copied. Files are compared
-when their directory is touched for the first time, so that an append needs no new directory. Where the claim is
-wrong, an event that does not fit, `verify` or a scan finds it, and the table is read exactly.
+The log itself tells what was touched since; of everything else source and target must have the same names. Headers and
+partitions at the target get their marks; no file is looked at, and nothing is copied. Files are compared when their
+directory is touched for the first time, so that an append needs no new directory. Where the claim is wrong, an event
+that does not fit, `verify` or a scan finds it, and the table is read exactly.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ INSTEAD = 'Use start = "bootstrap", or a later event at which the target equals 
 
 @dataclass(frozen=True, slots=True)
 class StartAtEvent:
-    """Takes what is at the target as the source's state at an event. `unfiltered` is the source's catalog with the
-    objects that came from this target, which `source.catalog` hides; `begin` says where the journal begins."""
+    """The start of one target from what it has, as the source's state at an event. `unfiltered` is the source's catalog
+    with the objects that came from this target, which `source.catalog` hides; `begin` says after which event the
+    journal begins."""
 
     source: SourceSide
     unfiltered: CatalogReader
@@ -51,10 +52,11 @@ class StartAtEvent:
     pool: Executor
 
     def tables(self, event_id: EventId) -> list[TableRow]:
-        """The rows of the target's tables. Nothing is lost when it is done again. Raises `Refused` where events since
-        then are not to be had."""
+        """Mark what the target has as the source's state at event `event_id`, and return the rows of the tables.
+        Nothing is lost when it is done again. Raises `Refused` where events since then are not to be had, or where
+        objects came to the source from the target."""
         source, side = self.source, self.side
-        if side.home.names and (returned := self.any_returned()) is not None:
+        if side.origins.names and (returned := self.any_returned()) is not None:
             raise Refused(
                 f"The target can't start at event {event_id}",
                 f"{returned} came to the source from there: which objects were whose at that event is not known",
@@ -79,7 +81,8 @@ class StartAtEvent:
         return rows
 
     def any_returned(self) -> TableName | None:
-        """A table that the policy takes, and that came from the target."""
+        """Return a table that the policy takes and that came to the source from the target; None where there is
+        none."""
         admission = self.side.admission
         for database in filter(admission.touches_database, self.unfiltered.databases()):
             own_tables = {*self.source.catalog.tables(database)}
@@ -89,8 +92,8 @@ class StartAtEvent:
         return None
 
     def take_functions(self, event_id: EventId, touched: set[TableName]) -> None:
-        """Functions that are there become ours, but for those that are others than the source's and no event
-        explains."""
+        """Make functions that are at the target ours, but for those that differ from the source's without an event that
+        explains it. `touched` are the objects that events since `event_id` name."""
         side, catalog = self.side, self.source.catalog
         for database in filter(side.admission.takes_database, catalog.databases()):
             for function in catalog.functions(database):
@@ -104,7 +107,7 @@ class StartAtEvent:
 
 
 def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None:
-    """`Refused` unless every event after `event_id` is in the journal, or still in the log."""
+    """Raise `Refused` unless every event after `event_id` is in the journal, or still in the log."""
     what = f"The target can't start at event {event_id}"
     newest = source.log.current()
     if event_id > newest:
@@ -122,7 +125,7 @@ def require_reach(source: SourceSide, begin: EventId, event_id: EventId) -> None
 
 
 def names_at_target(side: TargetSide) -> set[TableName]:
-    """By the names that the policy gives them at the source."""
+    """Return the tables at the target by the names that the policy gives them at the source."""
     catalog, admission = side.catalog, side.admission
     names = (
         admission.source_of(table_name(database, table))
@@ -133,7 +136,7 @@ def names_at_target(side: TargetSide) -> set[TableName]:
 
 
 def names_touched(log: EventLog, after: EventId, upto: EventId) -> set[TableName]:
-    """Every object that events of the span name."""
+    """Return every object that the events after `after` up to `upto` name."""
     names: set[TableName] = set()
     for event in events_after(log, after, upto):
         keys = keys_of(event)
@@ -143,7 +146,8 @@ def names_touched(log: EventLog, after: EventId, upto: EventId) -> set[TableName
 
 @dataclass(frozen=True, slots=True)
 class ClaimTable:
-    """Makes the target's table the replica of the source's at the event."""
+    """A function that makes the target's table the replica of the source's at event `event_id`, and returns its row:
+    live, or quarantined with the reason."""
 
     source: CatalogReader
     side: TargetSide
@@ -159,7 +163,8 @@ class ClaimTable:
         return TableRow(*name, TableState.LIVE, self.event_id)
 
     def mark(self, name: TableName) -> str:
-        """Why the table is set aside; empty when it is the replica now, or is gone."""
+        """Mark the table and its partitions. Return the reason why the table is to be set aside; empty when it is the
+        replica now, or is gone. Raises `Refused`, `NotOurReplica`, `Conflict`."""
         side, marks = self.side, Marks(self.event_id, f"r{self.event_id}")
         target_name = side.admission.name_at_target(name)
         target_table, source_table = side.catalog.table(target_name), self.source.table(name)
@@ -190,8 +195,9 @@ class ClaimTable:
 
 
 def take_databases(side: TargetSide, event_id: EventId, source_databases: Mapping[str, Database | None]) -> None:
-    """Databases that the policy takes whole and that are there become ours, those that no event touched as the source
-    has them (`source_databases`); missing ones are made when something is to be in them, or with their next event."""
+    """Make databases at the target ours that the policy takes whole: those that no event touched as the source has them
+    (`source_databases`), the others as they are. Databases that are missing are made when they get their first object,
+    or with their next event."""
     for target_name in side.catalog.databases():
         name = side.admission.source_of(TableName(target_name))
         target_database = (

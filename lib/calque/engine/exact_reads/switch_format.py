@@ -1,8 +1,9 @@
-"""A table that the policy keeps in another format now than before: the same files get a log of commits, or lose it.
+"""The switch of a table that the policy wants in another format than it has at the target: the same files get a log of
+commits, or lose it.
 
 The new form is built under a hidden name over the files that are there, as what the target shows now; then the old one
-is renamed away, and the new one in. For one call the table is absent: a bridge, which is announced. What else the read
-found is for the ordinary way from there.
+is renamed away, and the new one in. For one call the table is absent: a bridge, which is announced. Other differences
+that the read found are for the ordinary way from there.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from calque.ports import TableCommit
 def switch_format(
     side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges, misfit: str = ""
 ) -> None:
-    """Have the table in the format that the policy says, as far as it can be; `shown` is what the target has of it,
-    with all partitions, and has it then. `misfit` says why it can't have the wanted one, where that is known. Costs no
-    call where nothing is another. Raises `Conflict`, `ContentLost`, `FormatMisfit`."""
+    """Have the table in the format that the policy says, as far as it can be. `shown` is what the target has of the
+    table, with all partitions; it is kept up to date. `misfit` says why the table can't have the wanted format, where
+    that is known. Costs no call where the format is right. Raises `Conflict`, `ContentLost`, `FormatMisfit`."""
     if exact.table is None or exact.only is not None or shown is None or is_view(shown.table):
         return
     wanted, had = side.admission.wanted_format(exact.name), committed_format(shown.table)
@@ -60,7 +61,7 @@ def switch_format(
 
 
 class FormatSwitch:
-    """Of one table."""
+    """The switch of one table to another format."""
 
     def __init__(self, side: TargetSide, exact: ExactTable, shown: ShownTable, applied: AppliedChanges) -> None:
         self.side, self.name, self.shown = side, exact.name, shown
@@ -69,8 +70,8 @@ class FormatSwitch:
         self.context = HopContext(side, ReadImages(exact), lambda data: Listing(data.location, ()), tables, applied)
 
     def to_log(self, table_format: str) -> None:
-        """Partitions that lie outside of the table's directory are copied into it: all files of such a table lie below
-        its root."""
+        """Give the table a log of commits. Partitions that lie outside of the table's directory are copied into it,
+        because all files of such a table lie below its root."""
         root = location_of(self.shown.table) or ""
         self.side.storage.remove([join(root, self.side.log_of(table_format))])
         read_files(self.side, {self.name: self.shown})
@@ -92,7 +93,8 @@ class FormatSwitch:
         self.shown.table = definition
 
     def inside(self, root: str) -> Mapping[str, Partition]:
-        """The partitions, those that lay elsewhere with a directory below the root."""
+        """Return the partitions; those that lay elsewhere have a directory below the root now, with copies of their
+        files."""
         outside = {
             name: StageRequest(
                 self.shown.listings[name],
@@ -113,7 +115,9 @@ class FormatSwitch:
         return self.shown.partitions
 
     def to_plain(self, had: str, text: str) -> None:
-        """What lies in a directory and is in no state, as a death leaves it, would be seen from then on: it goes."""
+        """Take the log of commits, of format `had`, away from the table. Files that lie in its directories and are in
+        no state, as a death leaves them, are removed before: readers of a plain table would see them. `text` is what
+        the table says of its format then."""
         root = root_of_content(location_of(self.shown.table) or "")
         read_files(self.side, {self.name: self.shown})
         listed = self.side.storage.list(sorted({one.location for one in self.shown.listings.values()} - {root}))
@@ -137,7 +141,7 @@ class FormatSwitch:
         self.shown.table = definition
 
     def say(self, table_format: str) -> None:
-        """A plain table stays one, for another reason."""
+        """Have a table that stays plain say another reason for that."""
         definition = with_format(self.shown.table, table_format)
         at_target = self.context.name_at_target(self.name)
         self.context.call(self.side.catalog.alter_table, at_target, definition, expected_event=expected(self.shown))

@@ -1,7 +1,8 @@
-"""A table that a policy has copied now and had not before, or the other way: the same objects get other places.
+"""The switch of a table that a policy has copied now and had not before, or the other way round: the same objects get
+other places.
 
 Nothing but their locations changes here, and both places hold the rows of the exact read, so that rows are right after
-each call. What else differs is for the ordinary way to the state that was read.
+each call. Other differences are for the ordinary way to the state that was read.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from calque.model.plan import BASE, Head
 
 
 def switch_places(side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges) -> None:
-    """Have the table's objects lie where the policy says; `shown` is what the target has of it, and has it then. Costs
-    no call where they do. Raises `Conflict`, `ContentLost`, `Refused`."""
+    """Have the table's objects lie where the policy says. `shown` is what the target has of the table; it is kept up to
+    date. Costs no call where they lie there. Raises `Conflict`, `ContentLost`, `Refused`."""
     source = exact.table
     if source is None or is_view(source) or shown is None or not goes_on(side, exact, shown):
         return
@@ -42,7 +43,7 @@ def switch_places(side: TargetSide, exact: ExactTable, shown: ShownTable | None,
 
 
 def goes_on(side: TargetSide, exact: ExactTable, target_table: ShownTable | None) -> bool:
-    """Whether the target's table is the one that was read, so that its other partitions stay."""
+    """Tell whether the target's table is the one that was read, so that its other partitions stay."""
     return (
         target_table is not None
         and exact.table is not None
@@ -51,8 +52,9 @@ def goes_on(side: TargetSide, exact: ExactTable, target_table: ShownTable | None
 
 
 def to_copies(context: HopContext, exact: ExactTable, source: Table, shown: ShownTable) -> None:
-    """The table's own directory comes first, so that nothing is ever made below the source's. What an Iceberg table's
-    definition points to is switched with the definition."""
+    """Copy the files of objects that lie at the source, and let the objects point to the copies. The table's own
+    directory comes first, so that nothing is ever made below the source's. Files that an Iceberg table's definition
+    points to are switched with the definition."""
     name, incarnation = exact.name, shown.incarnation()
     target_name = context.name_at_target(name)
     requests = {
@@ -83,7 +85,8 @@ def to_copies(context: HopContext, exact: ExactTable, source: Table, shown: Show
 
 
 def to_source(context: HopContext, exact: ExactTable, source: Table, shown: ShownTable) -> None:
-    """An Iceberg table's place is said with its definition."""
+    """Let the objects point to the source's directories. An Iceberg table is left to its definition, which says its
+    place."""
     partitions = {key: part for key, part in shown.partitions.items() if key in exact.partitions}
     places = {
         key: location_of(exact.partitions[key]) or ""
@@ -99,8 +102,8 @@ def to_source(context: HopContext, exact: ExactTable, source: Table, shown: Show
 def is_at_source(
     side: TargetSide, exact: ExactTable, target_object: Table | Partition, source_location: str | None
 ) -> bool:
-    """Whether it lies where the source has it, or may have had it before it moved: a table that is copied only now has
-    nothing at the policy's places yet."""
+    """Tell whether an object lies where the source has it, or may have had it before it moved: a table that is copied
+    only now has nothing at the policy's places yet."""
     if lies_in(target_object, source_location):
         return True
     location = location_of(target_object)
@@ -111,7 +114,7 @@ def is_at_source(
 
 
 def lies_in(target_object: Table | Partition, source_location: str | None) -> bool:
-    """Whether its directory is the source's own, or lies in it."""
+    """Tell whether the object's directory is the source's own, lies in it or contains it."""
     location = location_of(target_object)
     return bool(location and source_location) and is_shared(
         Listing(source_location or "", ()), Listing(location or "", ())

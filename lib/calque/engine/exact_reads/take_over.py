@@ -1,7 +1,7 @@
-"""A table at a target that is not ours becomes ours where it lies, when an exact read of it lands.
+"""The take-over of a table at a target that is not ours: it becomes ours where it lies, when an exact read of it lands.
 
-One call marks it; the read then makes of it what the source has, through the ordinary path. Its directory is nobody's
-until then, and is never swept: no mark of an owner lies in it.
+One call marks it; the read then makes of it what the source has, through the ordinary path. Until then no mark of an
+owner lies in its directory, which is therefore never swept.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from calque.model.hive import Partition, Table, is_partitioned, is_view, locatio
 from calque.model.names import EventId, TableName
 
 NOT_TO_KEEP = (File(f"{DELTA_LOG}/{'9' * 20}.json", 0, 0),)
-"""Stands for the files of a directory that no table of ours may have: a version that equals no content, and that none
-continues."""
+"""Files that stand for those of a directory that no table of ours may have: a version that equals no content, and that
+none continues."""
 NOT_YET: EventId = 0
 """The event of an object that is ours and does not show what the source has."""
 NOBODY = "r0"
-"""The incarnation of one that the source's can't be made of: it is replaced."""
+"""The incarnation of a table of which the source's can't be made, so that it is replaced."""
 
 
 def take_over(side: TargetSide, exact: ExactTable) -> None:
-    """Mark what stands under the table's name as its replica, in one call that leaves columns, parameters and place as
-    they are; the server is not to act on it by itself any more. Raises `Conflict`, `Refused`."""
+    """Mark the table that stands under the name as the replica, in one call that leaves columns, parameters and place
+    as they are; the server is not to act on the table by itself any more. Raises `Conflict`, `Refused`."""
     target_name = side.admission.name_at_target(exact.name)
     target_table = side.catalog.table(target_name)
     if exact.table is None or target_table is None or is_ours(target_table.parameters, side.policy.source):
@@ -56,7 +56,8 @@ def take_over(side: TargetSide, exact: ExactTable) -> None:
 
 
 def taken(side: TargetSide, name: TableName, target_table: Table, source: Table | None, marks: Marks) -> Table:
-    """The target's definition as one of ours. `source` is the source's, for what only it tells. Raises `Refused`."""
+    """Return the target's definition as one of ours. `source` is the source's table, for what only its definition
+    tells. Raises `Refused`."""
     if kind_of(target_table) == ACID:
         raise Refused(
             f"{side.admission.name_at_target(name)} can't be taken over",
@@ -77,14 +78,15 @@ def taken(side: TargetSide, name: TableName, target_table: Table, source: Table 
 
 
 def is_of_replication(key: str) -> bool:
-    """Whether Hive's own replication put a parameter there, parked or not: it is no part of what the source has."""
+    """Tell whether Hive's own replication put the parameter `key` there, parked or not: it is no part of what the
+    source has."""
     return key.removeprefix(f"{SOURCE}.").lower().startswith(("repl.", "hive.repl."))
 
 
 def own_root(side: TargetSide, name: TableName, target_table: Table, source: Table) -> str | None:
-    """Where the table has to lie to begin with, if not where it does: at the source's place where files stay there;
-    in the warehouse where it lies in the source's own directory and new partitions would, too, and where what was
-    copied names the source's paths, as Iceberg's metadata do."""
+    """Return the directory where the table has to lie to begin with; None where it may stay. It is the source's place
+    where files stay there. It lies in the warehouse for a table that lies in the source's own directory, where new
+    partitions would lie, too, and for one whose copied files name the source's paths, as Iceberg's metadata do."""
     target_location, source_location = location_of(target_table), location_of(source)
     if is_view(target_table) or is_view(source) or not target_location or not source_location:
         return None
@@ -99,8 +101,9 @@ def own_root(side: TargetSide, name: TableName, target_table: Table, source: Tab
 
 
 def look(side: TargetSide, exact: ExactTable, shown: ShownTable) -> None:
-    """Find out which files of the table are those of the source, where it was asked for; what it has in the source's
-    own directory is no copy. Raises `Unavailable`, `Refused`."""
+    """Find out which files of the table are those of the source, where an operator asked for that. Files that the table
+    has in the source's own directory are no copies. Directories that can't stay get listings that equal no content.
+    Raises `Unavailable`, `Refused`."""
     looks = side.read_requests.looks(exact.name)
     pairs = [(listing, shown.listings[key]) for key, listing in exact.listings.items() if key in shown.listings]
     times = prove(side, pairs, also_known=True) if looks else {}
@@ -119,14 +122,14 @@ def look(side: TargetSide, exact: ExactTable, shown: ShownTable) -> None:
 
 
 def is_read_otherwise(exact: ExactTable, shown: ShownTable, partition: str) -> bool:
-    """Whether the files name those with rows at one side alone."""
+    """Tell whether at one side alone the files are manifests that name the files with rows."""
     source, target = exact.partitions.get(partition, exact.table), shown.partitions.get(partition, shown.table)
     return source is not None and is_symlinks(source) != is_symlinks(target)
 
 
 def is_whole(side: TargetSide, source_listing: Listing, target_listing: Listing) -> bool:
-    """Whether a Delta table shows the source's version, and has its files, too, with their content. One of an earlier
-    version is not known to be whole: it is copied anew."""
+    """Tell whether a Delta table shows the source's version, and has its files with their content. A table of an
+    earlier version is not known to be whole, and is copied anew. Tables that are no Delta tables count as whole."""
     if source_listing.version is None or target_listing.version is None:
         return True
     if source_listing.fingerprint() != target_listing.fingerprint():
@@ -139,7 +142,8 @@ def is_whole(side: TargetSide, source_listing: Listing, target_listing: Listing)
 
 
 def listed(side: TargetSide, listings: dict[str, Listing]) -> dict[str, Listing]:
-    """As they are now; manifests that were not written for the target stay unlike all others."""
+    """Return the listings of the same directories as they are now; manifests that were not written for the target stay
+    unlike all others."""
     listings_by_location = side.storage.list(sorted({listing.location for listing in listings.values()}))
     return {
         key: listing if listing.files == NOT_FOLLOWED else listings_by_location[listing.location]
@@ -148,8 +152,8 @@ def listed(side: TargetSide, listings: dict[str, Listing]) -> dict[str, Listing]
 
 
 def mark_partitions(side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges) -> None:
-    """Partitions that landed as they were get the marks that they lack. Those of an adopted table may have marks of
-    another stream. Raises `Conflict`."""
+    """Give partitions that landed as they were the marks that they lack. Partitions of an adopted table may have marks
+    of another stream. Raises `Conflict`."""
     if shown is None or exact.table is None or not shown.partitions:
         return
     target_name, marks = side.admission.name_at_target(exact.name), Marks(exact.exact_at, f"r{exact.exact_at}")

@@ -1,1 +1,2 @@
-"""Makes files ready at a target where no reader looks yet."""
+"""Files of states, made ready at a target where no reader looks yet: copies, claims on directories, proofs of
+content."""

@@ -1,7 +1,8 @@
-"""Claims on directories at a target: made before the first file, looked at before one is taken up again.
+"""Claims on directories at a target. A claim is made before the first file is copied, and is read before a process
+takes a directory up again.
 
-A directory that a death left may be taken up by any object of the same ledger, as long as no epoch has told of it and
-nothing at the target lies there; one that was ever shown never is. See docs/how-hops-work.md.
+Any object of the same ledger may take up a directory that a dead process left, as long as no epoch tells of it and
+nothing at the target lies there. A directory that was ever shown is never taken up. See docs/how-hops-work.md.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from calque.ports import Storage
 
 
 def standing(storage: Storage, location: str, names: Sequence[str] | None = None) -> StandingClaim | None:
-    """The claim that counts in a directory; None where it has none. `names` are those of what lies in it."""
+    """Return the highest generation of a claim in the directory `location` with that claim (None in it where the claim
+    can't be read); None if there is no claim. `names` are the names of what lies in the directory; without them it is
+    listed."""
     numbers = generations(storage.children(location) if names is None else names)
     if not numbers:
         return None
@@ -28,7 +31,8 @@ def standing(storage: Storage, location: str, names: Sequence[str] | None = None
 
 
 def chain(storage: Storage, location: str, names: Sequence[str]) -> list[tuple[int, Claim | None]]:
-    """All claims on a directory, with their generations, ascending; `names` are those of what lies in it."""
+    """Return all claims on the directory `location` with their generations, ascending; None in place of a claim that
+    can't be read. `names` are the names of what lies in the directory."""
     claims: list[tuple[int, Claim | None]] = []
     for generation in generations(names):
         content = storage.read(claim_file(location, generation))
@@ -37,13 +41,16 @@ def chain(storage: Storage, location: str, names: Sequence[str]) -> list[tuple[i
 
 
 def is_of_before_claims(location: str, names: Sequence[str]) -> bool:
-    """Whether a version before claims made the directory, as its marks or its path say, and nobody has claimed it."""
+    """Tell whether a version of calque that knew no claims made the directory, as its marks or its path say, and no
+    claim was made on it since."""
     is_calques = any(name.startswith(OLD_MARK) for name in names) or f"/{VERSIONS}/" in location
     return is_calques and not generations(names)
 
 
 def make(side: TargetSide, claims: Mapping[str, tuple[int, Claim]]) -> dict[str, Claim]:
-    """Make claims on directories, each of its generation; those that were made, by location."""
+    """Make the claims, given by location with their generations, and return those that this call made, by location. A
+    claim that another process made first is left out and forgotten by the book. After an exception all of them are free
+    in the book, because nothing says which were made."""
     paths = {location: claim_file(location, generation) for location, (generation, _) in claims.items()}
     try:
         created = side.storage.create({paths[location]: written(claim) for location, (_, claim) in claims.items()})
@@ -55,7 +62,8 @@ def make(side: TargetSide, claims: Mapping[str, tuple[int, Claim]]) -> dict[str,
 
 
 def new_claim(side: TargetSide, location: str, table: TableName, partition: str, incarnation: str, epoch: int) -> Claim:
-    """One for the object, and in the book."""
+    """Return a new claim for the object (a table, or a partition of it), and enter it in the claim book as held. It is
+    not written to the directory yet."""
     claim = side.claims.new_claim(str(table), partition, incarnation, epoch=epoch)
     side.claims.hold(claim.number, ClaimedDirectory(location, table, partition, incarnation))
     return claim
@@ -71,7 +79,9 @@ def may_take_up(
     *,
     is_natural: bool,
 ) -> bool:
-    """Whether an object may go on in a directory with that claim, as far as claims say. It is not shown there."""
+    """Tell whether an object may copy its files into the directory `location`, on which `claim` stands. The caller
+    knows that this object is not shown there. `is_natural`: the path is made of the object's name or its location at
+    the source, so that another object may want it."""
     if claim is None or claim.removal or claim.ledger != side.claims.ledger_name():
         return False
     directory = side.claims.find(claim.number)
@@ -93,5 +103,5 @@ def may_take_up(
 
 
 def is_claimed(storage: Storage, location: str) -> bool:
-    """Whether calque made the directory."""
+    """Tell whether calque made the directory `location`, as a mark in it says."""
     return any(is_mark(name) for name in storage.children(location))

@@ -1,7 +1,7 @@
-"""Combine the small files of directories on their way to a target, where no reader looks yet: `combine`.
+"""Combination of the small files of directories on their way to a target, where no reader looks yet: `combine`.
 
-The note that says what the files stand for is written last, when all that lies there was verified. A death before that
-leaves files that count for nothing, and are made again.
+The note that says which of the source's files each combined file stands for is written last, when all files were
+verified. A process that dies before leaves combined files without a note: they count for nothing, and are made again.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DirectoryToCombine:
-    """Where nothing lies yet but copies of groups that are one file."""
+    """A directory at the target into which small files are to be combined. All that may lie there yet is copies of the
+    groups that have one file. `listing` is the source's directory, `location` the target's."""
 
     listing: Listing
     location: str
     grouped: GroupedFiles
 
     def large_groups(self) -> list[tuple[File, ...]]:
-        """Of several files."""
+        """Return the groups of several files; each becomes one combined file."""
         return [group for group in self.grouped.groups if len(group) > 1]
 
     def tasks(self) -> list[CombineTask]:
-        """One for each large group."""
+        """Return one task for each group of several files."""
         fingerprint, tasks = self.listing.fingerprint(), []
         for number, group in enumerate(self.large_groups(), 1):
             target = join(self.location, combined_name(fingerprint, number, self.grouped.layout))
@@ -44,7 +45,7 @@ class DirectoryToCombine:
         return tasks
 
     def copies(self) -> dict[str, File]:
-        """The groups of one file, by the full paths of their copies."""
+        """Return the files that are alone in their group, by the full paths of their copies."""
         return {join(self.location, group[0].path): group[0] for group in self.grouped.groups if len(group) == 1}
 
     def copy_tasks(self) -> list[CopyTask]:
@@ -52,8 +53,9 @@ class DirectoryToCombine:
 
 
 def combine(side: TargetSide, directories: Sequence[DirectoryToCombine]) -> dict[str, Combination]:
-    """What was made, by location; of a directory whose files can't be combined nothing is left. Raises `ContentLost`,
-    `Unavailable`."""
+    """Combine the files of `directories`, copy those that stay alone, and write the notes. Return each combination by
+    its location. A directory whose files can't be combined is left out of the result, and nothing that was made for it
+    stays. Raises `ContentLost`, `Unavailable`."""
     if not directories:
         return {}
     results = {
@@ -85,7 +87,7 @@ def is_fit(directory: DirectoryToCombine, results: Mapping[str, CombinedRows]) -
 
 
 def require_had(results: Iterable[CombinedRows]) -> None:
-    """Raises `ContentLost`."""
+    """Raise `ContentLost` if sources of a result could not be read as its task says."""
     lost = [result for result in results if result.problem]
     if lost:
         tasks = [task for result in lost for task in (result.lost or result.task.sources[:1])]
@@ -99,7 +101,8 @@ def combination_of(
     copies: Mapping[str, CopiedFile],
     target_listing: Listing,
 ) -> Combination:
-    """As it lies there. Raises `Unavailable` where something else does."""
+    """Return the combination that lies at `directory.location`, with the times that the target gave its files. Raises
+    `Unavailable` where files lie there that were not made or copied for it."""
     files = []
     for group, task in zip(directory.large_groups(), directory.tasks(), strict=True):
         file = results[task.target].file

@@ -1,6 +1,5 @@
-"""Is what lies at a target really what sizes and times say? What is proven equal gets its source's times and is known
-from then on; what is another content loses them, and is replaced like everything that differs.
-"""
+"""The proof, by checksums, that files at a target are copies of the source's files, where sizes and times do not
+suffice. A file that is proven equal gets its source's time, and counts as a copy from then on."""
 
 from __future__ import annotations
 
@@ -16,14 +15,14 @@ from calque.model.files import File, Listing
 from calque.ports import Storage
 
 AT_ONCE = 512
-"""Files that are read between two looks at whether calque ends."""
+"""Files that are read before the next look at whether calque ends."""
 NO_TIME = 0
-"""The time of a file that is no copy of what it seems to be: no file of a source has it."""
+"""The time of a file that is no copy of the file that it seems to be: no file of a source has this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePairToProve:
-    """A file of the source, and what may be its copy: equal in path and size."""
+    """A file of the source, and the target's file of equal path and size that may be its copy."""
 
     source_location: str
     target_location: str
@@ -44,10 +43,10 @@ class FilePairToProve:
 
 
 def prove(side: TargetSide, pairs: Iterable[tuple[Listing, Listing]], *, also_known: bool) -> dict[str, int]:
-    """Compare directories of the source with what lies at the target, by checksum, and put times right there; those
-    that were, by full path. With `also_known` files are read, too, whose time says that they are copies. A directory
-    with a file that the source's does not have is replaced anyway, and is passed over. Raises `Unavailable` when calque
-    ends."""
+    """Compare directories of the source with those of the target by checksum, correct the times of the target's files,
+    and return the times that were changed, by full path. With `also_known`, files are read too whose time says that
+    they are copies. A directory with a file that the source's directory does not have is passed over, because it is
+    replaced anyway. Raises `Unavailable` when calque ends."""
     changed_times: dict[str, int] = {}
     pairs = list(pairs)
     combined = [pair for pair in pairs if is_combined_copy(*pair)]
@@ -72,12 +71,14 @@ def stopped() -> Unavailable:
 
 
 def is_combined_copy(source_listing: Listing, target_listing: Listing) -> bool:
-    """Whether what lies at the target stands for exactly the source's files."""
+    """Tell whether the combined files at the target stand for exactly the source's files."""
     return target_listing.combination is not None and source_listing.fingerprint() == target_listing.fingerprint()
 
 
 def prove_combined(side: TargetSide, pairs: Sequence[tuple[Listing, Listing]]) -> dict[str, int]:
-    """The same of combined files, by the digests of their rows: what lies there stands for nothing from then on."""
+    """Compare combined directories by the digests of their rows, give files with other rows the time `NO_TIME`, and
+    return these times by full path. The note of such a directory is not believed from then on, so its files stand for
+    none of the source's. Raises `Unavailable` when calque ends."""
     times: dict[str, int] = {}
     for source_listing, target_listing in pairs:
         if side.stopping.is_set():
@@ -90,9 +91,9 @@ def prove_combined(side: TargetSide, pairs: Sequence[tuple[Listing, Listing]]) -
 
 
 def other_rows(source: Storage, target: Storage, source_listing: Listing, target_listing: Listing) -> list[str]:
-    """Files of a combined directory that have other rows than the source's files that they stand for, or are copies
-    of other content, and manifests that do not lead to copies of what the source's name. Both listings say the same
-    files, at the target those that lie there stand for."""
+    """Return files of a combined directory that have other rows than the source's files that they stand for, or are
+    copies of other content, and manifests that do not lead to copies of the files that the source's manifests name.
+    Both listings must have the same files: at the target, those that its combined files stand for."""
     combination = target_listing.combination
     if combination is None:
         return []
@@ -121,7 +122,9 @@ def other_rows(source: Storage, target: Storage, source_listing: Listing, target
 
 
 def pairs_of(source_listing: Listing, target_listing: Listing) -> list[FilePairToProve]:
-    """Empty where the target's directory can't stay; Delta tables are compared by their logs."""
+    """Return the files of a target's directory, each with the source's file of its path and size. The result is empty
+    where the target's directory can't stay (it has a file that the source's does not have), where both sides share one
+    directory, and for combined files and Delta tables, which are compared by their rows and logs."""
     if (
         source_listing.version is not None
         or target_listing.version is not None
@@ -141,14 +144,14 @@ def pairs_of(source_listing: Listing, target_listing: Listing) -> list[FilePairT
 
 
 def is_shared(source_listing: Listing, target_listing: Listing) -> bool:
-    """Whether the target's directory is the source's own."""
+    """Tell whether the target's directory is the source's own, or one lies in the other."""
     source_place, target_place = place(source_listing.location), place(target_listing.location)
     return source_place.contains(target_place) or target_place.contains(source_place)
 
 
 def times_of(side: TargetSide, pairs: Sequence[FilePairToProve]) -> dict[str, int]:
-    """The times that files at the target should have and do not have, by full path. A source's file that changed while
-    it was read proves nothing."""
+    """Return the times, in nanoseconds and by full path, that files at the target should have and do not have. A file
+    of the source that changed while it was read proves nothing, and its copy keeps its time."""
     source_sums = side.storage.checksums([pair.source for pair in pairs])
     current_files = side.storage.files([pair.source for pair in pairs])
     target_sums = side.storage.checksums([pair.target for pair in pairs])
@@ -165,7 +168,7 @@ def times_of(side: TargetSide, pairs: Sequence[FilePairToProve]) -> dict[str, in
 
 
 def same_files(side: TargetSide, source_listing: Listing, target_listing: Listing) -> bool:
-    """Whether two listings have equal files, by path, size and checksum."""
+    """Tell whether two listings have equal files, by path, size and checksum."""
     if {(file.path, file.size) for file in source_listing.files} != {
         (file.path, file.size) for file in target_listing.files
     }:
@@ -187,7 +190,8 @@ def is_as_listed(current_files: Mapping[str, File], pair: FilePairToProve) -> bo
 
 
 def require_told(times: Mapping[str, int], listings: Iterable[Listing]) -> None:
-    """`Refused` where a damaged file still has the time of a copy: nothing would replace it."""
+    """Raise `Refused` if a damaged file (`NO_TIME` in `times`) still has the time of a copy in its listing, because no
+    later window would replace it."""
     for listing in listings:
         for file in listing.stored:
             path = join(listing.location, file.path)

@@ -1,4 +1,4 @@
-"""Copies of a listing's files, and what becomes of those that can't be had."""
+"""Copies of the files in a listing, and the exception for files that can't be copied any more."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from calque.model.files import File, Listing
 from calque.ports import CopiedFile, CopyTask
 
 Lost = tuple[str, int, int]
-"""A file that can't be had any more: its path at the source, its size and its time."""
+"""A file that can't be copied any more: its path at the source, its size in bytes and its modification time in
+nanoseconds."""
 
 
 class ContentLost(Exception):
-    """Files of a state could not be copied as evidence lists them: the state is not visitable any more. `others` could
-    not be copied either."""
+    """Raised where files of a state could not be copied as evidence lists them, so that the state can't be a stop any
+    more. `location`, `size` and `modified_ns` say the first of these files, `others` the rest; `files` has all of
+    them."""
 
     def __init__(
         self, location: str, problem: str, size: int = 0, modified_ns: int = 0, others: Iterable[Lost] = ()
@@ -25,7 +27,8 @@ class ContentLost(Exception):
 
 
 def copy_tasks(listing: Listing, targets: Iterable[tuple[File, str]]) -> list[CopyTask]:
-    """From where each file of the listing is to be had."""
+    """Return a task for each file of `listing` in `targets`, which pairs it with its full path at the target. The copy
+    is read from where the file is kept (`listing.kept`), else from the pin, else from the listing's location."""
     kept_files = {kept.path: kept for kept in listing.kept}
     tasks = []
     for file, target in targets:
@@ -40,7 +43,7 @@ def copy_tasks(listing: Listing, targets: Iterable[tuple[File, str]]) -> list[Co
 
 
 def copied(side: TargetSide, tasks: Sequence[CopyTask]) -> dict[str, CopiedFile]:
-    """Results by target path."""
+    """Copy by `tasks` and return the results by target path. Raises `ContentLost` where a file could not be copied."""
     results = {result.task.target: result for result in side.storage.copy(tasks)} if tasks else {}
     lost = [result for result in results.values() if result.problem]
     if lost:

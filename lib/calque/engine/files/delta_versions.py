@@ -1,9 +1,9 @@
-"""Copy versions of a Delta table: the files that a version needs first, the commit that shows it last.
+"""Copies of versions of a Delta table: the files that a version needs first, the commit that shows it last.
 
-A table that the target has is taken on where it is: the files of each commit go straight to their final names, where no
-version needs them yet, then the commits are renamed into place one by one; each makes a version that the source had.
-Where that can't be done (the source's log begins later, is another one, or a file of a version between was vacuumed) a
-version goes to a directory of its own, with its log from the last checkpoint on.
+A table that the target has goes on in its directory. The files of each commit go straight to their final names, where
+no version needs them yet. Then the commits are renamed into place one by one, and each makes a version that the source
+had. Where this is not possible, because the source's log begins later, is another log, or a file of a version between
+was vacuumed, a version goes to a directory of its own, with its log from the last checkpoint on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class VersionLost(Exception):
-    """A file at the source that a version needs is not there any more, or not as it was: `path`."""
+    """Raised where the file `path` of the source, which a version needs, is not there any more, or not as it was."""
 
     def __init__(self, path: str, problem: str = "it is not there any more") -> None:
         self.path, self.problem = path, problem
@@ -46,7 +46,8 @@ class VersionLost(Exception):
 
 @dataclass(slots=True)
 class CopiedVersion:
-    """What is at the target now. `commit` is the newest one's file; files and bytes are what was really copied."""
+    """The version that a target's directory has now. `commit` is the file of its newest commit; `files` and `bytes`
+    count what this call really copied."""
 
     commit: File
     files: int = 0
@@ -55,17 +56,20 @@ class CopiedVersion:
 
 @dataclass(slots=True)
 class _CopyRoute:
-    """From a source's directory to a target's, on a storage that sees both."""
+    """The way of a Delta table's files from the directory `source` to the directory `target`, on a storage that sees
+    both."""
 
     storage: Storage
     source: str
     target: str
     done: list[CopiedFile] = field(default_factory=list)
     sums: dict[str, str] = field(default_factory=dict)
-    """Of the commits that were read: another table's may come to lie at the same path."""
+    """Checksums of the source's commits that were read, by path. A copy is compared with them, because the log of
+    another table may come to lie at the same path."""
 
     def commits(self, versions: Iterable[int], newest: File) -> list[Actions]:
-        """What they say, the last of which must be `newest`. Raises `VersionLost`."""
+        """Read the source's commits `versions`, the last of which must be `newest`, and return the actions of each.
+        Raises `VersionLost`."""
         paths = [commit_path(version) for version in versions]
         contents = _read(self.storage, self.source, paths, bytes)
         self.sums |= {path: xxh3_128_hexdigest(content) for path, content in zip(paths, contents, strict=True)}
@@ -74,7 +78,7 @@ class _CopyRoute:
         return [commit_actions(content) for content in contents]
 
     def source_files(self, paths: Iterable[str]) -> Mapping[str, File]:
-        """What there is of the source's files, by their paths below it."""
+        """Return those of the source's files that are there, by their paths relative to the source's directory."""
         paths_by_location = {join(self.source, path): path for path in paths}
         return {
             paths_by_location[location]: file
@@ -82,7 +86,7 @@ class _CopyRoute:
         }
 
     def require(self, paths: Iterable[str]) -> Mapping[str, File]:
-        """Raises `VersionLost` unless all are there."""
+        """Return the source's files by `paths`. Raises `VersionLost` unless all are there."""
         required_paths = set(paths)
         files = self.source_files(required_paths)
         if missing := required_paths - files.keys():
@@ -92,10 +96,10 @@ class _CopyRoute:
     def copy(
         self, source_files: Mapping[str, File], is_needed: Callable[[str], bool], event_id: EventId | None = None
     ) -> None:
-        """Copy files to their names at the target, or to hidden ones of the event. Of those that are no commits one of
-        equal size that is there is kept: names in a Delta table are not used twice, and only verified files get
-        theirs. Raises `VersionLost` for a problem with a file that is needed, or a commit that is not the one that was
-        read."""
+        """Copy files to their names at the target, or, with an `event_id`, to hidden names of that event. A file that
+        is no commit is not copied again if one of equal size is there: a Delta table uses no name twice, and a copy
+        gets its name only when it was verified. Raises `VersionLost` where a file that `is_needed` can't be copied, or
+        a commit is another one than was read."""
         target_paths = {path: self.name(path, event_id) for path in source_files}
         target_files = self.storage.files(sorted(target_paths.values()))
         tasks = {
@@ -115,7 +119,8 @@ class _CopyRoute:
                 raise VersionLost(join(self.source, path), copied.problem)
 
     def is_read(self, path: str, target_path: str, checksum: str) -> bool:
-        """Whether a copy is the commit that was read, if it is one. Stores that copy inside themselves name none."""
+        """Tell whether the copy at `target_path` has the content of the commit `path` that was read; true for a path
+        that is no commit. A store that copies inside itself gives no `checksum`, so the copy is read then."""
         if path not in self.sums:
             return True
         return (checksum or self.storage.checksums([target_path]).get(target_path)) == self.sums[path]
@@ -132,7 +137,7 @@ def always(_path: str) -> bool:
 
 
 def same_log(storage: Storage, target_listing: Listing, source: str) -> bool:
-    """Whether the version that a target's directory shows is one of the log below `source`."""
+    """Tell whether the version that a target's directory shows is one of the log below `source`."""
     if target_listing.version is None:
         return False
     content = storage.read(join(source, commit_path(target_listing.version)))
@@ -142,8 +147,9 @@ def same_log(storage: Storage, target_listing: Listing, source: str) -> bool:
 def advance(
     storage: Storage, target_listing: Listing, source_listing: Listing, event_id: EventId
 ) -> CopiedVersion | None:
-    """Take the live directory `target_listing` on to the version `source_listing`, a source's, in place. None, and
-    nothing visible has changed, where that can't be done. Raises `Refused` for a table that can't be copied."""
+    """Bring the live directory `target_listing` to the version `source_listing` of the source, in place. Return None
+    where that is not possible; nothing that readers see has changed then. Raises `Refused` for a table that can't be
+    copied."""
     if (
         target_listing.version is None
         or source_listing.version is None
@@ -174,8 +180,9 @@ def advance(
 
 
 def bring_checkpoint(route: _CopyRoute, upto: int) -> None:
-    """The source's newest checkpoint up to a version, if it is newer than the target's: readers of a long log begin
-    there. Where it can't be had nothing is lost."""
+    """Copy the source's newest checkpoint of a version up to `upto`, if it is newer than the target's: readers of a
+    long log begin there. A checkpoint that the source has lost is passed over, because readers can go through the
+    commits instead."""
     source_checkpoint = log_of(route.storage.children(join(route.source, LOG))).checkpoint(upto)
     target_checkpoint = log_of(route.storage.children(join(route.target, LOG))).checkpoint(upto)
     if source_checkpoint is None or (
@@ -190,7 +197,8 @@ def bring_checkpoint(route: _CopyRoute, upto: int) -> None:
 
 
 def copy_checkpoint(route: _CopyRoute, checkpoint: Checkpoint, sidecars: Sequence[str]) -> None:
-    """What it refers to first, what makes it count last."""
+    """Copy a checkpoint: first the files that it refers to, last the file and the pointer that make readers use it.
+    Raises `VersionLost`."""
     *parts, last = checkpoint.files
     route.copy(route.require([*sidecars, *parts]), always)
     route.copy(route.require([last]), always)
@@ -200,7 +208,8 @@ def copy_checkpoint(route: _CopyRoute, checkpoint: Checkpoint, sidecars: Sequenc
 
 
 def read_checkpoint(storage: Storage, source: str, checkpoint: Checkpoint) -> tuple[list[Actions], list[str]]:
-    """What it says, sidecars included, and their paths."""
+    """Return the actions of a checkpoint, those of its sidecars among them, and the sidecars' paths. Raises
+    `VersionLost`."""
     actions = [
         _read(storage, source, [path], checkpoint_actions if path.endswith(".parquet") else commit_actions)[0]
         for path in checkpoint.files
@@ -210,9 +219,9 @@ def read_checkpoint(storage: Storage, source: str, checkpoint: Checkpoint) -> tu
 
 
 def bring_whole(storage: Storage, source_listing: Listing, target: str) -> CopiedVersion:
-    """Copy the version `source_listing` to a directory that nobody reads: all that it needs, and what the versions
-    since the checkpoint that its log begins with need as far as it is still there, so that a reader may go back as far
-    as at the source. Raises `VersionLost`, `Refused`."""
+    """Copy the version `source_listing` to the directory `target`, which has no readers yet. All files that the version
+    needs are copied. Files of versions since the checkpoint that its log begins with are copied as far as they still
+    exist, so that readers can go back as far as at the source. Raises `VersionLost`, `Refused`."""
     assert source_listing.version is not None
     route = _CopyRoute(storage, source_listing.location, target)
     base, first, commits, sidecars = history(route, source_listing)
@@ -234,8 +243,8 @@ def bring_whole(storage: Storage, source_listing: Listing, target: str) -> Copie
 def history(
     route: _CopyRoute, source_listing: Listing
 ) -> tuple[Sequence[Actions], Checkpoint | None, Sequence[Actions], Sequence[str]]:
-    """What the checkpoint says that a version's log begins with, that checkpoint (None: the log begins with its first
-    commit), what the commits after it say, and the checkpoint's sidecars. Raises `VersionLost`."""
+    """Return the actions of the checkpoint that a version's log begins with, that checkpoint (None: the log begins with
+    its first commit), the actions of the commits after it, and the checkpoint's sidecars. Raises `VersionLost`."""
     assert source_listing.version is not None
     first = log_of(route.storage.children(join(route.source, LOG))).checkpoint(source_listing.version)
     if first is not None and first.version == source_listing.version:
@@ -247,8 +256,8 @@ def history(
 
 
 def live_files(storage: Storage, listing: Listing) -> Listing:
-    """A Delta listing with all files of its version that are there, beside its commit; another one as it is. Raises
-    `VersionLost` where the log does not say them."""
+    """Return a Delta listing with its commit and all files of its version that exist; another listing is returned as it
+    is. Raises `VersionLost` where the log does not say which files the version has."""
     if listing.version is None:
         return listing
     route = _CopyRoute(storage, listing.location, "")
@@ -260,7 +269,8 @@ def live_files(storage: Storage, listing: Listing) -> Listing:
 
 
 def _read(storage: Storage, source: str, paths: Sequence[str], parse: Callable[[bytes], T]) -> list[T]:
-    """What each file says. Raises `VersionLost`."""
+    """Read the files `paths` below `source` side by side, and return the result of `parse` for each. Raises
+    `VersionLost` for a file that is not there."""
 
     def one(path: str) -> T:
         content = storage.read(join(source, path))

@@ -1,8 +1,9 @@
-"""Make ready at a target what an Iceberg table's definition points to: data first, then what names them, upwards.
+"""Copies of the files that an Iceberg table's definition points to: data first, then, upwards, the files that name
+them.
 
-Every file has the name at the target that `core.formats.iceberg.PathMapping` gives it, whatever was copied before, and
-none is ever written again: a crash goes on where it was. The metadata file comes last; where it is there, all that it
-needs is.
+A file has the name at the target that `core.formats.iceberg.PathMapping` gives it, regardless of what was copied
+before, and no file is ever written again: after a crash the next attempt goes on where the last one was. The metadata
+file comes last; where it is there, all that it needs is there.
 """
 
 from __future__ import annotations
@@ -51,15 +52,15 @@ from calque.ports import CopyTask, Storage
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 AT_ONCE = 16
-"""Small files that are read or written side by side."""
+"""Small files that are read or written at the same time."""
 
 
 def make_ready(
     side: TargetSide, source: Table, definition: Table, target_table: Table | None
 ) -> tuple[Table, StagedFiles]:
-    """`definition`, the image of `source`, with its own metadata file; and the files that were added for it.
-    `target_table` is what the target shows of the table. Raises `Refused`, and `ContentLost` where files of the state
-    are gone."""
+    """Copy the files that the Iceberg table `source` needs, and return `definition`, which is the image of `source` at
+    the target, with its own metadata file, and the files that were added. `target_table` is what the target shows of
+    the table. Raises `Refused`, and `ContentLost` where files of the state are gone."""
     source_path = metadata_of(source)
     location = location_of(definition) or ""
     shown_path = shown_metadata(target_table, location)
@@ -85,8 +86,9 @@ def make_ready(
 
 
 def mend(side: TargetSide, source: Table, target_table: Table) -> StagedFiles | None:
-    """Make again what is missing at the target of the state that it shows; None where it shows another one than the
-    source has. What has the right size is taken for whole. Raises as `make_ready` does."""
+    """Copy again the files that are missing at the target, or have another size than at the source, of the state that
+    the target shows; None where this state is not the source's. A file of the right size counts as whole. Raises as
+    `make_ready` does."""
     source_path, shown_path = metadata_of(source), (target_table.parameters or {}).get(METADATA, "")
     content = side.storage.read(source_path)
     if name_of(shown_path) != name_of(source_path) or content is None or is_displaced(target_table):
@@ -101,7 +103,7 @@ def mend(side: TargetSide, source: Table, target_table: Table) -> StagedFiles | 
 
 
 def shown_metadata(target_table: Table | None, location: str) -> str | None:
-    """The metadata file that the target shows of the table, where that is to stay at its location."""
+    """Return the metadata file that the target shows of the table, if the table is to stay at `location`; else None."""
     if target_table is None or location_of(target_table) != location or is_displaced(target_table):
         return None
     return (target_table.parameters or {}).get(METADATA)
@@ -109,8 +111,8 @@ def shown_metadata(target_table: Table | None, location: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FilesAtTarget:
-    """What is at the target for sure: snapshots with all their files, by id and by manifest list; manifests of the
-    current one with their lengths; metadata files."""
+    """The files that are at the target for sure: snapshots with all their files, by id (`snapshots`) and by manifest
+    list (`lists`); manifests of the current snapshot with their lengths in bytes; metadata files (`log`)."""
 
     snapshots: frozenset[int] = frozenset()
     lists: frozenset[str] = frozenset()
@@ -136,7 +138,8 @@ def known_at(storage: Storage, shown_path: str | None) -> FilesAtTarget:
 
 @dataclass(frozen=True, slots=True)
 class NewSnapshot:
-    """A snapshot whose manifest list is not at the target; `manifests` are paths at the source."""
+    """A snapshot whose manifest list is not at the target. `path` and `manifests` are paths at the source, `content` is
+    that of the manifest list."""
 
     id: int
     path: str
@@ -146,8 +149,9 @@ class NewSnapshot:
 
 @dataclass(slots=True)
 class MetadataTransfer:
-    """One metadata file on its way. `missing_files` are files of the source that could not be had, with the reason.
-    With `mending` files at the target that have another size than at the source are taken away, and made again."""
+    """The transfer of one metadata file to the target. `missing_files` are files of the source that could not be
+    copied, with the reason. With `mending`, files at the target that have another size than at the source are removed
+    and copied again."""
 
     storage: Storage
     paths: PathMapping
@@ -157,11 +161,12 @@ class MetadataTransfer:
     mending: bool = False
     missing_files: dict[str, str] = field(default_factory=dict)
     lengths: dict[str, int] = field(default_factory=dict)
-    """Of manifests at the target, by their paths at the source."""
+    """Lengths in bytes of manifests at the target, by their paths at the source."""
     added: list[File] = field(default_factory=list)
 
     def run(self, target_path: str) -> StagedFiles:
-        """Everything up to the metadata file, which is to lie at `target_path`."""
+        """Copy everything that the metadata file needs, write that file to `target_path`, and return the files that
+        were added. Raises `Refused`, `ContentLost`."""
         known_ids, new = self.snapshots()
         manifests = self.manifests(new)
         self.copy(manifests)
@@ -183,7 +188,9 @@ class MetadataTransfer:
     # What there is
 
     def snapshots(self) -> tuple[list[int], list[NewSnapshot]]:
-        """Those that are at the target, and those that are to be made; the current one is among them."""
+        """Return the ids of snapshots that the target has, and the snapshots that are to be copied; the current one is
+        in one of the two. Raises `ContentLost` if the current snapshot's manifest list is gone; others that are gone
+        are left out."""
         known_ids, new = [], []
         lists = {snapshot["snapshot-id"]: snapshot["manifest-list"] for snapshot in snapshots_of(self.metadata)}
         unknown = [path for path in lists.values() if self.paths.at_target(path) not in self.known_files.lists]
@@ -200,14 +207,15 @@ class MetadataTransfer:
         return known_ids, new
 
     def note_lengths(self, rows: Iterable[Record]) -> None:
-        """Of manifests that the target has."""
+        """Enter the lengths of those manifests in `rows` (of a manifest list) that the target has."""
         for row in rows:
             length = self.known_files.manifests.get(self.paths.at_target(row["manifest_path"]))
             if length is not None:
                 self.lengths[row["manifest_path"]] = length
 
     def manifests(self, new: Sequence[NewSnapshot]) -> dict[str, list[ListedFile]]:
-        """The files of each manifest that the target does not have, by its path at the source."""
+        """Return the files of each manifest that the target does not have, by the manifest's path at the source. A
+        manifest that is gone is added to `missing_files`."""
         paths = dict.fromkeys(path for snapshot in new for path in snapshot.manifests if path not in self.lengths)
         files_by_path = side_by_side(self.manifest, paths)
         self.missing_files |= {
@@ -220,7 +228,8 @@ class MetadataTransfer:
         return None if content is None else files_in(path, content)
 
     def is_whole(self, snapshot: NewSnapshot, manifests: Mapping[str, Sequence[ListedFile]]) -> bool:
-        """Whether all files of the snapshot are at the target by now, those that hold paths aside."""
+        """Tell whether all files of the snapshot are at the target by now, except for those that hold paths and are
+        written later. One that is not whole is left out (`leave_out`)."""
         for path in snapshot.manifests:
             needed_paths = [path, *(file.path for file in manifests.get(path, ()))]
             if (missing := next((one for one in needed_paths if one in self.missing_files), None)) is not None:
@@ -229,7 +238,8 @@ class MetadataTransfer:
         return True
 
     def leave_out(self, snapshot: int, path: str, problem: str) -> None:
-        """Without a snapshot that is not current the state is still what readers see."""
+        """Log that a snapshot is not copied, which changes nothing that readers see of the current state. Raises
+        `ContentLost` where `snapshot` is the current one."""
         if snapshot == self.metadata.get("current-snapshot-id"):
             raise ContentLost(path, problem)
         LOG.info("%s: snapshot %d is left out: %s: %s", self.source_path, snapshot, path, problem)
@@ -237,7 +247,8 @@ class MetadataTransfer:
     # Files without paths in them
 
     def copy(self, manifests: Mapping[str, Sequence[ListedFile]]) -> None:
-        """Copy what the target does not have; what can't be copied is added to `missing_files`."""
+        """Copy the files that the target does not have and that hold no paths; enter those that can't be copied in
+        `missing_files`."""
         files = dict.fromkeys(file for listed in manifests.values() for file in listed if self.is_news(file))
         paths = dict.fromkeys(
             [*(file.path for file in files if not file.rewritten), *(path for path, _ in statistics_of(self.metadata))]
@@ -267,7 +278,8 @@ class MetadataTransfer:
             self.add(File(task.target, task.size, task.modified_ns, result.checksum))
 
     def is_news(self, file: ListedFile) -> bool:
-        """Whether the file may be missing at the target. What a snapshot added came with it."""
+        """Tell whether the file may be missing at the target. A file that a snapshot added came to the target with
+        that snapshot."""
         return file.added_by not in self.known_files.snapshots
 
     # Files with paths in them
@@ -301,7 +313,8 @@ class MetadataTransfer:
         return content
 
     def write(self, target_path: str, content: bytes) -> None:
-        """Unless it is there: what readers may be reading is never replaced."""
+        """Write `content` to `target_path` unless a file is there: a file that readers may be reading is never
+        replaced."""
         if self.storage.files([target_path]):
             return
         self.storage.write(target_path, content)
@@ -312,7 +325,7 @@ class MetadataTransfer:
 
 
 def side_by_side(work: Callable[[str], T], paths: Iterable[str]) -> dict[str, T]:
-    """The results by path."""
+    """Call `work` for each of `paths` on several threads, and return the results by path."""
     distinct_paths = list(dict.fromkeys(paths))
     if len(distinct_paths) < 2:
         return {path: work(path) for path in distinct_paths}
@@ -321,5 +334,5 @@ def side_by_side(work: Callable[[str], T], paths: Iterable[str]) -> dict[str, T]
 
 
 def same_size(target_file: File | None, source_file: File) -> bool:
-    """Whether the file was copied: it has its name only when it is whole."""
+    """Tell whether `target_file` is the whole copy of `source_file`: a copy gets its name only when it is whole."""
     return target_file is not None and target_file.size == source_file.size

@@ -1,7 +1,7 @@
-"""Directories and files at a target have the permissions of those at the source, where the policy asks for it.
+"""The permissions of directories and files at a target: those of their sources, where the policy asks for that.
 
-Files are copied with theirs (`ports.CopyTask`). Here are the directories, which are made by whoever puts a file there,
-and whatever lay at the target before.
+A copied file gets its permissions with the copy (`ports.CopyTask`). The functions here are for directories, which the
+storage makes when the first file is put there, and for files that lay at the target before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from calque.model.files import Listing
 from calque.model.permissions import Permissions
 
 Pair = tuple[str, str]
-"""A file or directory whose permissions another one is to have: both full paths or URIs."""
+"""A file or directory, and another one that is to get its permissions: both full paths or URIs."""
 
 
 def keeps_permissions(side: TargetSide) -> bool:
@@ -24,7 +24,8 @@ def keeps_permissions(side: TargetSide) -> bool:
 
 
 def keep(side: TargetSide, pairs: Iterable[Pair]) -> None:
-    """Give the second of each pair what the first one has, where both are there. Raises `Unavailable`, `Refused`."""
+    """Give the second of each pair the permissions of the first, where both exist. Does nothing where the policy does
+    not keep permissions. Raises `Unavailable`, `Refused`."""
     if not keeps_permissions(side):
         return
     wanted_permissions = {
@@ -35,7 +36,7 @@ def keep(side: TargetSide, pairs: Iterable[Pair]) -> None:
 
 
 def permissions_of(side: TargetSide, pairs: Iterable[Pair]) -> list[tuple[str, str, Permissions, Permissions]]:
-    """Of each pair that is there what both have."""
+    """Return, for each pair of which both exist, the two locations and the permissions of each."""
     unique_pairs = list(dict.fromkeys(pairs))
     permissions = side.storage.permissions([location for pair in unique_pairs for location in pair])
     return [
@@ -46,14 +47,15 @@ def permissions_of(side: TargetSide, pairs: Iterable[Pair]) -> list[tuple[str, s
 
 
 def directories_below(source_listing: Listing, target: str) -> list[Pair]:
-    """The directory that was listed at the source, and those on the way to its files, with theirs at the target."""
+    """Return the source's listed directory, and those on the way to its files, each with its counterpart at the
+    target."""
     names = {name for file in source_listing.files for name in above(file.path)}
     return [(join(source_listing.location, name), join(target, name)) for name in ("", *sorted(names))]
 
 
 def files_of(source_listing: Listing, target_listing: Listing) -> list[Pair]:
-    """The files that lie at the target, each with the source's that it is the copy of, or of which it has the first
-    rows."""
+    """Return the files that lie at the target, each after the source's file that it is the copy of. A combined file is
+    paired with the first of the files whose rows it has."""
     if target_listing.combination is not None:
         combined = {each.file.path: each.sources[0] for each in target_listing.combination.files}
     else:
@@ -66,7 +68,7 @@ def files_of(source_listing: Listing, target_listing: Listing) -> list[Pair]:
 
 
 def contents_of(source_listings: Mapping[str, Listing], target_listings: Mapping[str, Listing]) -> list[Pair]:
-    """Directories and files of what was listed at both sides, by partition."""
+    """Return pairs of the directories and files that were listed at both sides, by partition."""
     return [
         pair
         for key, source_listing in source_listings.items()
@@ -79,9 +81,9 @@ def contents_of(source_listings: Mapping[str, Listing], target_listings: Mapping
 
 
 def directories_above(request: StageRequest, location: str, root: str) -> list[Pair]:
-    """Those between where the request's files lie and its table's directory. What lies beside that lies below a
-    directory of the table's incarnation, which has what `root` has: whom the table's own directory keeps out, that one
-    keeps out."""
+    """Return pairs for the directories between `location`, where the request's files lie, and the directory of the
+    table. A versioned directory lies outside the table's own directory, below a directory of the table's incarnation.
+    That one gets the permissions of `root`, so that it keeps out the users whom the table's own directory keeps out."""
     source, is_versioned = request.listing.location, location != request.natural
     levels, pairs = request.partition.split("/")[1:], []
     if is_versioned:
@@ -98,6 +100,6 @@ def directories_above(request: StageRequest, location: str, root: str) -> list[P
 
 
 def above(path: str) -> Sequence[str]:
-    """The directories on the way to a file, by their relative paths."""
+    """Return the directories on the way to the file `path`, by their relative paths, from the top down."""
     parts = path.split("/")[:-1]
     return ["/".join(parts[: number + 1]) for number in range(len(parts))]

@@ -1,4 +1,5 @@
-"""Copy the files that definitions point to, to addresses made of their content, before the definitions are written."""
+"""Copies of the files that definitions point to (schemas, resources of functions). Each gets an address at the target
+that is made of its content, before the definition is written."""
 
 from __future__ import annotations
 
@@ -29,26 +30,30 @@ from calque.ports import CopyTask, Storage
 
 @dataclass(slots=True)
 class Attachments:
-    """Of one target. What was looked at is remembered, for as long as this is kept: not longer than a window."""
+    """The files that definitions at one target point to, and the addresses of those that were copied. An instance lives
+    for one window at most, because a file that it has copied is not looked at again."""
 
     side: TargetSide
     known_addresses: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By the root of what is copied, and where the source has it."""
+    """Addresses of copied files, by the root that they lie below and the source's URL."""
 
     def of(self, table: TableName, thing: Thing) -> Thing:
-        """The definition of the table, or of one of its partitions, with its files at the target. Raises `Refused` for
-        one that is not there, `ContentLost` for one that changes meanwhile."""
+        """Return `thing`, the definition of `table` or of one of its partitions, with its schema file copied to the
+        target. Raises `Refused` for a file that does not exist, or is larger than `max_schema`, and `ContentLost` for
+        one that changes while it is copied."""
         copied = partial(self.copied, self.side.policy.warehouse, self.side.bounds.schema, "max_schema")
         return pointing(thing, copied) if self.side.admission.copies(table) else thing
 
     def of_function(self, name: TableName, function: Function) -> Function:
-        """The same of a function's resources."""
+        """Return `function` with its resources copied to the target. Raises `Refused` for a resource that does not
+        exist, or is larger than `max_resource`, and `ContentLost` for one that changes while it is copied."""
         copied = partial(self.copied, functions_root(self.side), self.side.bounds.resource, "max_resource")
         return function_pointing(function, copied) if self.side.admission.copies(name) else function
 
     def copied(self, root: str, most: int, key: str, url: str) -> str:
-        """The address of the file below the root, which is there by now, and has at most so many bytes, by that key of
-        the configuration."""
+        """Copy the file at `url` to its address below `root`, unless this was done before, and return the address.
+        Raises `Refused` where the file does not exist or has more than `most` bytes, the limit that the configuration
+        sets by `key`."""
         if (root, url) not in self.known_addresses:
             require_size(self.side.storage, url, most, key)
             target_address = address_of(self.side.storage, root, url)
@@ -78,7 +83,7 @@ class Attachments:
 
 
 def require_size(storage: Storage, url: str, most: int, key: str) -> None:
-    """`Refused` for a file of more than `most` bytes."""
+    """Raise `Refused` if the file at `url` has more than `most` bytes; the error names `key` of the configuration."""
     file = storage.files([url]).get(url)
     if file is not None and file.size > most:
         raise Refused(
@@ -89,19 +94,20 @@ def require_size(storage: Storage, url: str, most: int, key: str) -> None:
 
 
 def functions_root(side: TargetSide) -> str:
-    """The directory that resources of functions lie below."""
+    """Return the directory that resources of functions lie below at the target."""
     return side.policy.functions_root or side.policy.warehouse
 
 
 def address_of(storage: Storage, warehouse: str, url: str) -> str | None:
-    """Where a file belongs, by its content now; None where there is none. Raises `Refused` for one that may not be
-    read."""
+    """Return the address below `warehouse` for the content that the file at `url` has now; None if there is no such
+    file. Raises `Refused` for a file that may not be read."""
     digest = storage.digests([url]).get(url) if url in storage.files([url]) else None
     return None if digest is None else address(warehouse, digest, url)
 
 
 def readable_address(storage: Storage, warehouse: str, url: str) -> str | None:
-    """The same; None also for a file that may not be read, which is no target's."""
+    """Return the address as `address_of` does, and None also for a file that may not be read: no target has a copy of
+    it."""
     try:
         return address_of(storage, warehouse, url)
     except Refused:
@@ -110,19 +116,22 @@ def readable_address(storage: Storage, warehouse: str, url: str) -> str | None:
 
 @dataclass(slots=True)
 class SharedFileCheck:
-    """Looks at each file that definitions at a target share once, at the `source`'s storage and at the target's."""
+    """A comparison of the files that several definitions at a target share, between the storage of the `source` and
+    that of the target. Each file is compared once."""
 
     source: Storage
     side: TargetSide
     results: dict[tuple[str, str], bool] = field(default_factory=dict)
 
     def as_found(self, table: TableName, thing: Thing) -> Thing:
-        """A definition of the table at the target as an exact read takes it: where a file that it points to is another
-        by now, or is gone, it equals none."""
+        """Return the definition `thing` of `table` at the target as an exact read takes it. Where the source's file
+        that it points to has other content by now, or is gone, the result equals no other definition, so that the
+        definition is written anew."""
         return doubted(thing) if self.side.admission.copies(table) and self.stale(thing) else thing
 
     def stale(self, thing: Table | Partition) -> list[tuple[str, str]]:
-        """The source's URLs whose content is not what lies at the target's addresses, with these."""
+        """Return pairs of a source's URL and the target's address that `thing` has for it, where the content at the two
+        differs or one of them is missing."""
         pairs = [(values[PARKED], values.get(KEY, "")) for values in parameters_of(thing) if PARKED in values]
         for pair in pairs:
             if pair not in self.results:
@@ -131,7 +140,8 @@ class SharedFileCheck:
 
 
 def is_same(source: Storage, side: TargetSide, url: str, target_address: str) -> bool:
-    """Whether `target_address` is the address of what lies at `url`, and the file there has that content."""
+    """Tell whether `target_address` is made of the content that `url` has now, and the file at `target_address` has
+    that content."""
     expected_address = readable_address(source, side.policy.warehouse, url)
     return (
         expected_address is not None
@@ -142,7 +152,7 @@ def is_same(source: Storage, side: TargetSide, url: str, target_address: str) ->
 
 
 def has_content_of_name(side: TargetSide, target_address: str) -> bool:
-    """Whether a file of ours is there and has the content that its address is made of."""
+    """Tell whether a file lies at `target_address` and has the content that this address is made of."""
     digest = side.storage.digests([target_address]).get(target_address, "")
     return target_address.endswith(address("", digest, target_address))
 
@@ -150,7 +160,8 @@ def has_content_of_name(side: TargetSide, target_address: str) -> bool:
 def compare_files_of(
     source: Storage, side: TargetSide, name: TableName, things: Iterable[tuple[str, Table | Partition]]
 ) -> list[Difference]:
-    """Schema files of a table and its partitions (by name, `""`: the table) at the target that are not the source's."""
+    """Return a difference for each schema file at the target that is not the source's. `things` are the definitions of
+    table `name` and its partitions at the target, each with the partition's name (`""`: the table)."""
     check = SharedFileCheck(source, side)
     return [
         Difference(name, partition, DifferenceKind.CONTENT, f"parameters.{KEY}: other content", url, target_address)
@@ -160,7 +171,8 @@ def compare_files_of(
 
 
 def expected_function(source: Storage, side: TargetSide, name: TableName, function: Function) -> Function:
-    """The source's function as it should be at the target; a resource that is not there keeps its URL."""
+    """Return the source's `function` as it should be at the target: with the addresses of its resources there. A
+    resource that does not exist, or may not be read, keeps its URL."""
     if not side.admission.copies(name):
         return function
 
@@ -171,7 +183,7 @@ def expected_function(source: Storage, side: TargetSide, name: TableName, functi
 
 
 def missing_resources(side: TargetSide, name: TableName, function: Function) -> list[str]:
-    """Files that a function at the target points to, and that are not there."""
+    """Return the files that `function`, as the target has it, points to and that do not exist."""
     if not side.admission.copies(name):
         return []
     resource_urls = [resource.uri for resource in function.resources or () if resource.uri and is_file(resource.uri)]

@@ -1,4 +1,4 @@
-"""Copy the files of a state to where no reader looks yet: data before metadata, always."""
+"""Copies of the files of a state, in directories where no reader looks yet: data before metadata, always."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from calque.ports import CopiedFile, CopyTask
 
 @dataclass(frozen=True, slots=True)
 class StageRequest:
-    """A directory to make: its content at the source, and the natural path for it at the target (None: always a
-    versioned one). `incarnation` is the table's, `object_incarnation` that of the table or partition that the directory
-    is for, where it is another. With `grows` other files of the object may lie there; where it is `shown` readers look
-    at the natural path."""
+    """A request for a directory: its content at the source, and the natural path for it at the target (None: always a
+    versioned path). `incarnation` is the table's; `object_incarnation` is that of the table or partition that the
+    directory is for, if it differs. With `grows`, other files of the object may lie in the directory too. `shown`:
+    readers look at the natural path."""
 
     listing: Listing
     natural: str | None
@@ -40,11 +40,12 @@ class StageRequest:
     grows: bool = False
     shown: bool = False
     grouped: GroupedFiles | None = None
-    """Which of the files are combined."""
+    """The groups of files that are to be combined; None: all are copied as they are."""
     root: str = ""
-    """Below which a versioned one lies; empty for the place where those of all tables do."""
+    """The directory that a versioned one is to lie below; empty for the place where the versioned directories of all
+    tables lie."""
     symlinks: bool = False
-    """Whether the files are manifests, which name those with the rows."""
+    """True for manifests of a symlink table, which name the files with the rows."""
 
     @property
     def names_files(self) -> bool:
@@ -53,9 +54,10 @@ class StageRequest:
 
 @dataclass(frozen=True, slots=True)
 class StagedFiles:
-    """A directory at the target with the state's files, not yet referenced; with a `combination` these are the source's
-    that others stand for. What was copied and moved is counted at the source. `claim` is the number of the claim that
-    it was made with, or taken up; empty where it was there before."""
+    """A directory at the target with the state's files, which nothing at the target refers to yet. With a
+    `combination`, `files` are the source's files that combined ones stand for. `files_copied` and `bytes_moved` count
+    files of the source. `claim` is the number of the claim that the directory was made with or taken up by; empty where
+    it was there before."""
 
     location: str
     files: tuple[File, ...]
@@ -70,7 +72,8 @@ class StagedFiles:
 
 @dataclass(frozen=True, slots=True)
 class ChosenDirectory:
-    """Where a request's files come to lie, the number of the claim on it, and what lay there when it was chosen."""
+    """The directory into which the files of `request` are copied, the number of the claim on it, and its listing when
+    it was chosen."""
 
     request: StageRequest
     location: str
@@ -79,7 +82,8 @@ class ChosenDirectory:
 
 
 def stage(side: TargetSide, requests: Sequence[StageRequest]) -> list[StagedFiles]:
-    """Choose a directory for each and have its files there, all in one go. Raises `ContentLost`."""
+    """Choose a directory for each request and copy its files there, in calls that all requests share. Raises
+    `ContentLost`. After an exception the directories' claims are free for other attempts."""
     directories = choose(side, requests)
     try:
         return filled(side, directories)
@@ -89,7 +93,8 @@ def stage(side: TargetSide, requests: Sequence[StageRequest]) -> list[StagedFile
 
 
 def filled(side: TargetSide, directories: Sequence[ChosenDirectory]) -> list[StagedFiles]:
-    """The directories with their files. Raises `ContentLost`."""
+    """Copy, combine or follow the files of each directory, and return the directories with their files. Raises
+    `ContentLost`."""
     if litter := [path for directory in directories for path in half_made(directory)]:
         side.storage.remove(litter)
     made = combine(side, [to_combine for directory in directories if (to_combine := combining(directory)) is not None])
@@ -145,18 +150,20 @@ def staged(
 
 
 def half_made(directory: ChosenDirectory) -> list[str]:
-    """Combined files that a death left where nobody looks: what they stand for is written last."""
+    """Return the full paths of combined files that a dead process left in the directory without the note that makes
+    them count."""
     return [join(directory.location, path) for path in strange(directory.target_listing, directory.request.listing)]
 
 
 def strange(target_listing: Listing, source_listing: Listing) -> list[str]:
-    """Paths of combined files that are none of the source's."""
+    """Return the paths of combined files at the target that are no files of the source."""
     source_paths = {file.path for file in source_listing.files}
     return [path for path in leftovers(target_listing) if path not in source_paths]
 
 
 def combining(directory: ChosenDirectory) -> DirectoryToCombine | None:
-    """None where files are copied as they are, also since some of them lie there already."""
+    """Return how the files of the directory are combined; None where they are copied as they are, also because some of
+    them were copied there already."""
     request, target_listing = directory.request, directory.target_listing
     if request.grouped is None or request.listing.version is not None:
         return None
@@ -181,8 +188,8 @@ def brought(location: str, version: delta_versions.CopiedVersion) -> StagedFiles
 
 
 def stage_version(side: TargetSide, target_listing: Listing, listing: Listing, event_id: EventId) -> StagedFiles | None:
-    """Take a live Delta table on to a version of its log, in place and visible at once. None where it needs another
-    directory. Raises `Refused`."""
+    """Bring a live Delta table to a later version of its log, in place and visible at once. Return None where the
+    version needs another directory. Raises `Refused`."""
     version = delta_versions.advance(side.storage, target_listing, listing, event_id)
     return brought(target_listing.location, version) if version is not None else None
 
@@ -198,9 +205,9 @@ def placed(files: Iterable[File], location: str, results: Mapping[str, CopiedFil
 
 
 def choose(side: TargetSide, requests: Sequence[StageRequest]) -> list[ChosenDirectory]:
-    """For each the first of its candidates that it can claim: one that is free, or that a death or a failed attempt
-    left without anybody having seen it, and into which nothing was copied but what it wants. A directory that was shown
-    belongs to one incarnation for ever."""
+    """Return for each request the first of its candidate directories that it can claim. A candidate can be claimed if
+    it is free, or if a dead process or a failed attempt left it before a reader saw it, and only files that the request
+    wants were copied into it. A directory that was shown belongs to one incarnation for ever."""
     chosen: list[ChosenDirectory | None] = [None] * len(requests)
     attempt = 0
     while None in chosen:
@@ -214,7 +221,7 @@ def choose(side: TargetSide, requests: Sequence[StageRequest]) -> list[ChosenDir
             location: requests[index] for location, index in first.items() if may_lie(side, requests[index], location)
         }
         taken = take_free(side, {at: request for at, request in wanted.items() if listings[at].missing})
-        taken |= take_up(side, {at: request for at, request in wanted.items() if not listings[at].missing})
+        taken |= claim_existing(side, {at: request for at, request in wanted.items() if not listings[at].missing})
         for location, (claim, listing) in taken.items():
             chosen[first[location]] = ChosenDirectory(wanted[location], location, claim, listing or listings[location])
         attempt += 1
@@ -222,16 +229,18 @@ def choose(side: TargetSide, requests: Sequence[StageRequest]) -> list[ChosenDir
 
 
 def may_lie(side: TargetSide, request: StageRequest, location: str) -> bool:
-    """Whether the object may lie at the path as far as paths say."""
+    """Tell whether the object of `request` may lie at `location`, as far as paths say: a natural path that comes from
+    the source may not lie in another object's directory."""
     return location != request.natural or not (is_given(side, request) and lies_in_another(side, location))
 
 
 Taken = dict[str, tuple[str, Listing | None]]
-"""By location the number of the claim on it, and what lies there where that was listed after the claim."""
+"""The number of the claim on each directory, by location, and its listing where it was listed after the claim."""
 
 
 def take_free(side: TargetSide, requests: Mapping[str, StageRequest]) -> Taken:
-    """Claim directories that are not there; those that nobody else claimed in the same moment."""
+    """Claim directories that do not exist yet, and return those that no other process or object claimed in the same
+    moment."""
     if not requests:
         return {}
     epoch = side.claims.next_epoch()
@@ -245,8 +254,9 @@ def take_free(side: TargetSide, requests: Mapping[str, StageRequest]) -> Taken:
     }
 
 
-def take_up(side: TargetSide, requests: Mapping[str, StageRequest]) -> Taken:
-    """Go on in directories that are there, where that may be: nobody shows them, and no other object does."""
+def claim_existing(side: TargetSide, requests: Mapping[str, StageRequest]) -> Taken:
+    """Claim directories that exist, and return those in which the request may go on: no reader sees them, and no other
+    object uses them."""
     taken: Taken = {}
     for location, request in requests.items():
         now = standing(side.storage, location)
@@ -282,7 +292,7 @@ def may_go_on(side: TargetSide, request: StageRequest, location: str, claim: Cla
 
 
 def has_only_wanted(side: TargetSide, request: StageRequest, location: str, target_listing: Listing) -> bool:
-    """Whether nothing was copied into the directory but what the object wants."""
+    """Tell whether all that was copied into the directory is what the request wants."""
     if location == request.natural and strange(target_listing, request.listing):
         # No reader looks there: what a death left half-made may go.
         target_listing = without_strange(target_listing, request.listing)
@@ -294,7 +304,7 @@ def has_only_wanted(side: TargetSide, request: StageRequest, location: str, targ
 
 
 def names_files(target_listing: Listing) -> bool:
-    """Whether manifests that were followed lie there."""
+    """Tell whether followed manifests of a symlink table lie in the directory."""
     return target_listing.combination is not None and target_listing.combination.layout is None
 
 
@@ -312,7 +322,7 @@ def without_strange(target_listing: Listing, source_listing: Listing) -> Listing
 
 
 def is_given(side: TargetSide, request: StageRequest) -> bool:
-    """Whether the natural path is that of a table where the source has it."""
+    """Tell whether the request is for a table whose natural path is made of the table's location at the source."""
     return (
         not request.partition
         and request.natural is not None
@@ -341,8 +351,8 @@ def candidate(side: TargetSide, request: StageRequest, attempt: int) -> str:
 
 
 def fits(side: TargetSide, target_listing: Listing, source_listing: Listing) -> bool:
-    """Whether every data file that lies there is one of the wanted ones; of a Delta table, whether its log is the
-    wanted one or was not begun."""
+    """Tell whether every data file of `target_listing` is one of the source's; for combined files, whether they stand
+    for exactly the source's; for a Delta table, whether its log is the source's or was not begun."""
     if source_listing.version is not None:
         if target_listing.version is None:
             return True
@@ -361,15 +371,15 @@ def identity(file: File) -> tuple[str, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """New files, copied to hidden names in a live directory; `renames` publish them in order."""
+    """New files, copied to hidden names in a live directory. `renames` publish them, in this order."""
 
     renames: tuple[tuple[str, str], ...]
     placed: StagedFiles
 
 
 def stage_append(side: TargetSide, target_listing: Listing, source_listing: Listing, event_id: EventId) -> Append:
-    """Copy what `source_listing` (the source's) has beyond `target_listing` (the target's live directory). Raises
-    `ContentLost`."""
+    """Copy the files that `source_listing` (the source's) has and `target_listing` (the target's live directory) does
+    not have to hidden names in that directory. Raises `ContentLost`."""
     present = {file.path for file in target_listing.files}
     new_files = sorted(
         (file for file in source_listing.files if file.path not in present),

@@ -1,7 +1,8 @@
-"""What symlink tables name: copied to a target, with manifests that name the copies; and compared there.
+"""Symlink tables at a target: copies of the files that their manifests name, manifests that name the copies, and the
+comparison of both with the source.
 
-At a target a directory of manifests is one of combined files (`core.small_files.combined_note`): its note says for
-which of the source's each stands, and comes last, when all that they name is there.
+At a target a directory of manifests counts as one of combined files (`core.small_files.combined_note`). Its note says
+which of the source's manifests each manifest stands for, and is written last, when all files that they name are there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from calque.ports import CopyTask, Storage
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A file of a directory of manifests, where its content is read, and what it names."""
+    """A manifest: the file in its directory, the full path that its content is read from, and the files that it
+    names."""
 
     file: File
     path: str
@@ -31,7 +33,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class FollowedManifests:
-    """What lies at a target for a directory of manifests; files and bytes are those that were really copied."""
+    """The result of `follow` for one directory of manifests. `files` and `bytes` count what was really copied."""
 
     combination: Combination
     files: int
@@ -39,8 +41,8 @@ class FollowedManifests:
 
 
 def follow(side: TargetSide, listing: Listing, location: str) -> FollowedManifests:
-    """Copy what the manifests of a listing name, and write them at a target's directory where nobody looks yet. Raises
-    `ContentLost`, and `Refused` for a manifest that can't be followed."""
+    """Copy the files that the manifests of `listing` name, and write manifests that name the copies to the directory
+    `location`, which has no readers yet. Raises `ContentLost`, and `Refused` for a manifest that can't be followed."""
     manifests = manifests_in(side.storage, listing)
     tasks = tasks_of(side.storage, manifests, location)
     try:
@@ -69,7 +71,8 @@ def follow(side: TargetSide, listing: Listing, location: str) -> FollowedManifes
 
 
 def manifests_in(storage: Storage, listing: Listing) -> list[Manifest]:
-    """Those of the source, with the content that they had when they were listed. Raises `ContentLost`, `Refused`."""
+    """Return the source's manifests with the content that they had when they were listed. Raises `ContentLost` for one
+    that changed since, and `Refused` (`require_bound`)."""
     require_bound(listing)
     tasks = {task.target: task for task in copy_tasks(listing, ((file, file.path) for file in listing.files))}
     contents = {path: storage.read(task.source) for path, task in tasks.items()}
@@ -85,7 +88,8 @@ def manifests_in(storage: Storage, listing: Listing) -> list[Manifest]:
 
 
 def require_bound(listing: Listing) -> None:
-    """`Refused` for more than is read of manifests, and for directories among them."""
+    """Raise `Refused` if the manifests have more bytes than are read of one directory, or one lies in a directory
+    below."""
     size = 0
     for file in listing.files:
         size += file.size
@@ -101,7 +105,8 @@ def require_bound(listing: Listing) -> None:
 
 
 def tasks_of(storage: Storage, manifests: Sequence[Manifest], location: str) -> list[CopyTask]:
-    """Raises `Refused` for a line whose file is not there, or may not be read."""
+    """Return a task for each file that the manifests name. Raises `Refused` for a line whose file does not exist or may
+    not be read."""
     files = found_files(storage, manifests)
     tasks = {}
     for manifest in manifests:
@@ -115,7 +120,8 @@ def tasks_of(storage: Storage, manifests: Sequence[Manifest], location: str) -> 
 
 
 def found_files(storage: Storage, manifests: Sequence[Manifest]) -> Mapping[str, File]:
-    """What is there of the files that they name. `Refused` says which line names one that may not be read."""
+    """Return those of the files named by `manifests` that exist, by path. Raises `Refused`, with the manifest and the
+    line, for a file that may not be read."""
     paths = dict.fromkeys(line.path for manifest in manifests for line in manifest.lines)
     try:
         return storage.files(list(paths))
@@ -125,7 +131,8 @@ def found_files(storage: Storage, manifests: Sequence[Manifest]) -> Mapping[str,
 
 
 def require_each(manifests: Sequence[Manifest], paths: Collection[str], look: Callable[[str], object]) -> None:
-    """Look at those of the paths that the manifests name; what is `Refused` says then which line names it."""
+    """Call `look` for each of `paths` that the manifests name. A `Refused` is raised again with the manifest and the
+    line that names the path."""
     for manifest in manifests:
         for line in manifest.lines:
             if line.path not in paths:
@@ -138,8 +145,9 @@ def require_each(manifests: Sequence[Manifest], paths: Collection[str], look: Ca
 
 @dataclass(frozen=True, slots=True)
 class NamedFiles:
-    """What the source's manifests name, by paths there, and the same at a target. `copies` are the full paths of all
-    copies, `manifests` the names at the target of the manifests that should name them."""
+    """The files that the source's manifests name: as they are there (`source`), and as they are at the target
+    (`target`), both by their paths at the source. `copies` are the full paths of all copies, `manifests` the names at
+    the target of the manifests that should name them."""
 
     source: Mapping[str, File]
     target: Mapping[str, File]
@@ -147,7 +155,8 @@ class NamedFiles:
     manifests: Mapping[str, str]
 
     def listings(self) -> tuple[Listing, Listing]:
-        """Of both sides, to be compared."""
+        """Return the files of the source and of the target as two listings that can be compared, both by the paths at
+        the source."""
         first, second = (
             Listing("", tuple(File(path, file.size, 0) for path, file in sorted(files.items())))
             for files in (self.source, self.target)
@@ -155,7 +164,8 @@ class NamedFiles:
         return first, second
 
     def comparable(self) -> dict[str, str]:
-        """Those whose content remains to be compared, each with its copy."""
+        """Return the files that are at both sides with equal size, each with its copy's path: their content remains to
+        be compared."""
         return {
             path: self.copies[path]
             for path, file in self.source.items()
@@ -164,8 +174,9 @@ class NamedFiles:
 
 
 def named_files(source: Storage, target: Storage, source_listing: Listing, target_listing: Listing) -> NamedFiles:
-    """Of a directory of manifests that was followed to a target. A manifest that does not name the copies there has
-    none of them. Raises `ContentLost`, and `Refused` for manifests of the source that can't be followed."""
+    """Return the files that the manifests of `source_listing` name, with their copies where `follow` made
+    `target_listing` of it. A manifest at the target that does not name the copies there counts as having none of them.
+    Raises `ContentLost`, and `Refused` for manifests of the source that can't be followed."""
     combination, location = target_listing.combination, target_listing.location
     stored = {each.sources[0]: each.file.path for each in combination.files} if combination is not None else {}
     manifests = manifests_in(source, source_listing)
@@ -188,7 +199,8 @@ def named_files(source: Storage, target: Storage, source_listing: Listing, targe
 
 
 def other_manifests(source: Storage, target: Storage, source_listing: Listing, target_listing: Listing) -> list[str]:
-    """Names of a target's manifests of which a file that they should name is not there, or is another one."""
+    """Return the names of those of the target's manifests for which a file that they should name does not exist, or has
+    other content than at the source."""
     named = named_files(source, target, source_listing, target_listing)
     pairs = named.comparable()
     source_sums, target_sums = source.checksums(list(pairs)), target.checksums(list(pairs.values()))
@@ -197,9 +209,9 @@ def other_manifests(source: Storage, target: Storage, source_listing: Listing, t
 
 
 def lacks_named_files(storage: Storage, source_listing: Listing, target_listing: Listing) -> bool:
-    """Whether a file that the manifests should name at a target is not there, or has another size than at the source.
-    Of what is no directory of followed manifests, or of others than the source's, nothing is asked. `Refused` for
-    manifests that can't be followed any more."""
+    """Tell whether a file that the target's manifests should name does not exist, or has another size than at the
+    source. False for a directory that `follow` did not make, or made of other manifests than the source has. Raises
+    `Refused` for manifests that can't be followed any more."""
     if not are_followed(source_listing, target_listing):
         return False
     named = named_files(storage, storage, source_listing, target_listing)
@@ -207,7 +219,7 @@ def lacks_named_files(storage: Storage, source_listing: Listing, target_listing:
 
 
 def are_followed(source_listing: Listing, target_listing: Listing) -> bool:
-    """Whether the source's manifests are those that were followed to the target's directory."""
+    """Tell whether the source's manifests are those that were followed to the target's directory."""
     combination = target_listing.combination
     return (
         combination is not None

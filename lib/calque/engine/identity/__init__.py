@@ -1,1 +1,2 @@
-"""Who is who: which metastores and directories a ledger is of, and whether these answer."""
+"""The identity of a ledger: which metastores and directories it belongs to, and whether these are the ones that
+answer."""

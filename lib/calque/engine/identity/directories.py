@@ -1,7 +1,9 @@
-"""The mark of a directory that targets write below: `_calque_warehouse`, hidden by its name, directly in it.
+"""The mark of a directory that targets write below: the directory `_calque_warehouse` directly in it, which its name
+hides.
 
-`warehouse.json` is made once, exclusively, with a random name, by which the directory is known under every spelling of
-its place. Beside it lies a file for each target metastore that uses the directory, and one for each source, by name.
+In the mark lies `warehouse.json`. It is made once, exclusively, with a random name, by which the directory is known
+under every spelling of its place. Beside it lies a file for each target metastore that uses the directory, and one for
+each source, by name.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ TARGET, SOURCE, SUFFIX = "target.", "source.", ".json"
 
 
 def roots(policy: Policy) -> tuple[str, ...]:
-    """The directories that a target writes below."""
+    """Return the directories that a target writes below: the warehouse, and `external_base` if it lies elsewhere."""
     warehouse, external_base = policy.warehouse, policy.external_base
     if not external_base or place(warehouse).contains(place(external_base)):
         return (warehouse,)
@@ -35,12 +37,13 @@ def roots(policy: Policy) -> tuple[str, ...]:
 
 
 def roots_of(side: TargetSide) -> tuple[str, ...]:
-    """None where all data stay at the source."""
+    """Return the directories that the target writes below; none where all of its data stay at the source."""
     return roots(side.policy) if side.admission.copies_some else ()
 
 
 def look(storage: Storage, location: str) -> MarkedDirectory:
-    """What the directory says of itself. Raises `Broken` where its mark can't be read."""
+    """Return what the mark of the directory says; an empty value for one without a mark. Raises `Broken` where the mark
+    can't be read."""
     directory = join(location, MARK)
     names = storage.children(directory)
     if NAME not in names:
@@ -62,13 +65,13 @@ def is_record(name: str, kind: str) -> bool:
 
 
 def first_place(storage: Storage, location: str) -> str:
-    """The spelling under which the directory was marked first; the one given where it was not yet."""
+    """Return the spelling under which the directory was marked first; `location` if it has no mark."""
     content = storage.read(join(location, f"{MARK}/{NAME}"))
     return location if content is None else str(parsed(content, location).get("place") or location)
 
 
 def mark(storage: Storage, locations: Sequence[str]) -> None:
-    """Give each directory its mark where it has none."""
+    """Give each directory a mark if it has none."""
     for location in locations:
         path = join(location, f"{MARK}/{NAME}")
         if storage.read(path) is None:
@@ -78,18 +81,18 @@ def mark(storage: Storage, locations: Sequence[str]) -> None:
 
 
 def note_target(storage: Storage, directory: MarkedDirectory, target: str) -> None:
-    """Say that the target metastore uses the directory."""
+    """Record in the directory's mark that the metastore `target` uses it."""
     if target and target not in directory.targets:
         storage.write(target_file(directory.location, target), text_of({"target": target, "since": now()}))
 
 
 def forget_targets(storage: Storage, directory: MarkedDirectory, kept: str) -> None:
-    """The other target metastores don't use the directory any more."""
+    """Remove from the directory's mark all target metastores but `kept`, because they do not use it any more."""
     storage.remove([target_file(directory.location, one) for one in directory.targets if one != kept])
 
 
 def note_source(storage: Storage, directory: MarkedDirectory, source: str, source_id: str) -> None:
-    """Say that the source has replicas in the directory."""
+    """Record in the directory's mark that the source has replicas in it."""
     if directory.sources.get(source) != source_id:
         storage.write(source_file(directory.location, source), text_of({"source": source, "id": source_id}))
 
@@ -107,7 +110,7 @@ def text_of(record: dict[str, str]) -> bytes:
 
 
 def read(storage: Storage, path: str) -> dict[str, str]:
-    """Empty where it vanished."""
+    """Return the record in the file; empty if the file vanished. Raises `Broken` if it can't be read."""
     content = storage.read(path)
     return {} if content is None else parsed(content, path)
 

@@ -1,6 +1,6 @@
-"""What the target's hidden database remembers of a deployment: the parameters of a view, as the lease's generations.
+"""The record of a deployment in the target's hidden database: the parameters of a view, as for the lease's generations.
 
-Only whoever has the lease on the target writes it; its name is made of the same words as the lease's.
+Only the holder of the lease on the target writes it. Its name is made of the same words as the lease's.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ PREFIX = f"{OURS}_identity_"
 PARAMETER = "calque.identity."
 LEDGER = f"{PARAMETER}ledger."
 TRIES = 5
-"""A read in the moment of a change may be of neither the old object nor the new one."""
+"""The number of looks at the record: a read in the moment of a change may show neither the old object nor the new
+one."""
 
 
 def record_name(source: str, target: str, warehouse: str) -> TableName:
-    """`warehouse` is the spelling under which the directory was marked first."""
+    """Return the name of the deployment's record. `warehouse` is the spelling under which the directory was marked
+    first."""
     return TableName(OURS, PREFIX + subject_digest(lease_subject(source, target, warehouse)))
 
 
 def look(catalog: CatalogReader, name: TableName) -> HiddenIdentity | None:
-    """None where the metastore does not know the deployment."""
+    """Return the record; None where the metastore does not know the deployment. Raises `Unavailable` where it can't be
+    read."""
     for _ in range(TRIES):
         view = catalog.table(name)
         if view is None:
@@ -42,7 +45,8 @@ def look(catalog: CatalogReader, name: TableName) -> HiddenIdentity | None:
 
 
 def put(catalog: Catalog, warehouse: str, name: TableName, identity: HiddenIdentity) -> HiddenIdentity:
-    """Write it; what the metastore has then. Who makes it anew gives it its random name, where it has none."""
+    """Write the record, and return it as the metastore has it then. Its random name (`nonce`) is that of `identity`,
+    else the one that the record had, else a new one."""
     written = look(catalog, name)
     identity = replace(identity, nonce=identity.nonce or (written.nonce if written is not None else token_hex(16)))
     if written is None:
@@ -63,7 +67,7 @@ def parameters_of(identity: HiddenIdentity) -> dict[str, str]:
 
 
 def identity_of(parameters: Mapping[str, str]) -> HiddenIdentity:
-    """What nobody can read counts for nothing."""
+    """Return the record in a view's parameters. A ledger's position that can't be read is left out."""
     ledgers = {
         key.removeprefix(LEDGER): position
         for key, value in parameters.items()

@@ -1,7 +1,8 @@
-"""Does what answers belong to a target's ledger? And what the ledger, the directories and the metastore remember.
+"""The question whether the metastores and directories that answer belong to a target's ledger, and the records by which
+ledger, directories and metastore remember each other.
 
-`require` only reads. `settle` is for whoever has the lease on the target: it writes down what answers, and gives a
-ledger that lost its newest state another name.
+`require` only reads. `settle` is for the holder of the lease on the target: it records what answers, and gives a ledger
+that lost its newest state another name.
 """
 
 from __future__ import annotations
@@ -36,15 +37,16 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """What a source says of itself: its id, empty where it has none, and its newest event id. None where it does not
-    answer, or need not be asked."""
+    """A source's statement about itself: its id (empty where it has none) and its newest event id. Both are None where
+    the source does not answer, or need not be asked."""
 
     id: str | None = None
     event: EventId | None = None
 
 
 def ask_source(catalog: CatalogReader, log: EventLog) -> SourceAnswer:
-    """A source that does not answer now is nobody's reason to hold a target up: the journal goes on without it."""
+    """Ask the source for its id and its newest event. A source that does not answer gives an empty answer and holds no
+    target up, because the journal goes on without it."""
     try:
         return SourceAnswer(catalog.identity(), log.current())
     except (Unavailable, AccessRefused):
@@ -52,12 +54,14 @@ def ask_source(catalog: CatalogReader, log: EventLog) -> SourceAnswer:
 
 
 def remembered(side: TargetSide) -> LedgerIdentity | None:
-    """What the target's ledger remembers; None before the first writer of a version that knows identities."""
+    """Return the identity that the target's ledger remembers; None until a writer of a version that knows identities
+    has written."""
     return one_of(side.ledger.records(), LedgerIdentity)
 
 
 def ask(side: TargetSide, leases: Leases, source: SourceAnswer) -> Answers:
-    """What answers now. Raises `Unavailable`, `Refused`."""
+    """Return what the target's directories, metastore and lease, and the source, say now. Raises `Unavailable`,
+    `Refused`, `Broken`."""
     policy, known = side.policy, remembered(side)
     marked = tuple(directories.look(side.storage, location) for location in directories.roots_of(side))
     warehouse = warehouse_of(side, marked)
@@ -76,7 +80,8 @@ def ask(side: TargetSide, leases: Leases, source: SourceAnswer) -> Answers:
 
 
 def warehouse_of(side: TargetSide, marked: Iterable[MarkedDirectory]) -> str:
-    """The spelling under which the warehouse was marked first, which names of the target are made of."""
+    """Return the spelling under which the warehouse was marked first, which names in the target's hidden database are
+    made of."""
     first = next((one.first_place for one in marked if one.location == side.policy.warehouse), "")
     return str(place(first or side.policy.warehouse))
 
@@ -86,16 +91,17 @@ def record_name(side: TargetSide, warehouse: str) -> TableName:
 
 
 def require(side: TargetSide, answers: Answers) -> None:
-    """Raises `Refused` where what answers is not what the ledger remembers."""
+    """Raise `Refused` if what answers is not what the ledger remembers."""
     problem = refusal(remembered(side), answers, side.ledger.last_epoch() is not None)
     if problem is not None:
         raise problem
 
 
 def require_removal(side: TargetSide, answers: Answers) -> LedgerIdentity:
-    """The same for whoever removes, and needs more: an identity that was written down, and directories that no other
-    target metastore uses. What the ledger remembers, with every spelling of its directories that the target has; an
-    empty one before the first epoch, when there is nothing to remove. Reads only."""
+    """Require all that `require` does and, for a process that removes, also an identity that was recorded, and
+    directories that no other target metastore uses. Return what the ledger remembers, with every spelling that the
+    target has of its directories; before the first epoch, when there is nothing to remove, an empty identity may do.
+    Nothing is written. Raises `Refused`."""
     require(side, answers)
     identity = remembered(side)
     if side.ledger.last_epoch() is None:
@@ -112,14 +118,14 @@ def require_removal(side: TargetSide, answers: Answers) -> LedgerIdentity:
 
 
 def mark_directories(side: TargetSide) -> None:
-    """Give the directories that the target writes below their marks. Before the lease is taken, whose name is made of
-    the first spelling."""
+    """Give the directories that the target writes below their marks. The caller does this before it takes the lease,
+    whose name is made of the first spelling."""
     directories.mark(side.storage, directories.roots_of(side))
 
 
 def settle(side: TargetSide, answers: Answers, mine: Generation, previous: Generation | None) -> LedgerIdentity:
-    """Write down what answers, for whoever has just taken the generation `mine` of the lease, after another writer's
-    `previous`. The identity of the ledger by now. Raises `Refused` as `require` does."""
+    """Record what answers, for a process that has just taken the generation `mine` of the lease after another writer's
+    `previous`. Return the identity that the ledger has then. Raises `Refused` as `require` does."""
     require(side, answers)
     before, epoch = remembered(side), side.ledger.last_epoch()
     epoch_number = epoch.epoch if epoch is not None else 0
@@ -158,7 +164,7 @@ def with_answers(identity: LedgerIdentity, answers: Answers, mine: Generation) -
 
 
 def note(side: TargetSide, answers: Answers) -> None:
-    """Say in the directories who uses them."""
+    """Record in the marks of the directories which target metastore and which source use them."""
     for directory in answers.directories:
         directories.note_target(side.storage, directory, user_of(answers))
         if answers.source_id is not None:
@@ -169,7 +175,8 @@ def note(side: TargetSide, answers: Answers) -> None:
 
 
 def with_spellings(side: TargetSide, identity: LedgerIdentity, answers: Answers) -> LedgerIdentity:
-    """With the spellings that the target's databases and earlier policies have of its directories."""
+    """Return the identity with the spellings that the target's databases and earlier policies have of its
+    directories."""
     known = {spelling for spellings in identity.directories.values() for spelling in spellings}
     found = [look_if_possible(side, one) for one in sorted(former_places(side)) if one not in known]
     nonces = {one.nonce for one in answers.directories if one.nonce}
@@ -178,7 +185,8 @@ def with_spellings(side: TargetSide, identity: LedgerIdentity, answers: Answers)
 
 
 def look_if_possible(side: TargetSide, location: str) -> MarkedDirectory:
-    """A place that can't be read is no spelling of one that can."""
+    """Return the mark of the directory; one without a mark for a place that can't be read, because it is no spelling of
+    one that can."""
     try:
         return directories.look(side.storage, location)
     except (Refused, Unavailable, AccessRefused) as error:
@@ -187,7 +195,8 @@ def look_if_possible(side: TargetSide, location: str) -> MarkedDirectory:
 
 
 def former_places(side: TargetSide) -> set[str]:
-    """Where directories that the target writes below may lie by another spelling."""
+    """Return the places under which directories that the target writes below may be known by another spelling: those of
+    earlier policies, and the parents of its databases' locations."""
     policies = one_of(side.ledger.records(), TargetPolicies)
     locations = {
         str(place(location))
@@ -205,7 +214,8 @@ def former_places(side: TargetSide) -> set[str]:
 
 
 def parent_of(location: str) -> str:
-    """The directory that the place lies directly in; empty where that is a whole file system, or no place is named."""
+    """Return the directory that the place lies directly in; empty where that is a whole file system, or `location` is
+    no place."""
     try:
         own = place(location)
     except Refused:
@@ -215,5 +225,5 @@ def parent_of(location: str) -> str:
 
 
 def spellings_of(identity: LedgerIdentity | None, location: str) -> tuple[str, ...]:
-    """Every spelling of a location that the ledger knows, itself first."""
+    """Return every spelling of a location that the ledger knows, `location` first."""
     return aliases(identity, location)

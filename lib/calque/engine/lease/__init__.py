@@ -1,1 +1,1 @@
-"""One writer at a target."""
+"""The lease: one writer at a target at a time."""

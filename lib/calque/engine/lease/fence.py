@@ -1,7 +1,8 @@
-"""Who lets calls at a target begin, and how its storage asks: its metastore's client asks by itself.
+"""Fences, which decide whether a process may begin calls at a target, and the wrappers by which a storage asks them.
+The client of the target's metastore asks by itself.
 
-`run` has a lease; commands that write beside it have a deputy. What a process has in the state folder is a fence, too:
-each of its effects passes a failpoint, and asks there.
+`run` has a lease; commands that write beside it have a deputy. The role that a process has in the state folder is a
+fence, too: each of its effects passes a failpoint, and asks there.
 """
 
 from __future__ import annotations
@@ -21,28 +22,29 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 AT_A_TIME = 100
-"""Files that are published on one look at the lease."""
+"""The number of files that are published after one look at the lease."""
 OWN_RECORDS = "record.processes."
-"""Each process has one of its own there, which nobody else writes."""
+"""Records of processes. They need no fence, because each process has its own, which no other process writes."""
 
 
 class Fence(Protocol):
-    """Whoever lets calls at a target begin."""
+    """The part of a process that decides whether its calls at a target may begin."""
 
     def permit(self) -> None:
-        """Raises where none may."""
+        """Return if a call may begin; raise if none may."""
 
 
 class NoFence:
-    """For what touches no part of a replica."""
+    """The fence for calls that touch no part of a replica: it permits all."""
 
     def permit(self) -> None:
         return
 
 
 class CommandFence:
-    """Lets calls begin beside a target's writer, or where none runs, as long as the target was last written from the
-    same state folder: what another one's says of the target is out of date."""
+    """The fence of a command that runs beside a target's writer, or where none runs. Calls may begin as long as the
+    target was last written from this state folder. If it was written from another one, what this folder knows of the
+    target is out of date."""
 
     def __init__(
         self, leases: Leases, target: str, state: str, seconds: float, clock: Callable[[], float] = elapsed
@@ -52,7 +54,8 @@ class CommandFence:
         self.until = float("-inf")
 
     def permit(self) -> None:
-        """Raises `WrittenElsewhere`; `Unavailable`."""
+        """Return if a call may begin. One look at the lease holds for the time after which leases are renewed. Raises
+        `WrittenElsewhere`; `Unavailable`."""
         began = self.clock()
         if began < self.until:
             return
@@ -67,7 +70,7 @@ class CommandFence:
 
 
 class FencedStorage(ForwardingStorage):
-    """`storage`, whose effects begin only where the fence permits it."""
+    """`storage`, whose effects begin only if the fence permits them."""
 
     def __init__(self, storage: Storage, fence: Fence) -> None:
         super().__init__(storage, FencedEffects(fence))
@@ -83,7 +86,7 @@ class FencedStorage(ForwardingStorage):
 
 @dataclass(frozen=True, slots=True)
 class FencedEffects:
-    """Asks the fence before each effect of a storage."""
+    """A guard of a storage's calls that asks the fence before each effect."""
 
     fence: Fence
 
@@ -95,7 +98,7 @@ class FencedEffects:
 
 @dataclass(frozen=True, slots=True)
 class FencedHit:
-    """Asks the fence before each effect that passes a failpoint, then hits that as `hit` does."""
+    """A failpoint that asks the fence before each effect, and then calls `hit`."""
 
     fence: Fence
     hit: Hit

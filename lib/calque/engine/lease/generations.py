@@ -1,7 +1,7 @@
 """Generations of a lease as objects of the target's own metastore: the port `Leases` over any catalog.
 
-A generation is a view in calque's own database: it has no directory, and making one whose name is there fails on every
-metastore. Its name says of which target it is, and its number; whose it is stands in its parameters.
+A generation is a view in calque's own database: a view has no directory, and making one whose name exists fails on
+every metastore. Its name says which target it is for, and its number; its parameters say which writer has it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ TRIES = 5
 
 
 class CatalogLeases:
-    """Those on `target` of the source, whose files lie in `warehouse` (`core.records.lease.lease_subject`).
-    `first_place` gives the spelling under which that directory was marked first, and is asked once, when the lease is
-    first looked at."""
+    """The generations of the lease on `target` of the source, whose files lie in `warehouse`
+    (`core.records.lease.lease_subject`). `first_place` gives the spelling under which that directory was marked first;
+    it is called once, when the lease is first looked at."""
 
     def __init__(
         self, catalog: Catalog, source: str, target: str, warehouse: str, first_place: Callable[[str], str] = str
@@ -106,7 +106,7 @@ def parameters_of(generation: Generation) -> dict[str, str]:
 
 
 def generation_of(number: int, parameters: Mapping[str, str]) -> Generation:
-    """Raises `Broken` where they are not what `parameters_of` gives."""
+    """Return the generation with these parameters. Raises `Broken` if they are not what `parameters_of` gives."""
     values = {key.removeprefix(PARAMETER): value for key, value in parameters.items() if key.startswith(PARAMETER)}
     try:
         # Some databases keep no empty texts.

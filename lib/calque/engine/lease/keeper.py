@@ -1,8 +1,9 @@
-"""One writer at a target: takes the lease on it, renews it, and lets calls begin only as long as it is sure of it.
+"""The keeper of a target's lease, so that there is one writer at a target: it takes the lease, renews it, and lets
+calls begin only while it is sure of it.
 
-See docs/operations.md. What is promised: a writer that lost its lease begins no call at the target.
-`core.records.lease` says who may take it; the generations are in the target's own metastore, so that every writer meets
-them whatever its state folder.
+See docs/operations.md. The promise: a writer that lost its lease begins no call at the target. `core.records.lease`
+says who may take the lease. The generations are in the target's own metastore, so that every writer meets them,
+whichever state folder it has.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from calque.core.records.lease import (
-    FirstSight,
+    FirstObservation,
     LeaseLost,
-    Living,
+    LiveHolder,
+    ObservedLease,
     TakeGeneration,
-    Watch,
     next_step,
     renewed_after,
     usable,
@@ -32,22 +33,23 @@ from calque.ports import Conflict, Leases
 LOG = logging.getLogger(__name__)
 MOST_SECONDS = 1.0
 PATIENCE = 2.0
-"""Seconds that an end waits for a renewal under way."""
+"""Seconds for which `release` waits for a renewal that is under way."""
 
 
 class LeaseHeldByOther(Unavailable):
-    """Another writer, which lives, has the lease: it is not waited for."""
+    """Raised where another writer, which lives, has the lease; waiting for it would not help."""
 
 
 def elapsed() -> float:
-    """Seconds by a clock that is never set, and that goes on while the machine sleeps where there is such a one."""
+    """Return seconds by a clock that can't be set and, where the machine has such a clock, goes on while the machine
+    sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Lease:
-    """What one writer has of a target's lease. Taken by one thread, renewed by another after each `every` seconds, a
-    third of it where nothing else is said, asked by all. A role in a state folder has one, too: one that
-    `ends_when_out`, as soon as it can't be renewed and has run out. Any other is taken again when that is possible."""
+    """One writer's part in a target's lease. One thread takes it, another renews it after each `every` seconds (at most
+    a third of `seconds`), and all ask it. A role in a state folder has a lease, too, which `ends_when_out`: it ends as
+    soon as it can't be renewed and has run out. Any other lease is taken again when that is possible."""
 
     def __init__(
         self,
@@ -62,23 +64,25 @@ class Lease:
         self.every = min(every, renewed_after(seconds))
         self.ends_when_out = ends_when_out
         self.mine: Generation | None = None
-        """The last one that was this writer's. Only until `until` is it certain that nobody has taken the next."""
+        """The last generation that this writer had. Only until `until` is it certain that no other writer has taken the
+        next one."""
         self.previous: Generation | None = None
-        """Another writer's, which was the newest one when this writer made its first."""
+        """The generation of another writer that was the newest when this writer made its first."""
         self.shown: tuple[str, int] = "", 0
-        """The writer's ledger, by its id, and its newest epoch: each renewal tells of them."""
+        """The id of the writer's ledger, and its newest epoch: each renewal tells of them."""
         self.until = float("-inf")
         self.lost: CalqueError | None = None
-        self.first: FirstSight | None = None
+        self.first: FirstObservation | None = None
         self.ended = threading.Event()
         self.keeper: threading.Thread | None = None
         self.woken = threading.Event()
-        """Somebody waits for what the keeper does."""
+        """Set when a thread waits for what the keeper does."""
         self.changed = threading.Condition()
 
     def permit(self) -> None:
-        """Whether a call may begin now. A lease that was not renewed in time is waited for, for a third of it. Raises
-        `Broken` where it is another's, and `Unavailable` where that is not known, or it was not taken yet."""
+        """Return if a call may begin now. If the lease was not renewed in time, wait for that, for a third of its
+        seconds at most. Raises `Broken` where another writer has the lease, and `Unavailable` where that is not known,
+        or the lease was not taken yet."""
         if self.clock() >= self.until and self.keeper is not None:
             self.woken.set()
             with self.changed:
@@ -93,15 +97,15 @@ class Lease:
             )
 
     def is_settled(self) -> bool:
-        """Whether waiting for it makes no difference."""
+        """Tell whether a thread need not wait for a renewal any longer: the lease is sure again, lost or ended."""
         return self.lost is not None or self.ended.is_set() or self.clock() < self.until
 
     # Taking
 
-    def attempt(self, writer: Writer) -> Watch | None:
-        """Take the lease for the writer where that may be; None when it has it. Else what stands in the way, and may
-        vanish with time: ask again after `pause`. Raises `LeaseHeldByOther`; `Broken` where it was the writer's and is
-        another's; `Unavailable`."""
+    def attempt(self, writer: Writer) -> ObservedLease | None:
+        """Take the lease for `writer` if that is allowed, and return None. Otherwise return what stands in the way and
+        may vanish with time; ask again after `pause`. Raises `LeaseHeldByOther`; `Broken` where the lease was this
+        writer's and is another's; `Unavailable`."""
         began = self.clock()
         newest = self.leases.newest()
         held_number = self.mine.number if self.mine is not None else 0
@@ -113,11 +117,11 @@ class Lease:
                 if newest is None or newest.writer.id != writer.id:
                     self.previous = newest
                 return None
-            case Watch(holder):
+            case ObservedLease(holder):
                 if self.first is None:
-                    self.first = FirstSight(holder, self.clock())
+                    self.first = FirstObservation(holder, self.clock())
                 return step
-            case Living(holder):
+            case LiveHolder(holder):
                 raise LeaseHeldByOther(
                     f"Another writer holds the lease on {self.target}",
                     f"It is {holder.writer}, which lives",
@@ -132,7 +136,8 @@ class Lease:
                 raise self.lost
 
     def take(self, number: int, writer: Writer) -> bool:
-        """Whether the generation is made, and the newest. Whoever is late may make one that others have passed."""
+        """Make the generation `number`, and return whether it was made and is the newest. A process that is late may
+        make a generation that others have passed."""
         sent = self.clock()
         ledger, epoch = self.shown
         generation = Generation(number, writer, self.seconds, ledger=ledger, epoch=epoch)
@@ -153,14 +158,15 @@ class Lease:
         return True
 
     def pause(self) -> float:
-        """Seconds between two looks at what stands in the way."""
+        """Return the seconds to wait before the next look at what stands in the way."""
         seconds = self.first.generation.seconds if self.first is not None else self.seconds
         return min(MOST_SECONDS, seconds / 10)
 
     # Keeping
 
     def keep(self, ended: Callable[[CalqueError], None]) -> None:
-        """Renew it on a thread of its own until `release`. `ended` is told what makes that impossible."""
+        """Renew the lease on a thread of its own until `release`. `ended` is called with the error that makes renewal
+        impossible."""
         self.keeper = threading.Thread(
             target=beside_windows(self.run), args=(ended,), name=f"lease-{self.target}", daemon=True
         )
@@ -196,7 +202,7 @@ class Lease:
                 return
 
     def is_over(self, wait: float) -> bool:
-        """After so many seconds, or as soon as somebody waits, whether there is nothing more to renew."""
+        """Wait for `wait` seconds, or until a thread wakes the keeper, and return whether the lease has ended."""
         self.woken.wait(wait)
         self.woken.clear()
         return self.ended.is_set()
@@ -208,13 +214,13 @@ class Lease:
             ended(error)
 
     def tell(self) -> None:
-        """Wake who waits for a renewal."""
+        """Wake the threads that wait for a renewal."""
         with self.changed:
             self.changed.notify_all()
 
     def renew(self) -> None:
-        """Renew it, or take it again where it has run out. A renewal counts when its answer came before that: the
-        others' last look, which begins later, then sees it. Raises as `attempt` does."""
+        """Renew the lease, or take it again if it has run out. A renewal counts only if its answer came before the
+        lease ran out: another writer's last look, which begins later, sees it then. Raises as `attempt` does."""
         assert self.mine is not None
         sent = self.clock()
         if sent >= self.until:
@@ -235,8 +241,8 @@ class Lease:
         return replace(generation, renewals=generation.renewals + 1, ledger=ledger, epoch=epoch)
 
     def release(self) -> None:
-        """Give it back, so that the next writer need not wait. Only after all calls have ended. What has run out, or
-        is just being renewed by a metastore that does not answer, ends by itself."""
+        """Give the lease back, so that the next writer need not wait. The caller does this after all calls have ended.
+        A lease that has run out, or is being renewed by a metastore that does not answer, ends by itself."""
         self.ended.set()
         self.woken.set()
         self.tell()

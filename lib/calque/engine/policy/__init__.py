@@ -1,1 +1,1 @@
-"""A target that is taken up under another policy than its replica was made under."""
+"""The change of a target from the policy that its replica was made under to another policy."""

@@ -1,8 +1,10 @@
-"""A target that is taken up under another policy than its replica was made under: what moves, goes, and is read.
+"""The change of a target's policy: which tables move, go, and are read, so that a replica that was made under one
+policy becomes one of another.
 
-The ledger says which policies the target may have been written under. A change adds the new one before its first
-effect, and leaves it alone there after the last: one that was cut short, or taken back half-way, is finished from what
-the target shows. Marks name the source's objects, whatever they are called at the target.
+The ledger says which policies the target may have been written under. A change adds the new policy there before its
+first effect, and leaves only this one after the last. So a change that a crash cut short, or that was taken back
+half-way, is finished from what the target shows. Marks name the source's objects, so they hold under every name at the
+target.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 
 from calque.core.events.effects import OF_FUNCTIONS
-from calque.core.images.policies import Change, policy_of, terms_of
+from calque.core.images.policies import PolicyTermChange, policy_of, terms_of
 from calque.engine.apply.databases import Databases, is_of_database
 from calque.engine.apply.functions import Functions
 from calque.engine.policy.renames import TAKEN, UNSEEN, OwnedTables, TargetRenames
@@ -35,12 +37,13 @@ LEFT = "the policy leaves its files at the source now"
 
 
 def as_format(name: str) -> str:
-    """Why a table is read that is to have the format (empty: the source's)."""
+    """Return the reason why a table is read that is to have the format `name` (empty: the source's)."""
     return f"the policy keeps it as a {name.title()} table now" if name else "the policy keeps it plain now"
 
 
 class PolicyChange:
-    """`admitted` are databases and functions that a change admitted, of which the journal still has older events."""
+    """The change of one target's policy. `admitted` are databases and functions that a change admitted; the journal
+    still has events of these that are older than their read."""
 
     def __init__(
         self, source: SourceSide, side: TargetSide, databases: Databases, functions: Functions, consistency: Consistency
@@ -52,8 +55,8 @@ class PolicyChange:
         self.admitted: dict[TableName, AdmittedObject] = {}
 
     def open(self, records: Sequence[Record], rows: Rows, cursor: EventId) -> list[ObjectRow]:
-        """Make the target, which shows `cursor`, one of its policy; what was moved and dropped there. Costs no call
-        where the policy is what it was."""
+        """Bring the target, which shows `cursor`, to its policy, and return rows of what was moved and dropped there.
+        It makes no call at the target if the policy is unchanged."""
         self.retained.adopt(records)
         self.admitted = {one.name: one for one in all_of(records, AdmittedObject)}
         now, written = self.side.policy, one_of(records, TargetPolicies)
@@ -65,7 +68,7 @@ class PolicyChange:
         before = tuple(policy_of(terms, now) for terms in written.policies)
         if terms_of(now) not in map(terms_of, before):
             self.record(*before, now)
-        done = self.change(Change.of(before, self.side.admission), rows, cursor)
+        done = self.change(PolicyTermChange.of(before, self.side.admission), rows, cursor)
         self.record(now)
         return done
 
@@ -73,7 +76,8 @@ class PolicyChange:
         self.side.ledger.put_records([TargetPolicies(tuple(map(terms_of, policies)))])
 
     def knows(self, entry: Entry) -> bool:
-        """Whether the target has the database or function of the entry as it was later."""
+        """Tell whether the target has the entry's database or function in a later state, because a change of policy
+        read it after the entry's event."""
         name = entry.keys.table
         if name is None or not self.admitted:
             return False
@@ -82,8 +86,9 @@ class PolicyChange:
         admitted = self.admitted.get(TableName(name.database) if is_of_database(entry) else name)
         return admitted is not None and entry.event_id <= admitted.read_at
 
-    def change(self, change: Change, rows: Rows, cursor: EventId) -> list[ObjectRow]:
-        """Everything that the change asks for; what has to be read is UNKNOWN before the first effect."""
+    def change(self, change: PolicyTermChange, rows: Rows, cursor: EventId) -> list[ObjectRow]:
+        """Do all that the change asks for, and return rows of what was moved and dropped. Tables that have to be read
+        are UNKNOWN in the ledger before the first effect."""
         moves, now = self.moves, change.now
         low = (
             self.source.log.current()
@@ -127,9 +132,9 @@ class PolicyChange:
         LOG.info(text, self.side.policy.target, len(unknown), len(done))
         return done
 
-    def announce(self, change: Change, databases: set[str]) -> None:
-        """Databases whose tables do not move in one step say so, and those that said so when it mattered say nothing
-        any more."""
+    def announce(self, change: PolicyTermChange, databases: set[str]) -> None:
+        """Mark the databases whose tables will not move in one step, and remove the marks where the policy does not ask
+        for consistency by database any more."""
         if not change.differs("consistency") and not self.consistency.by_database:
             return
         self.databases.adopt_states()
@@ -143,9 +148,10 @@ class PolicyChange:
     # What is read
 
     def unknown(
-        self, change: Change, rows: Rows, admitted_tables: OwnedTables, cursor: EventId, low: EventId
+        self, change: PolicyTermChange, rows: Rows, admitted_tables: OwnedTables, cursor: EventId, low: EventId
     ) -> Iterator[TableRow]:
-        """Tables that have to be read: they are new, were set aside under the old policy, or are to look otherwise."""
+        """Yield rows of the tables that have to be read, because they are new, were set aside under the old policy, or
+        are to look otherwise."""
         reasons = dict(self.set_aside(change, rows))
         for target_name, replica in admitted_tables.items():
             if change.differs("properties"):
@@ -176,14 +182,15 @@ class PolicyChange:
             shows = row.shows if isinstance(row, TableRow) and is_behind else cursor if name in shown else None
             yield TableRow(*name, TableState.UNKNOWN, shows, reason, low)
 
-    def set_aside(self, change: Change, rows: Rows) -> Iterator[tuple[TableName, str]]:
+    def set_aside(self, change: PolicyTermChange, rows: Rows) -> Iterator[tuple[TableName, str]]:
         for row in rows.values():
             is_quarantined = isinstance(row, TableRow) and row.state is TableState.QUARANTINED
             if is_quarantined and change.now.takes(row.name):
                 yield row.name, "its policy changed"
 
-    def new_tables(self, change: Change) -> Iterator[TableName]:
-        """Those that the source has, and those whose replica was kept."""
+    def new_tables(self, change: PolicyTermChange) -> Iterator[TableName]:
+        """Yield the tables that the policy admits newly: those that the source has, and those whose replica was
+        kept."""
         if not change.admits_others:
             return
         yield from filter(change.is_new, self.retained.replicas)
@@ -192,8 +199,9 @@ class PolicyChange:
                 names = (TableName(database, table.lower()) for table in self.source.catalog.tables(database))
                 yield from filter(change.is_new, names)
 
-    def left_tables(self, change: Change) -> Iterator[TableName]:
-        """All that another `where` may have brought."""
+    def left_tables(self, change: PolicyTermChange) -> Iterator[TableName]:
+        """Yield all tables of the source that the policy's patterns take, if its `where` changed, because any of them
+        may be taken now."""
         if not change.differs("where"):
             return
         for database in self.source.catalog.databases():
@@ -201,14 +209,14 @@ class PolicyChange:
                 names = (TableName(database, table.lower()) for table in self.source.catalog.tables(database))
                 yield from filter(change.now.takes, names)
 
-    def new_databases(self, change: Change) -> Iterator[str]:
-        """Databases that are to be made, or made under another name."""
+    def new_databases(self, change: PolicyTermChange) -> Iterator[str]:
+        """Yield the databases that are to be made, or made under another name."""
         if change.admits_others or change.renames:
             for database in self.source.catalog.databases():
                 if change.is_new(TableName(database)) or change.is_elsewhere(database):
                     yield database
 
-    def new_functions(self, change: Change) -> Iterator[TableName]:
+    def new_functions(self, change: PolicyTermChange) -> Iterator[TableName]:
         if change.admits_others or change.differs("data"):
             for database in self.source.catalog.databases():
                 if change.now.takes_database(database):
@@ -216,7 +224,8 @@ class PolicyChange:
                     yield from filter(change.is_new_function, names)
 
     def forget(self, rows: Rows, cursor: EventId) -> None:
-        """Rows of tables that are admitted no more, and of what the journal is past."""
+        """Remove rows of tables that are not admitted any more, and records of admitted objects whose older events the
+        target is past."""
         now = self.side.admission
         forgotten_keys = [key for key in rows if key[0] == TABLE and not now.takes(TableName(*key[1:]))]
         past_objects = [one for one in self.admitted.values() if one.read_at <= cursor]

@@ -1,4 +1,5 @@
-"""Names at the target after a change of policy: tables that move, tables that go, databases that come and go."""
+"""The names at the target after a change of policy: tables that move, tables that go, databases that are made and
+dropped."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from calque.core.defects import ObjectDefect, work_on
 from calque.core.formats.bounded import number_of
 from calque.core.formats.layout import natural_location
 from calque.core.images.image import EVENT, INCARNATION, SOURCE
-from calque.core.images.policies import Change, databases_of, marked, ordered
+from calque.core.images.policies import PolicyTermChange, databases_of, marked, ordered
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases
 from calque.engine.policy.retained import RetainedReplicas, move, partition_statistics
@@ -30,7 +31,7 @@ UNSEEN = "what the target has of it can't be looked at"
 
 @dataclass(frozen=True, slots=True)
 class OwnedTable:
-    """A table of ours at the target: its name at the source and its definition."""
+    """A table of calque's at the target: its name at the source, and its definition."""
 
     name: TableName
     table: Table
@@ -42,26 +43,28 @@ class OwnedTable:
 
 
 OwnedTables = dict[TableName, OwnedTable]
-"""By their names at the target."""
+"""Tables of calque's by their names at the target."""
 
 
 class TargetRenames:
-    """Makes a target's names those of its policy. Each call at the target is one that a crash may follow: what is done
-    is seen there."""
+    """The calls that make a target's names those of its policy. A crash may follow each call, so what is done already
+    is seen at the target."""
 
     def __init__(self, source: SourceSide, side: TargetSide, databases: Databases, retained: RetainedReplicas) -> None:
         self.source, self.side, self.databases, self.retained = source, side, databases, retained
 
     def aside(self, name: TableName) -> TableName:
-        """Where a table of a ring waits: a name that no other table, and no other target, has."""
+        """Return the name under which a table waits whose new name is another moving table's: no other table, and no
+        other target, has it."""
         return TableName(OURS, f"{self.prefix()}{digest(str(name))}")
 
     def prefix(self) -> str:
         return f"{OURS}_move_{digest(self.side.policy.target)}_"
 
-    def affected_tables(self, change: Change) -> tuple[OwnedTables, list[TableName]]:
-        """Tables that the policies before put where they are, and that may have to go or to change; and those that a
-        crash left aside. Second, the source's tables whose replicas can't be looked at: these stay where they are."""
+    def affected_tables(self, change: PolicyTermChange) -> tuple[OwnedTables, list[TableName]]:
+        """Return tables that earlier policies put where they are and that may have to go or to change, and tables that
+        a crash left aside. The second value are the source's tables whose replicas can't be looked at; these stay where
+        they are."""
         tables: OwnedTables = {}
         unseen: set[TableName] = set()
         for database in self.side.catalog.databases():
@@ -77,14 +80,14 @@ class TargetRenames:
         return tables, sorted(unseen)
 
     def look(self, target_name: TableName) -> OwnedTable | ObjectDefect | None:
-        """`replica`, or what keeps calque from looking."""
+        """Return the result of `replica`, or the defect that keeps calque from looking."""
         found: list[OwnedTable | None] = []
         work = f"look at table {target_name} at the target"
         trouble = self.databases.faults.attempt(work, lambda: found.append(self.replica(target_name)))
         return trouble if trouble is not None else found[0]
 
-    def leave_unseen(self, change: Change, target_name: TableName, error: ObjectDefect) -> set[TableName]:
-        """The source's tables that the policies before put there."""
+    def leave_unseen(self, change: PolicyTermChange, target_name: TableName, error: ObjectDefect) -> set[TableName]:
+        """Keep the replica that can't be looked at, and return the source's tables that earlier policies put there."""
         names = {name for one in change.before if (name := one.source_of(target_name)) is not None}
         for name in names:
             self.retained.keep(name, target_name, 0, defect_reason(error))
@@ -100,8 +103,8 @@ class TargetRenames:
     # Tables
 
     def leave(self, replicas: OwnedTables, shows: EventId) -> list[ObjectRow]:
-        """Tables that are admitted no more go, or are kept, as the policy says; views before the tables that they may
-        show."""
+        """Drop the tables that are not admitted any more, or keep them, as the policy says, and return rows of those
+        that were dropped. Views go before the tables that they may show."""
         dropped_rows: list[ObjectRow] = []
         for target_name, replica in sorted(replicas.items(), key=lambda item: (not is_view(item[1].table), item[0])):
             if self.side.policy.drops == "keep":
@@ -121,7 +124,8 @@ class TargetRenames:
         return dropped_rows
 
     def move(self, replicas: OwnedTables, cursor: EventId) -> tuple[list[ObjectRow], list[TableName]]:
-        """Each table to its name; those whose name is taken stay where they are, and come second."""
+        """Rename each table to the name that the policy gives it. Return rows of those that moved, and the tables that
+        stay where they are, because their name is taken or they met a defect."""
         now = self.side.admission
         goals = {target_name: now.name_at_target(replica.name) for target_name, replica in replicas.items()}
         by_name = dict(replicas)
@@ -152,7 +156,8 @@ class TargetRenames:
         return done, stuck
 
     def make_room(self, name: TableName, was: TableName) -> None:
-        """The database that the table goes to; where the source has dropped it since, as the one that it comes from."""
+        """Make the database that the table goes to if it does not exist. If the source has dropped it since, it is made
+        like the one that the table comes from."""
         self.databases.ensure(name)
         target_name = self.side.admission.name_at_target(name).database
         if self.side.catalog.database(target_name) is None:
@@ -162,27 +167,28 @@ class TargetRenames:
             self.side.catalog.create_database(replace(database, name=target_name, location=location))
 
     def loses_statistics(self, target_name: TableName, replica: OwnedTable) -> bool:
-        """Whether partitions have column statistics."""
+        """Tell whether partitions of the table have column statistics, which a rename would lose."""
         return any(partition_statistics(self.side, target_name, replica.table))
 
     # Databases
 
     def make_databases(self, names: list[str], event_id: EventId) -> None:
-        """Databases of the source under the names that the policy gives them, as the source has them now."""
+        """Make databases of the source under the names that the policy gives them, as the source has them now."""
         for name in names:
             if (database := self.source.catalog.database(name)) is not None:
                 self.databases.put(database, event_id, AppliedChanges())
 
-    def drop_databases(self, change: Change) -> None:
-        """Databases that were made for one of the source's that has another place now, or is admitted no more. One that
-        is not empty stays."""
+    def drop_databases(self, change: PolicyTermChange) -> None:
+        """Drop databases that were made for one of the source's that has another name now, or is not admitted any more.
+        A database that is not empty stays."""
         for target_name in self.side.catalog.databases():
             work = f"drop of database {target_name}, which the policy does not have any more"
             with suppress(Conflict):
                 self.databases.faults.attempt(work, partial(self.drop_database, change, target_name), Conflict)
 
-    def drop_database(self, change: Change, target_name: str) -> None:
-        """Raises `Conflict` where it is not empty."""
+    def drop_database(self, change: PolicyTermChange, target_name: str) -> None:
+        """Drop the database if it was made under an earlier policy and is not in use. Raises `Conflict` if it is not
+        empty."""
         target_database = self.side.catalog.database(target_name)
         mark = ((target_database.parameters if target_database else None) or {}).get(SOURCE, "")
         name = marked(mark, self.side.policy.source)
@@ -192,7 +198,7 @@ class TargetRenames:
             self.side.catalog.drop_database(target_name)
             self.databases.known_databases.discard(target_name)
 
-    def is_in_use(self, change: Change, database: str, target_name: str) -> bool:
+    def is_in_use(self, change: PolicyTermChange, database: str, target_name: str) -> bool:
         now = change.now
         if not now.touches_database(database) and self.side.policy.drops == "keep":
             return True

@@ -1,6 +1,8 @@
-"""Replicas at the target that no policy looks after: kept when their tables were no longer admitted, or left where they
-were because their new name was taken. One whose table is read again is moved to its place first, so that nothing of it
-is copied twice."""
+"""Replicas at the target that no policy looks after. They were kept when their tables were not admitted any more, or
+left where they were because their new name was taken.
+
+Before such a table is read again, its replica is moved to the table's place, so that none of it is copied twice.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,18 @@ from calque.model.records import Record, RetainedReplica, all_of, record_key
 from calque.ports import Conflict
 
 AT_ONCE = 1000
-"""Partitions whose statistics are read by one call."""
+"""The number of partitions whose statistics are read by one call."""
 
 
 class RetainedReplicas:
-    """The target's retained replicas, by their tables."""
+    """The target's retained replicas, by the names of their tables at the source."""
 
     def __init__(self, side: TargetSide) -> None:
         self.side = side
         self.replicas: dict[TableName, RetainedReplica] = {}
 
     def adopt(self, records: Iterable[Record]) -> None:
-        """Take up what the ledger says."""
+        """Take over the retained replicas that the ledger has."""
         self.replicas = {replica.table: replica for replica in all_of(records, RetainedReplica)}
 
     def keep(self, name: TableName, target_name: TableName, shows: EventId, reason: str) -> None:
@@ -38,7 +40,8 @@ class RetainedReplicas:
         self.replicas[name] = replica
 
     def bring(self, name: TableName) -> None:
-        """Move the table's replica to the name that the policy gives it, where that is free."""
+        """Move the table's replica to the name that the policy gives it, if that name is free, and forget it as a
+        retained one."""
         replica = self.replicas.get(name)
         if replica is None:
             return
@@ -61,8 +64,9 @@ def is_replica(table: Table, source: str, name: TableName) -> bool:
 
 
 def move(side: TargetSide, was: TableName, to: TableName, table: Table) -> bool:
-    """Give a table of ours another name; nothing else of it changes, but partitions lose their column statistics. False
-    where something stands there already, or another changed the table."""
+    """Rename a table of calque's at the target, and return whether that was done. Nothing else of it changes, but its
+    partitions lose their column statistics. Return False if an object has the new name already, or another writer
+    changed the table."""
     if side.catalog.table(to) is not None:
         return False
     expected = (table.parameters or {}).get(EVENT, "")
@@ -77,8 +81,8 @@ def move(side: TargetSide, was: TableName, to: TableName, table: Table) -> bool:
 
 
 def partition_statistics(side: TargetSide, target_name: TableName, table: Table) -> Iterator[tuple[str, Statistics]]:
-    """The partitions that have column statistics. Hive 3 leaves these behind under the table's old name, where they
-    keep it from ever dropping the partitions."""
+    """Yield the partitions that have column statistics, each with these. Hive 3 leaves statistics behind under the
+    table's old name, where they keep the partitions from ever being dropped."""
     if is_partitioned(table):
         columns = [column.name for column in columns_of(table)]
         for batch in batches(list(side.catalog.partition_names(target_name)), AT_ONCE):

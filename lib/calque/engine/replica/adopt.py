@@ -1,4 +1,5 @@
-"""`calque adopt`: objects at a target that are not ours, and what the source has under their names."""
+"""The adoption of objects at a target that are not ours (`calque adopt`), where the source has objects of their
+names."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """Takes over what stands at one target under the source's names. `begin` says where the journal begins."""
+    """The means to take over what stands at one target under the source's names. `begin` says after which event the
+    journal begins."""
 
     source: SourceSide
     side: TargetSide
@@ -46,9 +48,9 @@ class Adoption:
 
     def tables(self, takes: Callable[[TableName], bool], covers: Callable[[str], bool], reason: str) -> list[TableName]:
         """Take over the chosen objects that are not ours: databases that `covers` chooses and functions at once, tables
-        by an exact read of each. Which tables. What the source does not have is left alone, and so is the replica of
-        another of its tables. One that can't be taken over is set aside. Only between windows. Raises `Unavailable`,
-        and `EventsForgotten` until the replica has started again."""
+        by an exact read of each. Return the tables. Objects that the source does not have are left alone, and so is the
+        replica of another of its tables. An object that can't be taken over is set aside. Called between windows only.
+        Raises `Unavailable`, and `EventsForgotten` until the replica has started again."""
         for name in self.source.catalog.databases():
             if self.side.admission.takes_database(name):
                 if covers(name):
@@ -62,7 +64,7 @@ class Adoption:
     # Tables
 
     def foreign(self, names: Sequence[TableName]) -> list[TableName]:
-        """Those that stand at the target and are not ours, in order."""
+        """Return those of the tables that stand at the target and are not ours, sorted."""
         foreign: list[TableName] = []
         while names:
             looks = list(zip(names, self.pool.map(self.look, names), strict=True))
@@ -72,7 +74,8 @@ class Adoption:
         return sorted(foreign)
 
     def look(self, name: TableName) -> bool | ObjectDefect:
-        """Whether the table stands at the target and is not ours."""
+        """Tell whether the table stands at the target and is not ours; return the defect of calque that this met, if it
+        did."""
         try:
             with work_on(look_at(name)):
                 at_target = self.side.catalog.table(self.side.admission.name_at_target(name))
@@ -81,7 +84,8 @@ class Adoption:
             return defect
 
     def gives_up(self, name: TableName, defect: ObjectDefect) -> bool:
-        """Whether the table is not looked at again: it is set aside then, unless it is just read, copied or held."""
+        """Tell whether the table is not looked at again after a defect. It is set aside then, unless it is just read,
+        copied or held."""
         if not self.databases.faults.gives_up(look_at(name), defect):
             return False
         if self.tables_known.is_(name, SETTLED) and name not in self.tables_known.passed_by():
@@ -96,7 +100,7 @@ class Adoption:
             self.databases.quarantine(name, reason, self.tables_known.cursor)
 
     def functions_of(self, database: str, takes: Callable[[TableName], bool]) -> list[TableName]:
-        """The chosen functions of the source's."""
+        """Return the chosen functions of the source's database."""
         names = [table_name(database, function) for function in self.source.catalog.functions(database)]
         return [name for name in names if takes(name) and self.side.admission.takes_function(name)]
 
@@ -106,7 +110,7 @@ class Adoption:
             self.functions.quarantine(name, reason, self.tables_known.cursor)
 
     def attempt(self, work: str, act: Callable[[], None]) -> str:
-        """Take one object over. Why it can't be, if so."""
+        """Take one object over by `act`. Return why it can't be taken over; empty when it was."""
         try:
             trouble = self.databases.faults.attempt(work, act, Conflict, ContentLost)
         except EventsForgotten:
@@ -118,8 +122,8 @@ class Adoption:
         return "" if trouble is None else defect_reason(trouble)
 
     def adopt_database(self, name: str) -> None:
-        """The database is the source's from now on; what it lacks of the newest definition is brought by the next
-        window where events are still to come."""
+        """Make the database the source's from now on. Where events of it are still to come, it keeps its definition,
+        and the next window brings it to the newest one."""
         side = self.side
         target_name = side.admission.name_at_target(table_name(name)).database
         at_source, at_target = self.source.catalog.database(name), side.catalog.database(target_name)
@@ -133,7 +137,8 @@ class Adoption:
         self.positions.forget()
 
     def adopt_function(self, name: TableName) -> None:
-        """Also one that is ours already, which a death or an error may have left half taken over."""
+        """Make the function the source's from now on; also one that is ours already, which a death or an error may have
+        left half taken over."""
         side, cursor = self.side, self.tables_known.cursor
         at_source = self.source.catalog.function(name)
         is_present = side.catalog.function(side.admission.name_at_target(name)) is not None
@@ -145,7 +150,7 @@ class Adoption:
             self.functions.make_so(name, at_source, cursor, AppliedChanges())
 
     def is_pending(self, concerns: Callable[[Entry], bool]) -> bool:
-        """Whether an event that no window has taken yet concerns what was just read at the source."""
+        """Tell whether an event that no window has taken yet concerns what was just read at the source."""
         now = self.source.log.current()
         span = Span(max(self.tables_known.cursor, self.begin()), now)
         if not len(span):

@@ -1,7 +1,7 @@
-"""What the next window would do: the window that `run` would play, with ports that write nothing and an interpreter
-that explains each group's plan.
+"""The explanation of the next window (`calque plan`): the window that `run` would play, with ports that write nothing
+and an interpreter that explains each group's plan.
 
-Everything is read and decided as `run` does, in its order. No background read begins, nobody waits for evidence, and
+Everything is read and decided as `run` does, in its order. No background read begins, evidence is not waited for, and
 copies that take long stay in the window.
 """
 
@@ -27,7 +27,7 @@ from calque.engine.sides.table_states import TableStates
 from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.explain import ExplainedGroup, explain, present_after
 from calque.engine.window.prepare import ReadyPlan, TargetIsAhead
-from calque.engine.window.result import Window
+from calque.engine.window.result import WindowResult
 from calque.engine.window.run_boundaries import RunBoundaries
 from calque.errors import Unavailable
 from calque.model.ledger import TableRow
@@ -48,8 +48,8 @@ class ExplainedCall:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedWindow:
-    """The next window. `reads` are tables that it passes by because they must be read exactly, `quarantined` those
-    that stay as they are; `began` says that the target has been begun with before."""
+    """The next window, explained. `reads` are tables that it passes by because they must be read exactly, `quarantined`
+    those that stay as they are; `began` says that the target has been begun with before."""
 
     target: str
     span: Span
@@ -62,17 +62,17 @@ class ExplainedWindow:
 
 
 class ExplainedReplica(Protocol):
-    """What explaining needs of a replica that has taken up what its ledger says. What it writes goes to its ports, and
-    what it plans to its interpreter."""
+    """The part of a replica that explaining needs. The replica has taken up what its ledger says; it writes to its
+    ports, which are dry, and gives its plans to its interpreter."""
 
     @property
     def cursor(self) -> EventId:
-        """The windows have come to it."""
+        """The event that the windows have come to."""
 
     @property
     def tables(self) -> TableStates: ...
 
-    def go_through(self, window: Window, upto: EventId) -> None:
+    def apply_groups(self, window: WindowResult, upto: EventId) -> None:
         """Play one window, without its epoch. Raises `TargetIsAhead`, `Unavailable`, `Refused`."""
 
 
@@ -84,8 +84,9 @@ def explain_next_window(
     most: int = 100_000,
     take_up_requests: Callable[[Replica], object] = lambda _: None,
 ) -> ExplainedWindow:
-    """The window up to `upto`, or as far as the journal has events, at most `most`. Like a window it goes on to the end
-    of a run of events and to what the target shows already. `take_up_requests` takes up what operators asked for.
+    """Explain the window to `upto`, or, without `upto`, to the journal's end, of at most `most` events. As a window
+    does, it goes on to the end of a run of events and to what the target shows already. `take_up_requests` takes up
+    what operators asked for.
 
     Changes nothing. Raises what a window raises.
     """
@@ -99,7 +100,7 @@ def explain_next_window(
     explainer = Explainer(catalog)
     replica = Replica(source, dry_side, begin, lambda: None, pool, patience=math.inf, interpret=explainer)
     try:
-        replica.take_up()
+        replica.restore()
         take_up_requests(replica)
         end = end_of_window(source, max(begin(), replica.cursor), replica.cursor, upto, most)
         return explained(replica, source, dry_side, explainer, end, began=began)
@@ -117,7 +118,7 @@ def explain_next_window(
 
 
 def end_of_window(source: SourceSide, low: EventId, cursor: EventId, upto: EventId | None, most: int) -> EventId:
-    """Where a window ends that begins at `cursor`. The journal has events after `low`."""
+    """Return the event at which a window ends that begins at `cursor`. The journal has events after `low`."""
     requested_end = min(source.journal.last() or 0, cursor + most) if upto is None else upto
     return RunBoundaries().end(source, low, cursor, max(requested_end, cursor), lambda: False)
 
@@ -147,9 +148,9 @@ class Explainer:
 def explained(
     replica: ExplainedReplica, source: SourceSide, side: TargetSide, explainer: Explainer, upto: EventId, *, began: bool
 ) -> ExplainedWindow:
-    """The window to `upto` as the replica plays it."""
-    window, before = Window(Span(replica.cursor, upto)), len(explainer.catalog.calls)
-    replica.go_through(window, upto)
+    """Play the window to `upto` with the replica, and return it explained."""
+    window, before = WindowResult(Span(replica.cursor, upto)), len(explainer.catalog.calls)
+    replica.apply_groups(window, upto)
     calls, admission = explainer.catalog.calls, side.admission
     events = events_of_calls(source, window) if calls[before:] else {}
     tables = replica.tables
@@ -175,7 +176,8 @@ Concerned = tuple[type[CatalogCall], TableName]
 def explained_calls(
     calls: Sequence[CatalogCall], admission: Admission, events: Mapping[Concerned, EventId], cursor: EventId
 ) -> Iterator[ExplainedCall]:
-    """The calls by the source's names, each with its event; those without one come from what was before `cursor`."""
+    """Yield the calls by the source's names, each with its event; calls without one come from what was before
+    `cursor`."""
     for call in calls:
         match call:
             case DatabaseCall(operation, database):
@@ -194,9 +196,9 @@ def event_of(call: ExplainedCall) -> EventId:
     return call.to_event
 
 
-def events_of_calls(source: SourceSide, window: Window) -> dict[Concerned, EventId]:
-    """The newest event of each database and function in the window; of a database without one, the first event of a
-    table in it, which needs it."""
+def events_of_calls(source: SourceSide, window: WindowResult) -> dict[Concerned, EventId]:
+    """Return the newest event of each database and function in the window; of a database without one, the first event
+    of a table in it, which needs the database."""
     first: dict[Concerned, EventId] = {}
     newest: dict[Concerned, EventId] = {}
     upto = window.span.upto
@@ -214,12 +216,12 @@ def events_of_calls(source: SourceSide, window: Window) -> dict[Concerned, Event
 
 
 def pool(workers: int, name: str) -> Executor:
-    """Groups are explained side by side; what goes on beside windows does not begin."""
-    return ThreadPoolExecutor(workers, name) if name.startswith("apply") else Idle()
+    """Return threads for explaining groups side by side, and an executor that does nothing for work beside windows."""
+    return ThreadPoolExecutor(workers, name) if name.startswith("apply") else NoExactReads()
 
 
-class Idle(Executor):
-    """Takes work that nobody does."""
+class NoExactReads(Executor):
+    """An executor that takes work and never does it."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:  # noqa: ARG002
         return Future()

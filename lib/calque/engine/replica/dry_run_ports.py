@@ -1,8 +1,8 @@
-"""A target that is only read: its catalog, ledger and storage answer as if the effects that they were asked for had
-been made, as far as a window reads what it or what comes before it has written.
+"""The ports of a target that is only read: its catalog, ledger and storage answer as if the effects that they were
+asked for had been made, as far as a window reads what it or what comes before it has written.
 
-What comes before a window are rows of the ledger, and what a start or a change of policy makes of tables, their
-partitions, and the times of files. Hops are explained, not made: `DryRunCatalog.assume` says what they leave.
+Before a window come rows of the ledger, and what a start or a change of policy makes of tables, their partitions, and
+the times of files. Hops are explained, not made: `DryRunCatalog.assume` says what they leave.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class DryRunCatalog:
         self._functions: dict[TableName, Function | None] = {}
         self._tables: dict[TableName, Table | None] = {}
         self._stored_names: dict[TableName, TableName] = {}
-        """Where the target has a table that was renamed."""
+        """The names under which the target has tables that were renamed."""
         self._partitions: dict[tuple[TableName, tuple[str, ...]], Partition] = {}
-        """By the name under which the target has the table."""
+        """Altered partitions, by the name under which the target has the table, and their values."""
         self._after_hops: dict[TableName, bool] = {}
 
     def assume(self, present: Mapping[TableName, bool]) -> None:
-        """Whether tables are there after hops that were explained."""
+        """Answer from now on as if the hops that were explained had left tables as `present` says: there, or gone."""
         with self._lock:
             self._after_hops |= present
             self._tables |= dict.fromkeys((name for name, is_there in present.items() if not is_there), None)
@@ -197,7 +197,7 @@ class DryRunCatalog:
         self._call(TableCall("commit_table", name if commit.name is None else commit.name))
 
     def settle(self, table: Table) -> None:
-        """Nothing is done."""
+        """Do nothing."""
 
     def add_constraints(self, constraints: Sequence[Constraint]) -> None:
         self._call(TableCall("add_constraints", table_name(constraints[0].database, constraints[0].table)))
@@ -222,7 +222,7 @@ class DryRunCatalog:
 
 
 def changed(names: Sequence[str], changes: Mapping[str, bool]) -> Sequence[str]:
-    """The names, with those that came and without those that went."""
+    """Return the names, with those that came and without those that went."""
     came = {name for name, is_there in changes.items() if is_there}
     return [*(name for name in names if changes.get(name, True)), *sorted(came - {*names})]
 
@@ -273,7 +273,7 @@ class DryRunStorage(ForwardingStorage):
         super().__init__(storage)
         self._times: dict[str, int] = {}
         self._sources: dict[str, str] = {}
-        """Of what would have been copied, by where it would lie."""
+        """The sources of files that would have been copied, by where they would lie."""
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
         listings = self._storage.list(locations)
@@ -294,7 +294,7 @@ class DryRunStorage(ForwardingStorage):
         tasks: Sequence[CopyTask],
         progress: Callable[[CopiedFile], None] | None = None,  # noqa: ARG002
     ) -> Sequence[CopiedFile]:
-        """Each file with the checksum that its copy would have."""
+        """Return each file with the checksum that its copy would have; copy nothing."""
         checksums = self._storage.checksums([task.source for task in tasks])
         self._sources |= {task.target: task.source for task in tasks}
         return [CopiedFile(task, checksums.get(task.source, "")) for task in tasks]
@@ -309,7 +309,8 @@ class DryRunStorage(ForwardingStorage):
         tasks: Sequence[CombineTask],
         progress: Callable[[CombinedRows], None] | None = None,  # noqa: ARG002
     ) -> Sequence[CombinedRows]:
-        """None: as many files are to be read as copies would be made."""
+        """Return that no files can be combined: the plan then counts as many files to read as there are copies to
+        make."""
         return [CombinedRows(task, unfit="nothing is written") for task in tasks]
 
     def publish(self, renames: Sequence[tuple[str, str]]) -> None:
@@ -335,7 +336,7 @@ class DryRunStorage(ForwardingStorage):
 
 
 class DryRunEvidence:
-    """An `EvidenceStore` for which nobody waits: what is not known yet is planned as not known."""
+    """An `EvidenceStore` that is not waited for: files that are not known yet are planned as not known."""
 
     def __init__(self, evidence: EvidenceStore) -> None:
         self._evidence = evidence

@@ -1,4 +1,4 @@
-"""Release from quarantine: what was set aside is tried again."""
+"""The release from quarantine: objects that were set aside are tried again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from calque.ports import Journal
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Tries again what was set aside at one target."""
+    """The means to try again what was set aside at one target."""
 
     source: SourceSide
     databases: Databases
@@ -29,8 +29,8 @@ class Release:
     reads: ExactReads
 
     def tables(self, takes: Callable[[TableName], bool], covers: Callable[[str], bool], reason: str) -> list[TableName]:
-        """Tables that are chosen are read again; which ones. Chosen functions, and databases all of whose tables are,
-        are made now as the event has them that they were set aside at. Raises `Unavailable`."""
+        """Have the chosen tables read again, and return them. Chosen functions, and databases all of whose tables are
+        chosen, are made now as the event has them that they were set aside at. Raises `Unavailable`."""
         rows: list[DatabaseRow | FunctionRow] = [
             row for name, row in sorted(self.databases.quarantined_rows.items()) if covers(name)
         ]
@@ -40,7 +40,7 @@ class Release:
         return self.reads.reread(takes, reason, {State.QUARANTINED})
 
     def make(self, row: DatabaseRow | FunctionRow) -> None:
-        """The database or function, as its event has it, or the source by now."""
+        """Make the database or function, as its event has it, or, without that event, as the source has it by now."""
         cursor = self.reads.tables.cursor
         if (entry := entry_of(self.source.journal, row)) is not None:
             self.databases.before([entry], AppliedChanges())
@@ -59,7 +59,7 @@ def is_aside(row: FunctionRow) -> bool:
 
 
 def entry_of(journal: Journal, row: DatabaseRow | FunctionRow) -> Entry | None:
-    """The event that the thing was set aside at; None where the journal does not have it."""
+    """Return the event that the database or function was set aside at; None where the journal does not have it."""
     since = row.since_event or 0
     try:
         entries = journal.entries(Span(since - 1, since)) if since else ()

@@ -1,6 +1,6 @@
-"""`calque replay`: what was recorded after an event counts for nothing; everything that was touched since is read
-again, its files too, and goes on from what the source has now. Never back: what the target shows stays until then.
-"""
+"""The replay of the events after one (`calque replay`): what was recorded after that event counts for nothing, and all
+that was touched since is read again, its files too, and goes on from what the source has now. Nothing goes back: what
+the target shows stays until then."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from calque.model.records import ReadMode
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Has what was touched after an event read again at one target."""
+    """The means to have what was touched after an event read again at one target."""
 
     source: SourceSide
     side: TargetSide
@@ -31,9 +31,9 @@ class Replay:
     reads: ExactReads
 
     def tables(self, after: EventId, takes: Callable[[TableName], bool], reason: str) -> list[TableName]:
-        """The chosen tables that anything touched after the event, under all the names that they had, are read again;
-        databases and functions are made anew as the newest event that is shown has them. Returns the tables. Only
-        between windows. Raises `Refused` where the journal does not reach back."""
+        """Have the chosen tables read again that events after `after` touched, under all the names that the tables had,
+        and return them. Databases and functions are made anew as the newest event that is shown has them. Called
+        between windows only. Raises `Refused` where the journal does not reach back."""
         cursor = self.reads.tables.cursor
         entries = touched(self.source, after, max(cursor, self.source.journal.last() or 0))
         shown_entries = [entry for entry in entries if entry.event_id <= cursor]
@@ -49,12 +49,12 @@ class Replay:
 
 
 def is_chosen(name: TableName, takes: Callable[[TableName], bool]) -> bool:
-    """Databases are, where something in them may be."""
+    """Tell whether `takes` chooses the object. A database is chosen when it would choose a table named `*` in it."""
     return takes(name) if name.table else takes(TableName(name.database, "*"))
 
 
 def tables_of(entries: Sequence[Entry], takes: Callable[[TableName], bool]) -> set[TableName]:
-    """Tables that the entries touch; those that renames link are chosen together."""
+    """Return the tables that the entries touch; tables that renames link are chosen together."""
     of_tables = [entry for entry in entries if entry.keys.kind not in OF_NO_TABLE and not is_of_database(entry)]
     named_entries = [entry for entry in of_tables if entry.keys.table is not None]
     linked_names = (names_in(group) for group in groups(named_entries))
@@ -62,7 +62,7 @@ def tables_of(entries: Sequence[Entry], takes: Callable[[TableName], bool]) -> s
 
 
 def touched(source: SourceSide, after: EventId, upto: EventId) -> list[Entry]:
-    """The journal's entries after the event, and scans since. Raises `Refused`."""
+    """Return the journal's entries after the event, and scans since. Raises `Refused`."""
     require_journal(source, after)
     entries = list(source.journal.entries(Span(after, upto))) if upto > after else []
     scans = source.scans.entries(0) if source.scans is not None else ()
@@ -70,7 +70,7 @@ def touched(source: SourceSide, after: EventId, upto: EventId) -> list[Entry]:
 
 
 def require_journal(source: SourceSide, after: EventId) -> None:
-    """`Refused` unless the journal has every event after that one, as far as it goes."""
+    """Raise `Refused` unless the journal has every event after `after`, as far as it goes."""
     what, last, oldest = f"Events after {after} can't be replayed", source.journal.last(), source.journal.oldest()
     if last is None:
         raise Refused(what, "The journal has no events yet", "Let `calque run` capture some first")

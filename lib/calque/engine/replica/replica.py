@@ -1,4 +1,4 @@
-"""One target, window by window: what is live follows the journal; what is not is read exactly beside it.
+"""The replica at one target, window by window: what is live follows the journal; what is not is read exactly beside it.
 
 The ledger is the truth: `open` reads it, `window` advances it. Nothing else is remembered between processes, and a
 window that died half-way is simply done again: what the target already shows is observed, never assumed.
@@ -20,8 +20,8 @@ from calque.engine.exact_reads import gap_recovery
 from calque.engine.exact_reads.bootstrap import Bootstrap, BootstrapStart
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.exact_reads.coordinator import ExactReads
-from calque.engine.exact_reads.drop_guard import DropGuard
-from calque.engine.exact_reads.pool import READERS, ReaderPool
+from calque.engine.exact_reads.drop_limit import DropLimit
+from calque.engine.exact_reads.pool import READERS, ExactReadPool
 from calque.engine.exact_reads.start_at_event import StartAtEvent
 from calque.engine.policy.change import PolicyChange
 from calque.engine.replica.adopt import Adoption
@@ -33,20 +33,20 @@ from calque.engine.sides import told_states
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.table_states import TableStates
 from calque.engine.target.fault_isolation import FaultIsolation
-from calque.engine.target.origin_registry import OriginLearning, WithoutReturned
+from calque.engine.target.origin_registry import CatalogWithoutOwnTables, OriginDiscovery
 from calque.engine.target.recovered_rows import unsure
 from calque.engine.window.advance import Interpreter, carry_out
-from calque.engine.window.attempts import Attempts
 from calque.engine.window.consistency import Consistency
 from calque.engine.window.groups import GroupSpreader
 from calque.engine.window.long_copies import BYTES_PER_SECOND, PATIENCE, STAGERS, LongCopies
 from calque.engine.window.pause import PauseRules, Pauses
 from calque.engine.window.play import LARGE, WindowPlayer
 from calque.engine.window.prepare import TargetIsAhead
-from calque.engine.window.result import Window, all_own
-from calque.engine.window.retries import ReadRetries
+from calque.engine.window.result import WindowResult, all_own
+from calque.engine.window.retries import RetrySchedule
 from calque.engine.window.run_boundaries import RunBoundaries
 from calque.engine.window.scan_backlog import ScanBacklog
+from calque.engine.window.unrecorded_progress import UnrecordedProgress
 from calque.errors import EventsForgotten, Refused, Unavailable
 from calque.model.gaps import Gap
 from calque.model.journal import EventKind
@@ -60,10 +60,11 @@ APPLIERS = 4
 
 
 class Replica:
-    """A target. `begin` says where the journal begins; `wake` is called when a background read is finished; `spread`
-    prepares the groups of windows of more than `large` events; `readers` tables are read at a time, and
-    those with more than `batch` partitions built in batches; what was read is recorded every `pace` seconds.
-    `interpret` is what becomes of the groups' plans."""
+    """The replica at one target. `begin` says after which event the journal begins; `wake` is called when a background
+    read is finished; `spread` prepares the groups of windows of more than `large` events. `readers` tables are read at
+    a time, and those with more than `batch` partitions are built in batches; what was read is recorded every `pace`
+    seconds. `patience` is the seconds that a group's copies may hold up a window. `interpret` applies the groups'
+    plans, or explains them."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Replica:
         pace: float = 0.0,
         interpret: Interpreter = carry_out,
     ) -> None:
-        self.source = replace(source, catalog=WithoutReturned(source.catalog, side.home))
+        self.source = replace(source, catalog=CatalogWithoutOwnTables(source.catalog, side.origins))
         self.unfiltered_source, self.side, self.begin = source, side, begin
         self.wake, self.make_pool, self.patience = wake, pool, patience
         self.spread, self.large = spread, large
@@ -92,11 +93,16 @@ class Replica:
         self.forget()
 
     def forget(self) -> None:
-        """Know nothing, as at the start of a process: what is under way is given up."""
+        """Forget everything, as at the start of a process; what is under way is given up."""
         source, side, wake, make_pool = self.source, self.side, self.wake, self.make_pool
         self.opened = False
-        """Whether all that the ledger says is known here."""
-        self.tables, self.attempts, self.runs, self.retries = TableStates(), Attempts(), RunBoundaries(), ReadRetries()
+        """True as soon as all that the ledger says is taken up."""
+        self.tables, self.unrecorded_progress, self.runs, self.retries = (
+            TableStates(),
+            UnrecordedProgress(),
+            RunBoundaries(),
+            RetrySchedule(),
+        )
         self.pool = make_pool(APPLIERS, f"apply-{side.policy.target}")
         self.faults = FaultIsolation(source, side)
         self.databases = Databases(source, side, self.faults)
@@ -105,8 +111,8 @@ class Replica:
         self.positions = HivePositions(side, source.clock)
         self.scanned = ScanBacklog(source, side, self.tables)
         self.policies = PolicyChange(source, side, self.databases, self.functions, self.consistency)
-        self.origins = OriginLearning(self.unfiltered_source, side)
-        self.reading = ReaderPool(
+        self.origin_discovery = OriginDiscovery(self.unfiltered_source, side)
+        self.reading = ExactReadPool(
             source,
             side,
             self.databases,
@@ -120,7 +126,7 @@ class Replica:
             pace=self.pace,
             is_held=self.pause_rules.holds,
         )
-        self.comparing = DropGuard(source, side, self.tables, self.reading, self.begin, wake)
+        self.comparing = DropLimit(source, side, self.tables, self.reading, self.begin, wake)
         self.bootstrap = Bootstrap(
             source, side, self.begin, self.databases, self.functions, self.consistency, self.scanned
         )
@@ -170,8 +176,8 @@ class Replica:
             reads=self.reads,
             retries=self.retries,
             faults=self.faults,
-            origins=self.origins,
-            attempts=self.attempts,
+            origin_discovery=self.origin_discovery,
+            unrecorded_progress=self.unrecorded_progress,
             begin=self.begin,
             pool=self.pool,
             interpret=self.interpret,
@@ -202,42 +208,42 @@ class Replica:
 
     @property
     def cursor(self) -> EventId:
-        """The windows have come to it."""
+        """The event that the windows have come to."""
         return self.tables.cursor
 
     @property
     def epoch(self) -> Epoch | None:
-        """The last one."""
+        """The last epoch; None before the first."""
         return self.epochs.last
 
     # Start and stop
 
     def open(self) -> None:
-        """Take up where the ledger says. A target without epochs begins with a bootstrap, or at `start`; one that knows
-        nothing of a gap of the log starts again."""
+        """Take up where the ledger says, after learning of origins. A target without epochs begins with a bootstrap, or
+        at `start`; one that has not dealt with a gap of the log begins again."""
         self.side.stopping.clear()
-        self.origins.learn()
-        self.take_up()
+        self.origin_discovery.read_origins()
+        self.restore()
 
-    def take_up(self) -> None:
-        """The same without a word to the target as long as it need not be asked."""
+    def restore(self) -> None:
+        """Take up where the ledger says, as `open` does, but ask the target only where that is necessary."""
         self.find_beginning()
         records, rows = self.side.ledger.records(), self.side.ledger.tables()
         self.side.read_requests.load(records)
-        self.attempts.tried = self.source.journal.last() or 0
-        self.attempts.unrecorded = max(self.attempts.tried, self.newest())
+        self.unrecorded_progress.tried = self.source.journal.last() or 0
+        self.unrecorded_progress.unrecorded = max(self.unrecorded_progress.tried, self.newest())
         self.tables.load(rows.values(), self.cursor)
         self.side.announced.load(records, self.cursor)
-        self.take_up_unread()
+        self.restore_unread()
         self.reads.read_asked()
-        self.pauses.take_up()
+        self.pauses.apply_rules()
         self.reads.leave_forgotten()
         self.opened = True
         LOG.info("%s opens at event %d, epoch %s", self.name, self.cursor, self.epoch.epoch if self.epoch else "none")
 
     def find_beginning(self) -> None:
-        """Where the target goes on: at its last epoch, at a beginning that left no epoch yet, or at a new one, which a
-        gap needs, too."""
+        """Find where the target goes on: at its last epoch, at a beginning that left no epoch yet, or at a new one,
+        which a gap needs, too."""
         records, rows = self.side.ledger.records(), self.side.ledger.tables()
         self.epochs.last = self.side.ledger.last_epoch()
         recovery = self.comparing.recovery = gap_recovery.recovery_of(records, self.epoch)
@@ -252,7 +258,7 @@ class Replica:
             self.epochs.listed = recorded.listed_by or 0
         before = self.cursor
         if not has_begun or self.gaps_behind() or self.own_gap():
-            self.origins.learn_once()
+            self.origin_discovery.read_origins_once()
         if start is not None:
             self.start(start)
         self.side.announced.load(records, self.cursor)
@@ -272,12 +278,12 @@ class Replica:
             LOG.warning(text, self.name, beginning.low, gap_recovery.said(gaps[-1]), beginning.tables)
         elif recovery.unpublished is not None:
             self.epochs.unpublished += unsure(rows.values(), self.cursor, self.source.journal.last() or 0)
-        if self.origins.is_done and not (has_begun and self.cursor == before):
+        if self.origin_discovery.is_done and not (has_begun and self.cursor == before):
             # What was written down at the source since then, up to the cursor, comes in no window.
-            self.origins.learn()
+            self.origin_discovery.read_origins()
 
-    def take_up_unread(self) -> None:
-        """Tables that are to be read, and those that a process before this one has read."""
+    def restore_unread(self) -> None:
+        """Take up the tables that are to be read, and those that a process before this one has read."""
         ahead = told_states.ahead(self.tables)
         self.consistency.open(ahead, bootstrapping=self.epochs.bootstrapping(self.cursor))
         first = self.epoch is None and self.side.policy.start is None
@@ -294,7 +300,7 @@ class Replica:
         self.reads.read([name for name in unread if name not in landed or name in requested_reasons])
 
     def start(self, event_id: EventId) -> None:
-        """Take the target as the source was at the event; it has nothing to do with gaps before that."""
+        """Take the target as the source was at the event; gaps before that do not concern it."""
         rows = self.start_at.tables(event_id)
         self.consistency.bootstrap({row.database for row in rows if row.state is TableState.UNKNOWN})
         recovery = self.comparing.recovery = gap_recovery.before(self.source.gaps, event_id)
@@ -304,20 +310,22 @@ class Replica:
         self.tables.cursor = event_id
 
     def begin_at(self, beginning: BootstrapStart) -> None:
-        """All tables are unknown now."""
+        """Take up a beginning that the ledger has: all tables are unknown now."""
         self.comparing.recovery = beginning.recovery
         self.tables.cursor, self.epochs.listed = beginning.low, beginning.listed
 
     def gaps_behind(self) -> list[Gap]:
-        """Gaps that this target has not dealt with."""
+        """Return the gaps that this target has not dealt with."""
         return gap_recovery.newer(self.source.gaps, self.comparing.recovery)
 
     def own_gap(self) -> list[Gap]:
-        """The gap between the position and the journal, which has let go of events that this target has not taken."""
+        """Return the gap between the position and the journal, which has let go of events that this target has not
+        taken; none where there is none."""
         return gap_recovery.left_behind(self.source, self.begin(), self.cursor, self.comparing.recovery)
 
     def newest(self) -> EventId:
-        """The source's newest event, while it answers: a journal that lost its end had more than it has."""
+        """Return the source's newest event, because a journal that lost its end had more than it has; 0 where the
+        source does not answer."""
         try:
             return self.source.log.current()
         except Unavailable:
@@ -332,23 +340,23 @@ class Replica:
         self.pool.shutdown(wait=True)
 
     def rest(self) -> None:
-        """Have the ledger say what the position is. Not beside a window."""
+        """Have the ledger say what the position is. Not to be called beside a window."""
         if self.opened:
             self.epochs.rest()
 
     # Windows
 
-    def window(self, upto: EventId) -> Window | None:
-        """Take everything to `upto`; None when there was nothing to do. Raises `Unavailable` when the target or the
-        source does not answer: the next call goes on."""
+    def window(self, upto: EventId) -> WindowResult | None:
+        """Take everything to event `upto`, or further where a window can't end there; None when there was nothing to
+        do. Raises `Unavailable` when the target or the source does not answer: the next call goes on."""
         if not self.opened or self.gaps_behind():
             self.close()
             self.forget()
             self.open()
-        self.epochs.hear()
+        self.epochs.adopt_unacknowledged()
         self.looks.apply(self.databases, self.cursor)
         try:
-            return self.window_to(upto)
+            return self.apply_up_to(upto)
         except Refused as error:
             if self.gaps_behind():
                 return None
@@ -359,7 +367,7 @@ class Replica:
                 raise
             return None
 
-    def window_to(self, upto: EventId) -> Window | None:
+    def apply_up_to(self, upto: EventId) -> WindowResult | None:
         self.reads.expire_waiting()
         self.reads.read_later()
         if self.is_quiet() and upto <= self.cursor and (self.epoch is not None or self.epochs.bootstrapping(upto)):
@@ -368,7 +376,7 @@ class Replica:
         upto = self.end_of_run(max(upto, self.cursor))
         while True:
             try:
-                return self.through(upto)
+                return self.apply_and_publish(upto)
             except TargetIsAhead as ahead:
                 if ahead.event_id <= upto or ahead.event_id > (self.source.journal.last() or 0):
                     raise Unavailable(
@@ -379,7 +387,7 @@ class Replica:
                 upto = ahead.event_id
 
     def is_quiet(self) -> bool:
-        """Whether nothing but new events gives a window something to do."""
+        """Tell whether nothing but new events gives a window anything to do."""
         if self.epoch is not None and self.consistency.owes(self.not_shown_as_is()):
             return False
         of_tables = self.tables.positions or self.tables.changed or not self.reading.finished.empty()
@@ -387,19 +395,20 @@ class Replica:
         return not of_tables and not others
 
     def end_of_run(self, upto: EventId) -> EventId:
-        """Where a window to `upto` ends: `run_boundaries.RunBoundaries.end`."""
+        """Return the event at which a window to `upto` ends, as `run_boundaries.RunBoundaries.end` says, and note that
+        a window goes there."""
         low = max(self.begin(), self.cursor)
-        end = self.runs.end(self.source, low, self.attempts.tried, upto, self.player.stopping.is_set)
-        self.attempts.try_to(end)
+        end = self.runs.end(self.source, low, self.unrecorded_progress.tried, upto, self.player.stopping.is_set)
+        self.unrecorded_progress.try_to(end)
         return end
 
-    def through(self, upto: EventId) -> Window:
-        window = Window(Span(self.cursor, upto))
+    def apply_and_publish(self, upto: EventId) -> WindowResult:
+        window = WindowResult(Span(self.cursor, upto))
         try:
-            self.go_through(window, upto)
+            self.apply_groups(window, upto)
         except Exception:
             self.epochs.keep(window)
-            self.attempts.fail_at(upto)
+            self.unrecorded_progress.fail_at(upto)
             raise
         self.epochs.publish(window, upto)
         if self.epoch is not None:
@@ -408,8 +417,8 @@ class Replica:
             self.positions.show(window.epoch.event_id)
         return window
 
-    def go_through(self, window: Window, upto: EventId) -> None:
-        """Everything of one window but its epoch."""
+    def apply_groups(self, window: WindowResult, upto: EventId) -> None:
+        """Play everything of one window but its epoch."""
         self.reads.land_finished(upto, window)
         self.player.take_copied(window)
         self.reads.read_asked()
@@ -432,7 +441,7 @@ class Replica:
         self.scanned.done()
 
     def not_shown_as_is(self) -> list[TableName]:
-        """Tables that are to be read, and quarantined ones that the target shows as they once were."""
+        """Return the tables that are to be read, and quarantined ones that the target shows as they once were."""
         quarantined = self.tables.in_state(State.QUARANTINED)
         stale = [name for name in quarantined if self.tables.rows[name].shows is not None]
         return [*self.tables.in_state(*UNREAD), *stale]
@@ -440,15 +449,15 @@ class Replica:
     # What operators ask for
 
     def hold_back(self, takes: Callable[[TableName], bool]) -> None:
-        """From now on the chosen tables are held back, and no others. Only between windows."""
+        """Hold back the tables that `takes` chooses from now on, and no others. Called between windows only."""
         self.pause_rules.takes = takes
-        self.pauses.take_up()
+        self.pauses.apply_rules()
 
     def take_request(self, request: Request) -> Sequence[TableName] | None:
-        """`OperatorRequests.take_up`; None, too, until the replica is open. Raises `Unavailable`: what was half taken
-        up is forgotten, and the next window begins as at the start of a process."""
+        """Take up an operator's request by `OperatorRequests.execute`; None, too, until the replica is open. Raises
+        `Unavailable`: what was half taken up is forgotten, and the next window begins as at the start of a process."""
         try:
-            return self.requests.take_up(request) if self.opened else None
+            return self.requests.execute(request) if self.opened else None
         except Unavailable:
             self.opened = False
             raise

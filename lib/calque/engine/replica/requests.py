@@ -1,4 +1,4 @@
-"""What operators asked of a target is taken up."""
+"""The requests of operators for one target, and what is done for them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from calque.model.requests import Action, Request
 
 @dataclass(frozen=True, slots=True)
 class OperatorRequests:
-    """Does with one target's tables what was asked for."""
+    """The executor of operators' requests for the tables of one target."""
 
     reads: ExactReads
     adoption: Adoption
     release: Release
     replay: Replay
 
-    def take_up(self, request: Request) -> Sequence[TableName] | None:
-        """Which tables are read. None where that has to wait for the end of a comparison, or until the replica has
-        started again. Only between windows. Raises `Refused` where the journal does not reach back as far as a replay
-        wants."""
+    def execute(self, request: Request) -> Sequence[TableName] | None:
+        """Do what the request asks for, and return the tables that are read. None where that has to wait for the end of
+        a comparison, or until the replica has started again. Called between windows only. Raises `Refused` where the
+        journal does not reach back as far as a replay wants."""
         takes, reason = chosen(request.tables), f"asked for by {request.action.value}"
         comparing = self.reads.comparing.is_under_way()
         match request.action:

@@ -1,1 +1,2 @@
-"""What every step of the engine is handed: both sides of a target, and how they are read in bounded pieces."""
+"""The two sides of a target, source and target, as every step of the engine gets them, and reads of them in bounded
+pieces."""

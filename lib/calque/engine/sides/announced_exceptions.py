@@ -1,7 +1,9 @@
-"""What readers are told of: bridges, and operations in parts. Each stands in the ledger before its first effect and
-stays there until an epoch after its last one lists it, so that one that a crash cut short is told of all the same.
+"""The exceptions that readers are told of: bridges, and operations in parts. The ledger has an announcement before the
+first effect of the operation, and keeps it until an epoch after the last effect lists it. So an operation that a crash
+cut short is told of too.
 
-A crash between the epoch and the removal makes a second epoch tell of it too: too much is safe, too little is not.
+A crash between the epoch and the removal of the announcement makes a second epoch list it. That is safe; an exception
+of which no epoch tells would not be.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from calque.ports import Ledger
 
 Announcement = AnnouncedBridge | AnnouncedParts
 ToAnnounce = tuple[type[Announcement], tuple[TableName, ...], EventId]
-"""What an operation is to be announced as, its tables, and the event that they go to."""
+"""The kind of an operation's announcement, its tables, and the event that they go to."""
 
 
 class AnnouncedExceptions:
-    """One record for each kind and table spans all that no epoch has told of. Safe from several threads."""
+    """The announcements of which no epoch has told yet. For each kind and table there is one record, which spans all of
+    them. Safe from several threads."""
 
     def __init__(self) -> None:
         self.cursor: EventId = 0
@@ -29,13 +32,14 @@ class AnnouncedExceptions:
         self.lock = threading.Lock()
 
     def load(self, records: Iterable[Record], cursor: EventId) -> None:
-        """Take up what the ledger says. `cursor` is the event that live tables show."""
+        """Take over the announcements that the ledger has. `cursor` is the event that live tables show."""
         with self.lock:
             self.records = {record_key(one): one for one in records if isinstance(one, Announcement)}
             self.cursor = cursor
 
     def add(self, ledger: Ledger, kind: type[Announcement], tables: Iterable[TableName], to_event: EventId) -> None:
-        """Before the first effect. Raises what the ledger raises: then nothing was done."""
+        """Announce in the ledger, before its first effect, an operation of `kind` that brings `tables` to `to_event`.
+        Raises what the ledger raises; nothing is announced then."""
         with self.lock:
             first = min(self.cursor, to_event)
             spans = [merged(kind(table, first, to_event), self.records) for table in sorted(set(tables))]
@@ -45,12 +49,13 @@ class AnnouncedExceptions:
                 self.records |= {record_key(one): one for one in news}
 
     def waiting(self) -> tuple[Announcement, ...]:
-        """For the next epoch to list."""
+        """Return the announcements that the next epoch has to list."""
         with self.lock:
             return tuple(self.records[key] for key in sorted(self.records))
 
     def mark_published(self, ledger: Ledger, records: Sequence[Announcement], cursor: EventId) -> None:
-        """An epoch lists `records` now, which are done; live tables show `cursor`. What grew meanwhile stays."""
+        """Remove `records`, which the newest epoch lists, from the ledger. Live tables show `cursor` from now on. A
+        record that was extended since the epoch took it stays."""
         with self.lock:
             self.cursor = cursor
             removed_keys = [record_key(one) for one in records if self.records.get(record_key(one)) == one]
@@ -61,7 +66,7 @@ class AnnouncedExceptions:
 
 
 def merged(one: Announcement, records: Mapping[RecordKey, Announcement]) -> Announcement:
-    """`one`, spanning what waits already."""
+    """Return `one`, extended by the span of the record of its kind and table that waits already."""
     before = records.get(record_key(one))
     if before is None:
         return one

@@ -1,4 +1,4 @@
-"""The database at a target that is calque's own: hidden builds and the lease are in it."""
+"""The database at a target that belongs to calque: it holds hidden builds and the lease."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHAPE = Storage(
 
 
 def ensure_own_database(catalog: Catalog, warehouse: str) -> None:
-    """Make it below the warehouse where it is missing."""
+    """Create calque's own database below `warehouse` if it does not exist."""
     if catalog.database(OURS) is not None:
         return
     with suppress(Conflict):
@@ -28,7 +28,7 @@ def ensure_own_database(catalog: Catalog, warehouse: str) -> None:
 
 
 def own_view(name: TableName, parameters: Mapping[str, str]) -> Table:
-    """A record of calque's: a view, which has no directory."""
+    """Return a view by which calque keeps `parameters` in the metastore; a view has no directory."""
     return Table(
         name.table,
         name.database,

@@ -1,4 +1,5 @@
-"""Which directories this process has claimed at a target, and what became of them until an epoch tells of it."""
+"""A process's own list of the directories that it has claimed at a target, with their use, until an epoch tells of
+them."""
 
 from __future__ import annotations
 
@@ -15,21 +16,22 @@ from calque.ports import Ledger
 
 
 class Use(Enum):
-    """What a claimed directory is at the moment."""
+    """The use of a claimed directory at the moment."""
 
     HELD = "held"
-    """Files are being copied into it, or it waits for the call that shows it."""
+    """Files are being copied into the directory, or it waits for the call that shows it."""
     FREE = "free"
     """The attempt that made it ended before any call could show it."""
     USED = "used"
-    """A call may have shown it."""
+    """A call may have shown the directory."""
     LEFT = "left"
-    """The object that it may be shown of has another name since, or another directory, or was dropped."""
+    """The object that may be shown from it has another name or another directory since, or was dropped."""
 
 
 @dataclass(slots=True)
 class ClaimedDirectory:
-    """`table` and `partition` are the names at the target that it was claimed for."""
+    """A directory that this process has claimed. `table` and `partition` are the names at the target of the object that
+    it was claimed for."""
 
     location: str
     table: TableName
@@ -40,8 +42,8 @@ class ClaimedDirectory:
 
 @dataclass(slots=True)
 class ClaimBook:
-    """The claims of one process at one target. `writer` is its name, which no other process has; `source` and `target`
-    are those of the deployment."""
+    """The claims of one process at one target. `writer` is the name of this process, which no other process has;
+    `source` and `target` are the names of the deployment's two sides."""
 
     ledger: Ledger
     source: str
@@ -53,7 +55,8 @@ class ClaimBook:
     _told: frozenset[str] | None = None
 
     def ledger_name(self) -> str:
-        """The ledger's own, given to it when it has none: for whoever has the lease. Raises `Unavailable`."""
+        """Return the id of the ledger. A ledger without one gets one, so only the holder of the lease may call this
+        first. Raises `Unavailable`."""
         with self._lock:
             if self._identity is None:
                 self._identity = identity_of(self.ledger)
@@ -64,20 +67,23 @@ class ClaimBook:
             return self._identity.ledger
 
     def deployment(self) -> str:
-        """From which metastore calque copies to which: what another ledger of the same one has made is not another
-        deployment's. Names stand for ids that nobody knows."""
+        """Return the text that says from which metastore calque copies to which one: it is the same for every ledger of
+        the deployment, and differs from that of other deployments. Where a metastore's id is not known, its name alone
+        stands for it."""
         identity = self._identity or identity_of(self.ledger) or LedgerIdentity("")
         return f"{self.source} {identity.source_id or '-'} to {identity.target_id or self.target}"
 
     def next_epoch(self) -> int:
-        """The first that can tell of a claim that is made now. Looks at the ledger: once for many claims."""
+        """Return the number of the first epoch that can tell of a claim made now. This reads the ledger, so callers ask
+        once for many claims."""
         last = self.ledger.last_epoch()
         return last.epoch + 1 if last is not None else 1
 
     def new_claim(
         self, table: str, partition: str, incarnation: str, *, removal: bool = False, epoch: int | None = None
     ) -> Claim:
-        """One that nobody has made yet; `epoch` is the `next_epoch` where it was just asked for."""
+        """Return a claim with a new number. It is not written yet. `epoch` is the result of `next_epoch`, if the caller
+        has just asked."""
         ledger_name = self.ledger_name()
         return Claim(
             token_hex(16),
@@ -92,8 +98,8 @@ class ClaimBook:
         )
 
     def is_told(self, number: str, location: str) -> bool:
-        """Whether an epoch that was there when this was first asked tells of the claim, or of the directory. Processes
-        before this one made no epoch since."""
+        """Tell whether an epoch tells of the claim or of the directory. The question is about claims of earlier
+        processes. These publish no epochs any more, so the epochs are read at the first call only."""
         with self._lock:
             if self._told is None:
                 rows = (text for row in self.ledger.places() for text in (row.claim, row.location))
@@ -102,12 +108,14 @@ class ClaimBook:
             return number in self._told or location in self._told
 
     def hold(self, number: str, directory: ClaimedDirectory) -> None:
-        """Before the claim is made: who does not hear that it was made finds it by its number."""
+        """Enter a claim as held, before it is made: a caller that does not learn that it was made finds it by its
+        number."""
         with self._lock:
             self._claimed[number] = directory
 
     def hold_again(self, number: str, table: TableName, partition: str, incarnation: str) -> None:
-        """Another attempt goes on in the directory."""
+        """Enter that another attempt of this process goes on in the directory of the claim `number`, for the given
+        object."""
         with self._lock:
             location = self._claimed[number].location
             self._claimed[number] = ClaimedDirectory(location, table, partition, incarnation)
@@ -117,16 +125,18 @@ class ClaimBook:
             return self._claimed.get(number)
 
     def free(self, numbers: Iterable[str]) -> None:
-        """The attempts that hold them ended, and no call was made."""
+        """Mark claims as free: the attempts that hold them have ended, and made no call that could show the
+        directories."""
         self._become(numbers, {Use.HELD}, Use.FREE)
 
     def use(self, numbers: Iterable[str]) -> None:
-        """Before the call that may show them."""
+        """Mark claims as used, before the call that may show their directories."""
         self._become(numbers, {Use.HELD, Use.FREE}, Use.USED)
 
     def leave(self, table: TableName, partitions: Collection[str] | None = None) -> None:
-        """Before the call after which the table of that name at the target, or some of its partitions, may lie
-        elsewhere, be called otherwise, or be gone: nobody takes its directories for free any more."""
+        """Mark the used directories of the table (or of these partitions) as left. The caller does this before the call
+        after which the objects may lie elsewhere, have another name, or be gone, so that no attempt takes their
+        directories for free."""
         with self._lock:
             for directory in self._claimed.values():
                 is_meant = directory.table == table and (partitions is None or directory.partition in partitions)
@@ -134,8 +144,8 @@ class ClaimBook:
                     directory.use = Use.LEFT
 
     def abandoned(self, told: Collection[tuple[TableName, str]]) -> list[AbandonedDirectory]:
-        """Those that were made for objects of which an epoch tells now, by their names at the target, and that nobody
-        needs: these were shown from elsewhere, or not at all."""
+        """Return the free directories that were claimed for the objects `told` (names at the target), of which an epoch
+        tells now: these objects are shown from other directories, or not at all."""
         with self._lock:
             return [
                 AbandonedDirectory(directory.location, number)
@@ -144,7 +154,7 @@ class ClaimBook:
             ]
 
     def forget(self, numbers: Iterable[str]) -> None:
-        """An epoch tells of them."""
+        """Remove claims of which an epoch tells."""
         with self._lock:
             for number in numbers:
                 self._claimed.pop(number, None)

@@ -1,8 +1,9 @@
-"""What time is it, when something is to be removed for its age? No clock is believed alone.
+"""The time by which ages are counted when data are to be removed for their age. No clock is believed alone.
 
-An age is counted to the median of what three clocks say: the machine's own, that of the storage (the time of a file
-written now) and that of a metastore (the time of an object written now). Of two the earlier one counts: what is younger
-stays. Within a process the machine's clock is not believed where it ran ahead of the one that nobody sets.
+An age is counted up to the median of three clocks: the machine's own, that of the storage (the time of a file written
+now) and that of a metastore (the time of an object written now). Of two the earlier one counts, so that what may be too
+young stays. Within a process the machine's clock is not believed where it ran ahead of the monotonic clock, which
+cannot be set.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ WRITTEN = "calque.clock.written"
 FILE = f"{OURS}_clock"
 TRIES = 3
 TOLD_SECONDS = 60.0
-"""By how much clocks may differ before it is told."""
+"""Seconds by which the machine's clock may differ from the believed time before a warning is logged."""
 
 Reading = Callable[[], int | None]
-"""What a clock says, in nanoseconds since the epoch; None where it does not answer."""
+"""A function that returns the time of a clock in nanoseconds since the epoch; None where the clock does not answer."""
 
 
 def believed_now_ns(wall_ns: int, others: Iterable[Reading] = ()) -> int:
-    """The time by which ages are counted: the median of the machine's clock and the others that answer; of an even
-    number the earlier one of the two in the middle."""
+    """Return the time by which ages are counted, in nanoseconds since the epoch: the median of the machine's clock and
+    the others that answer; of an even number the earlier of the two in the middle."""
     readings = sorted([wall_ns, *(reading for clock in others if (reading := clock()) is not None)])
     believed = readings[(len(readings) - 1) // 2]
     if abs(wall_ns - believed) > TOLD_SECONDS * 1e9:
@@ -46,9 +47,9 @@ def believed_now_ns(wall_ns: int, others: Iterable[Reading] = ()) -> int:
 
 
 def storage_clock(storage: Storage, directory: str) -> Reading:
-    """That of a storage which `directory` lies on: the time of a file that is written there now, and removed. It has
-    one name, so that the next reading removes what a death left; where another process has just removed it, it is
-    written again, a few times."""
+    """Return the clock of the storage that `directory` lies on: the time of a file that is written there now, and
+    removed. The file has one name, so that the next reading removes what a dead process left. Where another process has
+    just removed it, it is written again, `TRIES` times at most."""
     path = join(directory, FILE)
 
     def read() -> int | None:
@@ -69,8 +70,8 @@ def storage_clock(storage: Storage, directory: str) -> Reading:
 
 
 def metastore_clock(catalog: Catalog) -> Reading:
-    """That of a metastore: the time that it gives to a view of calque's which is written now, in whole seconds. Not
-    known where calque has no database of its own yet."""
+    """Return the clock of a metastore: the time, in whole seconds, that it gives to a view of calque's which is written
+    now. The clock does not answer while calque's own database does not exist."""
 
     def read() -> int | None:
         # A parameter that differs each time: a server may pass over an alteration that changes nothing.
@@ -93,7 +94,8 @@ def metastore_clock(catalog: Catalog) -> Reading:
 
 
 def believed_now_at(side: TargetSide) -> int:
-    """The time by which ages are counted at a target: its storage and its metastore are asked. Writes to both."""
+    """Return the time by which ages are counted at a target, in nanoseconds since the epoch. It asks the clocks of the
+    target's metastore and storage, and so writes to both."""
     warehouse = side.policy.warehouse
     others = [metastore_clock(side.catalog)]
     if side.admission.copies_some:
@@ -102,7 +104,8 @@ def believed_now_at(side: TargetSide) -> int:
 
 
 class BelievedClock:
-    """A clock for what removes by age: `clock`, corrected by others at most once in so many seconds."""
+    """A clock for code that removes things by age: `clock`, corrected by the `others` at most once in `seconds`
+    seconds."""
 
     def __init__(
         self, clock: Clock, others: Sequence[Reading], steady: SteadyClock = STEADY, seconds: float = 600.0
@@ -110,7 +113,7 @@ class BelievedClock:
         self._clock, self._others, self._steady, self._seconds = clock, others, steady, seconds
         self._lock = threading.Lock()
         self._believed: tuple[int, int] | None = None
-        """What was believed last, and when by the clock that nobody sets."""
+        """The time that was believed last, and when that was by the monotonic clock."""
 
     def now_ns(self) -> int:
         with self._lock:

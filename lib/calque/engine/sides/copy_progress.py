@@ -1,4 +1,4 @@
-"""How far a target's copies are, and when they may be done: `CopyProgress`."""
+"""The progress of a target's copies, and an estimate of when they are done: `CopyProgress`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from threading import Lock
 from calque.ports import CopiedFile, CopyTask
 
 FILE_WEIGHT = 256 << 10
-"""What a file costs beside its bytes, in bytes."""
+"""The bytes that stand for the cost of a file apart from its content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Copies that are under way, as they were at `at_ns`. Of `files` and `bytes` some are done, of which some were
-    `kept`: they lay there from an earlier attempt, and cost nothing. Times are nanoseconds since the epoch."""
+    """Copies that are under way, as they were at `at_ns`. `files` and `bytes` are all of them, `files_done` and
+    `bytes_done` those that are done. Of these, `files_kept` and `bytes_kept` lay there from an earlier attempt, and
+    cost nothing. Times are nanoseconds since the epoch."""
 
     began_ns: int
     at_ns: int
@@ -29,7 +30,8 @@ class Progress:
 
     @property
     def ends_ns(self) -> int | None:
-        """When all is done if it goes on as fast as it went; None before anything was really copied."""
+        """The time at which all is done if the copies go on as fast as they went; None before anything was really
+        copied."""
         copied = weight(self.files_done - self.files_kept, self.bytes_done - self.bytes_kept)
         remaining = weight(self.files - self.files_done, self.bytes - self.bytes_done)
         if not remaining:
@@ -42,8 +44,8 @@ def weight(files: int, size: int) -> int:
 
 
 class CopyProgress:
-    """Collects what the copies of one target report, from any thread. What is done counts until nothing is under way
-    any more, so that copies that overlap are shown as one that grows."""
+    """A collector of what the copies of one target report, from any thread. Copies that are done count until no copy is
+    under way any more, so that copies that overlap are shown as one that grows."""
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self._now_ns = now_ns
@@ -53,7 +55,8 @@ class CopyProgress:
 
     @contextmanager
     def of(self, tasks: Sequence[CopyTask]) -> Iterator[Callable[[CopiedFile], None]]:
-        """For as long as these are copied; gives what `Storage.copy` takes as `progress`."""
+        """Count the tasks as under way for as long as the block runs, and give it the function that `Storage.copy`
+        takes as `progress`."""
         copied_files: list[CopiedFile] = []
         size = sum(task.size for task in tasks)
         with self._lock:
@@ -84,7 +87,7 @@ class CopyProgress:
                 )
 
     def look(self) -> Progress | None:
-        """None while nothing is copied."""
+        """Return the progress as it is now; None while nothing is copied."""
         with self._lock:
             return replace(self._progress, at_ns=self._now_ns()) if self._under_way else None
 

@@ -1,4 +1,4 @@
-"""Go through messages of the journal without holding more than a bounded weight of them."""
+"""Reads of the journal that hold only a bounded weight of messages, and waits until the journal has an event."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ AT_ONCE = 32 << 20
 
 
 def messages(journal: Journal, ids: Iterable[EventId], most: int = AT_ONCE) -> Iterator[Event]:
-    """The events with these ids, ascending. Few or light ones are one call."""
+    """Yield the events with these ids, ascending, at most about `most` bytes of messages at a time. Few or light events
+    are one call of the journal."""
     event_ids = sorted(set(ids))
     while event_ids:
         events = journal.events(event_ids, most)
@@ -24,8 +25,8 @@ def messages(journal: Journal, ids: Iterable[EventId], most: int = AT_ONCE) -> I
 
 
 def begin_of(gaps: Gaps | None, start_event: EventId) -> EventId:
-    """Where the journal begins: behind the newest gap, else after event `start_event`. `Unavailable` while capture has
-    not begun it anew."""
+    """Return the event after which the journal begins: that of the newest gap, else `start_event`. Raises `Unavailable`
+    while capture has not begun the journal anew behind the newest gap."""
     known_gaps = gaps.recorded() if gaps is not None else ()
     if gaps is None or not known_gaps:
         return start_event
@@ -39,27 +40,30 @@ def begin_of(gaps: Gaps | None, start_event: EventId) -> EventId:
 
 
 def reach(journal: Journal) -> EventId:
-    """The event before the first one that the journal has; 0 before it ever had one."""
+    """Return the event before the first one that the journal has. Of an empty journal, return the last one that it had;
+    0 if it never had one."""
     oldest = journal.oldest()
     return oldest - 1 if oldest is not None else journal.last() or 0
 
 
 def newest(gaps: Gaps | None) -> int:
-    """The number of the newest gap; 0 for none."""
+    """Return the number of the newest gap; 0 for none."""
     return len(gaps.recorded()) if gaps is not None else 0
 
 
 PAGE = 20_000
-"""Events of the journal that are looked through at a time."""
+"""Events of the journal that one read looks through."""
 
 
 def touching(source: SourceSide, name: TableName, span: Span) -> list[Entry]:
-    """Events of the span on the table; waits until the journal has them all, and looks through it page by page."""
+    """Return the events of the span that touch the table `name`. This waits until the journal has all events of the
+    span, and reads page by page. Raises `Unavailable`."""
     return [entry for entry in entries_in(source, span) if name in (entry.keys.table, entry.keys.other)]
 
 
 def entries_in(source: SourceSide, span: Span) -> Iterator[Entry]:
-    """Events of the span, page by page, as soon as the journal has them all."""
+    """Yield the events of the span page by page, as soon as the journal has them all. Raises `Unavailable` if they do
+    not come, or if the span ends before it begins, because the log went back."""
     if span.upto < span.after:
         raise Unavailable("The log went back while a table was read", f"From {span.after} to {span.upto}", "Read again")
     if len(span):
@@ -69,7 +73,7 @@ def entries_in(source: SourceSide, span: Span) -> Iterator[Entry]:
 
 
 def wait_for_journal(source: SourceSide, event_id: EventId, seconds: float = 60.0) -> None:
-    """Until the journal has the event. `Unavailable` when it does not come."""
+    """Wait until the journal has the event. Raises `Unavailable` if it does not come within `seconds`."""
     deadline = source.clock.elapsed_ns() + int(seconds * 1e9)
     while (source.journal.last() or 0) < event_id:
         if source.clock.elapsed_ns() > deadline:

@@ -1,4 +1,4 @@
-"""What of the source's permissions a target's files can't be given, told once."""
+"""Warnings about permissions of the source that files at a target can't get, each logged once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from threading import Lock
 
 LOG = logging.getLogger(__name__)
 MOST = 100
-"""Reasons that are told: a source may have any number of owners whom the target does not know."""
+"""Reasons that are logged at most, because a source may have any number of owners that the target does not know."""
 
 
 class KeptPermissions:
-    """Of one target, from any thread."""
+    """The warnings of one target about permissions. Safe from several threads."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -19,7 +19,8 @@ class KeptPermissions:
         self._reasons: set[str] = set()
 
     def note(self, reason: str) -> None:
-        """Of a file or directory that has some of the source's permissions only."""
+        """Log the `reason` why a file or directory did not get all of the source's permissions, unless it was logged
+        before."""
         with self._lock:
             if reason in self._reasons or len(self._reasons) >= MOST:
                 return

@@ -1,6 +1,6 @@
-"""Read a stretch of the log so that events which share an id are never torn apart by the end of a page.
+"""Reads of a part of the log in pages. Events that share an id always come from one page.
 
-Nobody here holds more messages than one answer of the log, which is of bounded weight.
+No function here holds more messages than one answer of the log, which is of bounded weight.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ PAGE = 1000
 
 
 def events_after(log: EventLog, after: EventId, upto: EventId, page: int = PAGE) -> Iterator[Event]:
-    """All rows with ids in `(after, upto]`, ascending, as the log has them: with holes, and ids that come twice."""
+    """Yield all rows of the log with ids in `(after, upto]`, ascending, as the log has them: with holes, and with ids
+    that come twice."""
     limit = 0
     while after < upto:
         limit = max(limit, 2, min(page, upto - after + 1))
@@ -33,5 +34,5 @@ def events_after(log: EventLog, after: EventId, upto: EventId, page: int = PAGE)
 
 
 def of_one_id(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Events by id, in their order."""
+    """Yield the events of each id as a list, in their order."""
     return (list(same_id_events) for _, same_id_events in groupby(events, key=lambda event: event.event_id))

@@ -9,12 +9,12 @@ from calque.core.images.origins import path_of
 
 
 @dataclass(slots=True)
-class OriginNaming:
-    """Names of sources: what came through one of them came from the target, or was here before. Empty where nothing
-    can have: then nothing is looked at."""
+class OriginNameRegistry:
+    """The names of sources whose objects came from the target itself, or were there before. No names: no object can
+    have come back, and none is examined."""
 
     names: frozenset[str] = frozenset()
 
     def has(self, parameters: Mapping[str, str] | None) -> bool:
-        """Whether an object with these parameters came back."""
+        """Tell whether an object with these parameters came back: its path of origins has one of the names."""
         return bool(self.names) and not self.names.isdisjoint(path_of(parameters))

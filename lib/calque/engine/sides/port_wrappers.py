@@ -1,5 +1,5 @@
-"""Both sides as a replica has them: copies are counted, failures of storage are noted, and nothing is begun any more
-once it is to end."""
+"""Wrappers of a replica's ports: they count copies, note failures of the storage, and refuse calls once the replica is
+to end."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from calque.ports.forwarding import ForwardingStorage
 P = ParamSpec("P")
 R = TypeVar("R")
 READERS = 16
-"""Notes of combined files that are read at a time."""
+"""Notes of combined files that are read at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """Begins no call after `stopping` was set: raises `Unavailable` then."""
+class StopInterceptor:
+    """An interceptor of calls: it makes each call until `stopping` is set, and raises `Unavailable` in place of calls
+    after that."""
 
     stopping: threading.Event
 
@@ -42,24 +43,24 @@ def ends() -> Unavailable:
     return Unavailable("Not all was done", "calque ends", "It goes on where it was when it runs again")
 
 
-class AttendedStorage(ForwardingStorage):
+class MonitoredStorage(ForwardingStorage):
     """`storage` with the directories of one target. `copy` and `combine` report to `copying`, and raise `Unavailable`
-    soon after `stopping` is set. `troubles` gets what is `Unavailable` before that. With `permissions` files are copied
-    with theirs, and what of them can't be given is told to these."""
+    soon after `stopping` is set. `storage_failures` is told of calls that are `Unavailable` before that. With
+    `permissions` files are copied with the source's permissions, and what can't be given of them is noted there."""
 
     def __init__(
         self,
         storage: Storage,
         copying: CopyProgress,
-        troubles: StorageFailures,
+        storage_failures: StorageFailures,
         stopping: threading.Event,
         permissions: KeptPermissions | None = None,
     ) -> None:
-        super().__init__(storage, FailureRecorder(troubles, stopping))
+        super().__init__(storage, FailureRecorder(storage_failures, stopping))
         self._copying, self._stopping, self._kept_permissions = copying, stopping, permissions
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
-        """A directory of combined files is listed with the files of the source that they stand for."""
+        """List the directories; one of combined files is listed with the files of the source that they stand for."""
         listings = dict(super().list(locations))
         combined = [each for each in listings.values() if each.combination is None and has_combined_files(each)]
         if combined:
@@ -125,15 +126,16 @@ class AttendedStorage(ForwardingStorage):
 
 
 def with_permissions(tasks: Sequence[CopyTask]) -> tuple[CopyTask, ...]:
-    """The same, of copies that get those of their sources."""
+    """Return the tasks as tasks that copy the source's permissions, too."""
     return tuple(replace(task, permissions=True) for task in tasks)
 
 
 @dataclass(frozen=True, slots=True)
 class FailureRecorder:
-    """Has `troubles` know how each call ended, but for what `stopping` ended."""
+    """An interceptor of calls that tells `storage_failures` how each call ended, except for calls that fail because
+    `stopping` is set."""
 
-    troubles: StorageFailures
+    storage_failures: StorageFailures
     stopping: threading.Event
 
     def __call__(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
@@ -141,7 +143,7 @@ class FailureRecorder:
             result = call(*arguments, **named)
         except Unavailable as error:
             if not self.stopping.is_set():
-                self.troubles.note(method, error)
+                self.storage_failures.note(method, error)
             raise
-        self.troubles.note(method, None)
+        self.storage_failures.note(method, None)
         return result

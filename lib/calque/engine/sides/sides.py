@@ -1,4 +1,4 @@
-"""What the engine works with: one source side, one target side."""
+"""The objects that the engine works with: one source side and one target side."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from calque.engine.sides.announced_exceptions import AnnouncedExceptions
 from calque.engine.sides.claim_book import ClaimBook
 from calque.engine.sides.copy_progress import CopyProgress
 from calque.engine.sides.kept_permissions import KeptPermissions
-from calque.engine.sides.origin_names import OriginNaming
-from calque.engine.sides.port_wrappers import AttendedStorage, Ending, ends
+from calque.engine.sides.origin_names import OriginNameRegistry
+from calque.engine.sides.port_wrappers import MonitoredStorage, StopInterceptor, ends
 from calque.engine.sides.read_requests import ReadRequests
 from calque.engine.sides.storage_failures import StorageFailures
 from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
@@ -47,7 +47,7 @@ from calque.ports.forwarding import (
 
 
 class SystemClock:
-    """The machine's own clock."""
+    """The clock of the machine."""
 
     def now_ns(self) -> int:
         return time.time_ns()
@@ -61,7 +61,7 @@ class SystemClock:
 
 @dataclass(frozen=True, slots=True)
 class SourceSide:
-    """What capture needs, and exact reads."""
+    """A source: the ports that capture and exact reads need."""
 
     name: str
     log: EventLog
@@ -71,18 +71,18 @@ class SourceSide:
     storage: Storage
     clock: Clock = field(default_factory=SystemClock)
     scans: Scans | None = None
-    """None where nothing looks for changes without events."""
+    """None where no scan looks for changes without events."""
     pins: Pins | None = None
-    """None where files at the source are not kept."""
+    """None where files at the source are not kept for targets."""
     gaps: Gaps | None = None
-    """None where the journal is taken to continue the log."""
+    """None where the journal is assumed to continue the log."""
     event_files: EventFiles | None = None
-    """None where directories are listed while the log is captured."""
+    """None where evidence comes from listings of directories, made while the log is captured."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetSide:
-    """One target under its policy."""
+    """One target under its policy: its ports, and what the threads of one process share about it."""
 
     policy: Policy
     catalog: Catalog
@@ -94,25 +94,27 @@ class TargetSide:
     """The claims of this process."""
     announced: AnnouncedExceptions = field(default_factory=AnnouncedExceptions)
     read_requests: ReadRequests = field(default_factory=ReadRequests)
-    keys: WaitingForeignKeys = field(default_factory=WaitingForeignKeys)
-    home: OriginNaming = field(default_factory=OriginNaming)
+    waiting_foreign_keys: WaitingForeignKeys = field(default_factory=WaitingForeignKeys)
+    origins: OriginNameRegistry = field(default_factory=OriginNameRegistry)
     copying: CopyProgress = field(default_factory=lambda: CopyProgress(time.time_ns))
-    """What the storage's copies report."""
-    troubles: StorageFailures = field(default_factory=lambda: StorageFailures(time.monotonic_ns))
+    """The progress of copies, to which `storage` reports."""
+    storage_failures: StorageFailures = field(default_factory=lambda: StorageFailures(time.monotonic_ns))
     stopping: threading.Event = field(default_factory=threading.Event)
-    """Set when they are to end, and no call is to be begun."""
+    """Set when the replica is to end; no call is begun after that."""
     bounds: Bounds = field(default_factory=Bounds)
-    """Of what is taken from the source."""
+    """The limits on what is taken from the source."""
     formats: tuple[TableFormat, ...] = ()
-    """Those that the catalog can have tables in."""
+    """The formats that the catalog can have tables in."""
 
     def misfit(self, format_name: str, table: Table, partitions: Iterable[Partition] = ()) -> str:
-        """See `TableFormat.misfit`."""
+        """Return the reason why the table does not fit the format `format_name`, empty where it fits: see
+        `TableFormat.misfit`."""
         known = self._format(format_name)
         return known.misfit(table, partitions) if known else f"nothing here has tables in the format {format_name}"
 
     def log_of(self, format_name: str) -> str:
-        """See `TableFormat.log`. Raises `Refused` of a format that nothing here has tables in."""
+        """Return the name of the format's log: see `TableFormat.log`. Raises `Refused` for a format that is not among
+        `formats`."""
         known = self._format(format_name)
         if known is None:
             raise Refused(f"Nothing here has tables in the format {format_name}", "", "Install what has, or drop them")
@@ -132,29 +134,31 @@ class TargetSide:
         bounds: Bounds = Bounds(),  # noqa: B008  (it is frozen)
         formats: tuple[TableFormat, ...] = (),
     ) -> TargetSide:
-        """`claims` is a new book where none is given."""
+        """Make a target side of a policy and ports, with guards that end calls after `stopping` is set. Without
+        `claims` it gets a new claim book."""
         admission, copying, stopping = Admission(policy), CopyProgress(time.time_ns), stopping or threading.Event()
-        troubles = StorageFailures(time.monotonic_ns)
+        storage_failures = StorageFailures(time.monotonic_ns)
         permissions = KeptPermissions(policy.target) if policy.permissions == "keep" else None
         return TargetSide(
             policy,
-            ForwardingCatalog(catalog, Ending(stopping)),
+            ForwardingCatalog(catalog, StopInterceptor(stopping)),
             ledger,
-            AttendedStorage(storage, copying, troubles, stopping, permissions),
+            MonitoredStorage(storage, copying, storage_failures, stopping, permissions),
             admission,
             ImageBuilder(admission),
             claims or ClaimBook(ledger, policy.source, policy.target),
             copying=copying,
-            troubles=troubles,
+            storage_failures=storage_failures,
             stopping=stopping,
             bounds=bounds,
             formats=formats,
         )
 
 
-def ending_source(source: SourceSide, stopping: threading.Event) -> SourceSide:
-    """The source for one replica: after `stopping` nothing is asked of it, and who waits, waits no longer."""
-    ending = Ending(stopping)
+def stoppable_source(source: SourceSide, stopping: threading.Event) -> SourceSide:
+    """Return the source for one replica: once `stopping` is set, calls of its log, catalog and storage raise
+    `Unavailable`, and so do waits by its clock."""
+    ending = StopInterceptor(stopping)
     return replace(
         source,
         log=ForwardingEventLog(source.log, ending),

@@ -1,4 +1,5 @@
-"""What a target's storage fails in now, whoever asked: it is told before anybody gives up."""
+"""The failures that a target's storage has now, in any thread's calls. They are shown to operators before a caller
+gives up."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from threading import Lock
 from calque.errors import CalqueError
 
 LASTING_SECONDS = 90.0
-"""What was not tried again for so long is no trouble any more: what needed it may be gone."""
+"""Seconds after which a failure counts no more if the call was not tried again: what needed it may be gone."""
 
 
 class StorageFailures:
-    """The newest failure of each call, until the same call succeeds, or files come through. Any thread notes and
-    asks."""
+    """The newest failure of each kind of call, until a call of that kind succeeds, or a copy does. Safe from several
+    threads."""
 
     def __init__(self, elapsed_ns: Callable[[], int]) -> None:
         self._elapsed_ns = elapsed_ns
@@ -21,7 +22,7 @@ class StorageFailures:
         self._failures: dict[str, tuple[int, str]] = {}
 
     def note(self, call: str, error: CalqueError | None) -> None:
-        """How the call ended last."""
+        """Note how a call ended: with `error`, or well (None). A `copy` that ends well clears all failures."""
         if error is None and not self._failures:
             return
         with self._lock:

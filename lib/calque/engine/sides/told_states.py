@@ -1,4 +1,4 @@
-"""What is asked of the states of all of one target's tables, mostly for users; not exact beside the windows."""
+"""Answers for users about the states of all of one target's tables. They are not exact while windows run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calque.model.names import EventId, TableName
 
 
 def counts(tables: TableStates) -> dict[str, int]:
-    """How many tables are in each state that users know; not exact beside the windows."""
+    """Return the number of tables in each state that users know. Not exact while windows run."""
     counts_by_state = dict.fromkeys((state.value for state in TableState), 0)
     others = [status for name in tuple(tables.not_live) if (status := tables.rows.get(name)) is not None]
     for status in others:
@@ -23,23 +23,24 @@ def counts(tables: TableStates) -> dict[str, int]:
 
 
 def behind(tables: TableStates, position: EventId) -> list[tuple[EventId, TableName]]:
-    """Tables that are not live and show a state before that event, with the event; not exact beside the windows."""
+    """Return the tables that are not live and show a state before `position`, each with the event that it shows. Not
+    exact while windows run."""
     shown_names = [name for name in tuple(tables.not_live) if (row := tables.rows.get(name)) and row.shows is not None]
     shown = ((tables.shown_or_none(name), name) for name in shown_names)
     return [(event, name) for event, name in shown if event is not None and event < position]
 
 
 def ahead(tables: TableStates) -> list[TableName]:
-    """Tables that show an event beyond the cursor."""
+    """Return the tables that show an event beyond the cursor."""
     return [name for name in tables.rows if tables.state(name) not in ASIDE and tables.shown(name) > tables.cursor]
 
 
 def find(
     tables: TableStates, takes: Callable[[TableName], bool], state: str, offset: int, limit: int
 ) -> tuple[int, list[TableRow]]:
-    """How many tables are wanted, in that state as users know it where one is named, and `limit` of them behind the
-    first `offset`, in the order of their names. Live ones show at least the cursor. Not exact beside the
-    windows."""
+    """Return the number of tables that `takes` is true of and that are in `state` (as users know it; empty: in any),
+    and `limit` of their rows behind the first `offset`, in the order of names. A row of a live table shows the cursor
+    or a later event. Not exact while windows run."""
     known = tuple(tables.rows) if state in ("", TableState.LIVE.value) else tuple(tables.not_live)
     named = ((name, tables.rows.get(name)) for name in known if takes(name))
     found = [name for name, row in named if row and state in ("", RECORDED[row.state].value)]
@@ -48,6 +49,6 @@ def find(
 
 
 def recorded(tables: TableStates, names: Iterable[TableName] | None = None) -> list[TableRow]:
-    """The tables' rows, as users are told of them; without names those of all."""
+    """Return the rows of the tables `names` as users know them; without names those of all tables."""
     items = list(tables.rows.items()) if names is None else [(name, tables.rows[name]) for name in names]
     return [status.row(name) for name, status in items]

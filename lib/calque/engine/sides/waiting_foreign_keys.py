@@ -1,7 +1,7 @@
-"""Foreign keys whose parent has no such key at the target yet: whoever brings it adds them.
+"""Foreign keys whose parent table has no such key at the target yet. They are added once the parent has its key.
 
-A child puts its key here before it tries to add it; a parent takes it when it has a key of its own. So neither misses
-the other, in whatever order they come, side by side.
+A child puts its foreign key here before it tries to add it at the target. A parent asks for waiting keys when it has a
+key of its own. So neither misses the other, in whichever order both come, also on two threads.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from calque.core.states.facets import Rows
 from calque.model.names import TableName
 
 Child = tuple[TableName, str]
-"""A table at the target and the name of its key."""
+"""A table at the target, and the name of its foreign key."""
 
 
 class WaitingForeignKeys:
-    """Rows as the target is to have them. Safe from several threads; nothing of it outlives the process."""
+    """The foreign keys that wait, as rows that the target is to have. Safe from several threads. They are in memory
+    only, so none outlives the process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -31,6 +32,6 @@ class WaitingForeignKeys:
             self.keys.pop((child, name), None)
 
     def of(self, parent: TableName) -> dict[Child, Rows]:
-        """Those that wait for the table."""
+        """Return the foreign keys that wait for the table `parent`."""
         with self.lock:
             return {child: rows for child, (of, rows) in self.keys.items() if of == parent}

@@ -1,1 +1,1 @@
-"""What is read at the source, and when it can be believed."""
+"""Reads of the source, and the tests of whether what was read can be believed."""

@@ -1,4 +1,5 @@
-"""Which files belong to the newest events on the directories that they touched."""
+"""The gathering of evidence: listings that prove which files belong to the newest events on the directories that these
+touched."""
 
 from __future__ import annotations
 
@@ -25,17 +26,19 @@ from calque.model.names import OURS, EventId, Span, TableName
 
 LOG = logging.getLogger(__name__)
 ObjectKey = tuple[TableName, str]
-"""A table and a partition (empty: the plain table)."""
+"""A table and a partition (empty for a table without partitions)."""
 RETRY_SECONDS = 0.25
 MOST_EMPTY = 100_000
-"""Objects of which is known that they were empty. One more costs `MOVING_NS` when its definition changes."""
+"""Objects that are remembered as empty, at most. An object that is not remembered costs `MOVING_NS` when its definition
+changes while it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingListing:
-    """What event `event_id` names at `named`, and where it lies after the renames since: under the name that it left
-    there may be another content of the same event. `may_be_empty`: the event made the object or removed its files, or
-    the object had none before."""
+    """A directory to list for the event `event_id`. `named` is where the event says that it lies; `location` is where
+    it lies after the renames since, because the same event may name other content under the name that was left.
+    `read_ns` is when the event was read. `may_be_empty`: the event made the object or removed its files, or the object
+    had none before."""
 
     event_id: EventId
     named: str
@@ -45,8 +48,8 @@ class PendingListing:
 
 
 class EvidenceGatherer:
-    """Lists what events touched until a listing proves something. `takes` says which tables any target admits; `tell`
-    is called when there are new events or new evidence."""
+    """The gatherer lists directories that events touched until a listing proves which files they have. `takes` says
+    which tables any target admits. `tell` is called when there are new events or new evidence."""
 
     def __init__(
         self, source: SourceSide, takes: Callable[[TableName], bool], tell: Callable[[], None] = lambda: None
@@ -54,10 +57,10 @@ class EvidenceGatherer:
         self.source, self.takes, self.tell = source, takes, tell
         self.pending: dict[ObjectKey, PendingListing] = {}
         self.proven: list[Evidence] = []
-        """What is not recorded yet."""
+        """Evidence that is not recorded yet."""
         self.unsure = UnsureDirectories()
         self.pinned: dict[tuple[EventId, str], Listing] = {}
-        """What is kept of pending events, by the directories that they name."""
+        """Files that are kept for pending events, by event and the directory that it names."""
         self.empty: set[ObjectKey] = set()
         """Some of the objects that had no files when they were listed last."""
         self.upto: EventId = 0
@@ -65,28 +68,29 @@ class EvidenceGatherer:
         self.changed = threading.Condition()
         self.stopped = False
         self.problem: str | None = None
-        """Why nothing can be listed now."""
+        """The reason why nothing can be listed now."""
 
     def resume(self, after: EventId, upto: EventId) -> None:
-        """Take up what was appended and not yet considered when the last process ended."""
+        """Take up the events that were in the journal and not considered yet when the last process ended. `after` and
+        `upto` are the span of the journal."""
         self.considered = max(self.source.evidence.considered(), after, reach(self.source.journal))
         self.catch_up(self.considered, upto)
         self.upto = max(self.upto, upto)
 
     def catch_up(self, after: EventId, upto: EventId) -> None:
-        """Take up what the journal has from behind `after` to `upto` and was not added."""
+        """Take up the events of the journal in `(after, upto]` that were not added yet."""
         begin = max(after, self.upto)
         if upto > begin and upto > (begin := max(begin, reach(self.source.journal))):
             self.add(self.source.journal.entries(Span(begin, upto)), self.source.clock.now_ns())
 
     def stop(self) -> None:
-        """Have `run` end."""
+        """Make `run` return."""
         with self.changed:
             self.stopped = True
             self.changed.notify_all()
 
     def add(self, entries: Sequence[Entry], read_ns: int) -> None:
-        """Entries that are in the journal now."""
+        """Take up entries that are in the journal now; `read_ns` is when they were read from the log."""
         with self.changed:
             for entry in entries:
                 if entry.keys.table is not None:
@@ -96,7 +100,8 @@ class EvidenceGatherer:
         self.tell()
 
     def take_what_can_be(self, entry: Entry, table: TableName, read_ns: int) -> None:
-        """As `take`; a table that meets a defect of calque gets no evidence."""
+        """Call `take`. If that meets a defect of calque, drop what is pending for the table, which gets no evidence
+        then."""
         try:
             with work_on(f"evidence of event {entry.event_id} on table {table}"):
                 self.take(entry, table, read_ns)
@@ -124,7 +129,7 @@ class EvidenceGatherer:
                 )
 
     def may_be_empty(self, key: ObjectKey, keys: Keys) -> bool:
-        """Whether the object has no files after the event, if none are found."""
+        """Tell whether a listing without files can be believed of the object after the event."""
         if keys.kind is EventKind.INSERT:
             self.empty.discard(key)
             return False
@@ -134,7 +139,8 @@ class EvidenceGatherer:
         return before.may_be_empty if before is not None else key in self.empty
 
     def carry(self, entry: Entry, table: TableName) -> bool:
-        """Whether the rename keeps contents: then what is pending goes on under the new name, where it lies now."""
+        """If the rename keeps contents, move what is pending to the new name and to where it lies now. Return whether
+        it does."""
         keys, move = entry.keys, move_of(self.source.journal.events([entry.event_id])[entry.event_id])
         is_table = keys.kind is EventKind.RENAME_TABLE
         if move is None and not (is_table and keys.shape is TableShape.PARTITIONED):
@@ -153,7 +159,7 @@ class EvidenceGatherer:
         return True
 
     def run(self) -> None:
-        """Go on beside capture, until `stop`."""
+        """Gather evidence beside capture, until `stop`."""
         while True:
             with self.changed:
                 if not self.stopped and self.upto <= self.considered:
@@ -162,7 +168,7 @@ class EvidenceGatherer:
                     return
             try:
                 with work_on("evidence"):
-                    self.once()
+                    self.run_once()
             except (CalqueError, ObjectDefect) as error:
                 LOG.warning("evidence: %s", error, exc_info=traceback_of(error))
                 self.problem = str(error)
@@ -170,8 +176,8 @@ class EvidenceGatherer:
             else:
                 self.problem = None
 
-    def once(self) -> None:
-        """Look at everything that is pending, and record what that proves."""
+    def run_once(self) -> None:
+        """List everything that is pending, and record the evidence that this gives."""
         with self.changed:
             todo, upto = dict(self.pending), self.upto
         self.proven += self.look(todo)
@@ -185,7 +191,9 @@ class EvidenceGatherer:
         self.considered = max(self.considered, upto)
 
     def look(self, todo: Mapping[ObjectKey, PendingListing]) -> list[Evidence]:
-        """List everything in `todo` twice; what is proven leaves `pending`."""
+        """List everything in `todo` twice, and return the evidence. A listing is evidence if both agree, no file is
+        younger than the event, the directory is not missing or emptied lately without the event's saying so, and no
+        newer event touched the object. An object with evidence is pending no more."""
         if not todo:
             return []
         locations = sorted({item.location for item in todo.values()})
@@ -218,7 +226,8 @@ class EvidenceGatherer:
         return list(proven.values())
 
     def give_up(self, todo: Mapping[ObjectKey, PendingListing], refused: Mapping[str, Refused | ObjectDefect]) -> None:
-        """What can't be listed gets no evidence: its tables wait, are read exactly, and say there what is wrong."""
+        """Drop directories that can't be listed. Their tables get no evidence: they wait, are then read exactly, and
+        that read says what is wrong."""
         for error in refused.values():
             LOG.warning("evidence: %s", error, exc_info=traceback_of(error))
         with self.changed:
@@ -227,8 +236,8 @@ class EvidenceGatherer:
                     del self.pending[key]
 
     def pin(self, items: Iterable[PendingListing], listings: Mapping[str, Listing]) -> None:
-        """Keep the files before anybody replaces them, whether or not their listing proves anything yet; evidence
-        without a pin is evidence all the same."""
+        """Pin the files of the listings before a writer replaces them, even if a listing proves nothing yet. A pin that
+        fails is logged, because evidence without a pin is evidence all the same."""
         if self.source.pins is None:
             return
         due = {(item.event_id, item.named): listings[item.location] for item in items if item.location in listings}
@@ -248,16 +257,17 @@ class EvidenceGatherer:
                     LOG.debug("evidence: %s is not pinned", location)
 
     def locations(self) -> set[str]:
-        """Directories of events whose files are not known yet."""
+        """Return the directories of events whose files are not known yet."""
         with self.changed:
             return {item.location for item in self.pending.values()}
 
     def wait_for(self, event_id: EventId) -> bool:
-        """Until capture has appended up to `event_id`; False when it does not get there."""
+        """Wait until capture has added the events up to `event_id`. Return False if it does not within 30 seconds, or
+        `stop` was called."""
         with self.changed:
             return self.changed.wait_for(lambda: self.stopped or self.upto >= event_id, timeout=30) and not self.stopped
 
 
 def is_hidden(table: TableName) -> bool:
-    """Whether it is a hidden build of another calque: what it will be called is not known yet."""
+    """Tell whether the table is a hidden build of another calque, whose later name is not known yet."""
     return table.database == OURS

@@ -1,7 +1,12 @@
-"""READ_EXACT: one table, exact at an event id, while its source goes on changing (docs/architecture.md).
+"""Exact reads: one table as it was at one event id, while the source goes on changing it (docs/architecture.md).
 
-Metastore reads are no snapshots, so each round brackets what it reads with event ids and waits for the journal: what an
-event of the bracket touches is in doubt and is read again, the rest stands. Rounds get smaller; they are bounded.
+Metastore reads are no snapshots. So each round puts what it reads between two event ids and waits for the journal. What
+an event between them touches is in doubt, and the next round reads it again; the rest stands. Rounds get smaller, and
+their number is bounded:
+
+    A round begins at event 80 and ends at event 84. Event 82 altered partition `ds=1`, which may have been read before
+    or after that. The next round reads `ds=1` again. No event of the table comes until it ends, at event 86: the table
+    is exact at event 86.
 """
 
 from __future__ import annotations
@@ -37,21 +42,21 @@ PATIENCE_NS = 20_000_000
 
 
 class TableIsTooBusy(Exception):
-    """The table changes faster than it can be read."""
+    """Raised where the table changes faster than it can be read."""
 
 
 class AllPartitionsChanged(Exception):
-    """An event may have changed any partition of a table of which only some are read."""
+    """Raised where an event may have changed any partition of a table of which only some are read."""
 
 
 class TableIsLarge(Exception):
-    """The table has more partitions than are to be held at a time."""
+    """Raised where the table has more partitions than one process is to hold at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExactTable:
-    """A table as it was at `exact_at`; `table` is None when there was none. `listings` by partition, `""` for a plain
-    table's own. With `only` it says nothing of other partitions than those, which the target shows as they were."""
+    """A table as it was at the event `exact_at`; `table` is None if there was none. `listings` are by partition, `""`
+    for a table without partitions. With `only` the value has only these partitions and says nothing of the others."""
 
     name: TableName
     exact_at: EventId
@@ -63,8 +68,9 @@ class ExactTable:
 
 @dataclass(slots=True)
 class _PartialRead:
-    """What was read so far. `reads_all` asks for everything again, `doubtful` for single partitions (`""`: the files of
-    a plain table)."""
+    """The parts of a table that were read so far. `reads_all`: the next round reads everything again; `doubtful` are
+    the partitions that it reads (`""`: the files of a table without partitions). `partial`: only some partitions are
+    wanted."""
 
     table: Table | None = None
     partitions: dict[str, Partition] = field(default_factory=dict)
@@ -73,14 +79,14 @@ class _PartialRead:
     doubtful: set[str] = field(default_factory=set)
     partial: bool = False
     doubted_names: set[str] = field(default_factory=set)
-    """All partitions that were in doubt by themselves."""
+    """All partitions that were in doubt one by one in some round."""
     unsure: UnsureDirectories = field(default_factory=UnsureDirectories)
 
 
 def read_exact(source: SourceSide, name: TableName, with_files: bool = True, most: int | None = None) -> ExactTable:
-    """The table, exact at the event id that ended its last bracket; each bracket begins where the one before ended, so
-    that no event falls between. Raises `TableIsTooBusy`, `Unavailable`, and `TableIsLarge` where there are more than
-    `most` partitions."""
+    """Return the table, exact at the event id that ended its last round. Each round begins at the event where the one
+    before ended, so that no event falls between. Raises `TableIsTooBusy`, `Unavailable`, `Refused`, and `TableIsLarge`
+    where there are more than `most` partitions."""
     reading = _PartialRead()
     return settled(source, name, reading, source.log.current(), with_files, most)
 
@@ -88,8 +94,8 @@ def read_exact(source: SourceSide, name: TableName, with_files: bool = True, mos
 def read_some(
     source: SourceSide, name: TableName, partitions: Iterable[str], low: EventId, with_files: bool
 ) -> ExactTable:
-    """The table's header, and those of its partitions, and others that were touched after event `low`, exact at one
-    event id. Raises as `read_exact`, and `AllPartitionsChanged`."""
+    """Return the table's header, the `partitions`, and other partitions that were touched after the event `low`, exact
+    at one event id. Raises as `read_exact` does, and `AllPartitionsChanged`."""
     reading = _PartialRead(reads_all=False, doubtful={*partitions}, partial=True)
     exact = settled(source, name, reading, low, with_files)
     return replace(exact, only=frozenset(reading.doubted_names))
@@ -98,7 +104,7 @@ def read_some(
 def settled(
     source: SourceSide, name: TableName, reading: _PartialRead, low: EventId, with_files: bool, most: int | None = None
 ) -> ExactTable:
-    """Rounds until one ends in which nothing was touched."""
+    """Read rounds until one ends in which no event touched what was read. Raises as `read_exact` and `read_some` do."""
     for attempt in range(ROUNDS):
         started_ns = source.clock.now_ns()
         read = read_round(source, name, reading, with_files, most)
@@ -121,7 +127,7 @@ def settled(
 def read_round(
     source: SourceSide, name: TableName, reading: _PartialRead, with_files: bool, most: int | None = None
 ) -> Sequence[str]:
-    """Read what is in doubt; the partitions that were read (`""`: the table itself)."""
+    """Read what is in doubt, and return the partitions that were read (`""`: the table itself)."""
     reading.table = source.catalog.table(name)
     require_no_listed_partitions(source.catalog, reading.table)
     if reading.reads_all:
@@ -150,7 +156,7 @@ def read_round(
 
 
 def list_files(source: SourceSide, reading: _PartialRead, read: Sequence[str], started_ns: int) -> set[str]:
-    """List the directories of `read`; those that are unsettled."""
+    """List the directories of the partitions `read`, and return the partitions whose directories are not settled."""
     places = {partition: location for partition in read if (location := place_of(reading, partition)) is not None}
     listings, unsettled = listed(source, places, started_ns, reading.unsure)
     reading.listings |= listings
@@ -160,8 +166,9 @@ def list_files(source: SourceSide, reading: _PartialRead, read: Sequence[str], s
 def listed(
     source: SourceSide, places: Mapping[str, str], started_ns: int, unsure: UnsureDirectories
 ) -> tuple[dict[str, Listing], set[str]]:
-    """List directories, by partition, twice; those that do not agree, hold files younger than the reading and changed a
-    moment ago, or went missing or lost all files then, are unsettled."""
+    """List directories, given by partition, twice. Return the listings, and the partitions that are not settled: the
+    two listings differ, a file is younger than the start of the read and changed a moment ago, or the directory went
+    missing or lost all files lately."""
     locations = sorted(set(places.values()))
     first, second = source.storage.list(locations), source.storage.list(locations)
     limit, now_ns = started_ns - PATIENCE_NS, source.clock.elapsed_ns()
@@ -176,7 +183,8 @@ def listed(
 
 
 def require_no_listed_partitions(catalog: CatalogReader, table: Table | None) -> None:
-    """`Refused` for a projected table of which the metastore has partitions: engines differ in what its rows are."""
+    """Raise `Refused` for a table with partition projection whose metastore has partitions, because engines differ in
+    what its rows are."""
     if table is not None and projects_partitions(table) and catalog.few_partitions(table, 0) is None:
         raise Refused(
             f"The metastore has partitions of {table.database}.{table.name}, and {PROJECTION} is true",
@@ -186,7 +194,8 @@ def require_no_listed_partitions(catalog: CatalogReader, table: Table | None) ->
 
 
 def require_no_timeline(source: SourceSide, table: Table | None) -> None:
-    """`Refused` for a table of which only its directory says that it is one of Hudi's."""
+    """Raise `Refused` for a table that is a Hudi table as its directory says, and that the metastore does not know as
+    one."""
     if table is None or not is_plain(table):
         return
     location = location_of(table)
@@ -199,7 +208,8 @@ def require_no_timeline(source: SourceSide, table: Table | None) -> None:
 
 
 def require_log(reading: _PartialRead) -> None:
-    """`Refused` for a Delta table that has files and no log, and for another table that lies over a log."""
+    """Raise `Refused` for a Delta table that has files and no log, and for another table whose directory has a Delta
+    log."""
     listing, table = reading.listings.get(""), reading.table
     if listing is None or table is None or is_delta(table) == (listing.version is not None):
         return
@@ -228,8 +238,9 @@ def place_of(reading: _PartialRead, partition: str) -> str | None:
 
 
 def doubt(reading: _PartialRead, touched: Sequence[Entry]) -> None:
-    """What the next round has to read again; the table's header is read in every round. Parameters tell which columns
-    have statistics, so those change the definition."""
+    """Enter in `reading` what the next round has to read again because of the entries `touched`. The table's header is
+    read in every round. Statistics change definitions, because a parameter tells which columns have them, so their
+    partitions are in doubt too."""
     for entry in touched:
         if entry.keys.kind is EventKind.FACET:
             reading.doubtful |= {*entry.keys.partitions}

@@ -1,12 +1,14 @@
-"""Look for files that changed without an event (docs/files.md), table by table at its interval.
+"""The scanner: it looks for files that changed without an event (docs/files.md), table by table at the table's
+interval.
 
-A directory is compared with what was last seen of it: first the times of the directories, where the storage has them,
-and only where these moved, and in every tenth scan, the files. What differs is looked at again after a moment; when it
-is still so, nobody writes there, and no event came between, it becomes one entry of our own for each table, placed
-after the event that was current. What an event explains is the evidence's.
+A directory is compared with what was last seen of it: first the times of the directories, where the storage has them;
+the files only where these times changed, and in every tenth scan. A directory that differs is looked at again after a
+moment. If it is still the same, no writer is at work there and no event came between, it becomes part of one entry of
+calque's own for the table, placed after the event that was current. Changes that an event explains are left to the
+evidence.
 
 An entry says what lay in the directories at one time. It may come twice, and the target may show it already; a reader
-of entries takes only those that are still so.
+of entries takes only those that are still true.
 """
 
 from __future__ import annotations
@@ -33,30 +35,32 @@ from calque.ports import Scans
 
 LOG = logging.getLogger(__name__)
 DEFECTIVE_SECONDS = 30.0
-"""Until a scan that met a defect of calque is tried again."""
+"""Seconds until a scan that met a defect of calque is tried again."""
 SETTLED_SECONDS = 2.0
-"""How long what changed has to stay as it is."""
+"""Seconds for which a changed directory has to stay as it is."""
 FULL_EVERY = 10
-"""A file that is written in place changes no directory's time."""
+"""Every so many scans list the files in any case, because a file that is written in place changes no directory's
+time."""
 REMEMBER_NS = 30 * 10**9
-"""The least pause between two writings of the memory; many directories take longer, and get a longer one."""
+"""The least pause between two writings of the memory, in nanoseconds. A writing that takes long gets a longer pause."""
 MARGIN_NS = 60 * 10**9
-"""How far the clocks of the source's storage and of this machine may be apart."""
+"""Nanoseconds by which the clocks of the source's storage and of this machine may differ."""
 LOG_DIRECTORY = "_delta_log"
 
 
 @dataclass(frozen=True, slots=True)
 class ScanSelection:
-    """Which tables are scanned: `interval` is in seconds (None: not at all), `databases` says where some may be."""
+    """The tables that are scanned: `interval` gives a table's seconds between scans (None: it is not scanned),
+    `databases` says which databases may have scanned tables."""
 
     interval: Callable[[TableName], float | None]
     databases: Callable[[str], bool]
 
 
 class Scanner:
-    """`pending` are locations of events whose files are not known yet. The journal began after event `begun`, at
-    `begun_ns`: what was never seen before and is older was there when the targets were read. `tell` is called after
-    new entries."""
+    """The scanner of one source. `pending` gives the locations of events whose files are not known yet. The journal
+    began after event `begun`, at `begun_ns`: a directory that was never seen before and is older than that was there
+    when the targets were read. `tell` is called after new entries."""
 
     def __init__(
         self,
@@ -81,11 +85,11 @@ class Scanner:
         self.changed = False
 
     def run(self, stopping: threading.Event) -> None:
-        """Scan until `stopping`."""
+        """Scan until `stopping` is set. Errors are logged, and the next round tries again."""
         while not stopping.wait(self.pause()):
             try:
                 with work_on("a scan"):
-                    self.once()
+                    self.run_once()
             except EventsForgotten as error:
                 LOG.warning("scan: it begins anew: %s", error)
                 self.seen_event = None
@@ -98,16 +102,16 @@ class Scanner:
             LOG.warning("scan: %s", error)
 
     def pause(self) -> float:
-        """Seconds until a table is due, at most one."""
+        """Return the seconds until the next table is due, one at most."""
         if self.seen_event is None:
             return 0.0
         now = self.source.clock.elapsed_ns()
         return min(1.0, max(0.05, (min(self.due_ns.values(), default=now + 10**9) - now) / 1e9))
 
-    def once(self) -> None:
+    def run_once(self) -> None:
         """Scan the tables that are due."""
         if self.seen_event is None:
-            self.take_up()
+            self.restore()
         self.learn()
         self.recall()
         now = self.source.clock.elapsed_ns()
@@ -123,9 +127,10 @@ class Scanner:
 
     # What is known
 
-    def take_up(self) -> None:
-        """Go on where the memory ends; without one, or where the journal has forgotten that, everything is new. Then no
-        evidence of before tells how a directory was last seen: tables were read as they were ahead of it."""
+    def restore(self) -> None:
+        """Go on where the memory ends. Without a memory, or where the journal has forgotten the events since,
+        everything is new: evidence of earlier events does not tell how a directory was last seen then, because tables
+        were read in a later state."""
         memory = self.scans.remembered()
         current = max(self.begun, self.source.log.current())
         self.places.begin()
@@ -138,14 +143,15 @@ class Scanner:
         self.watched, self.seen_event, self.seen_scan = dict(memory.watched), current, memory.scan
 
     def entries(self, span: Span) -> Sequence[Entry]:
-        """Raises `Refused` where the journal has forgotten them."""
+        """Return the entries of the span, once the journal has them. Raises `Refused` (`EventsForgotten`) where the
+        journal has forgotten them, `Unavailable`."""
         if not len(span):
             return ()
         wait_for_journal(self.source, span.upto)
         return self.source.journal.entries(span)
 
     def learn(self) -> EventId:
-        """Take up what happened by now; the event that is current."""
+        """Take up the events up to now, and return the current event."""
         current = self.source.log.current()
         assert self.seen_event is not None
         if current > self.seen_event:
@@ -156,15 +162,16 @@ class Scanner:
         return self.seen_event
 
     def hasten(self, names: Iterable[TableName | None]) -> None:
-        """Look at these at once, at their files too: an engine found them changed."""
+        """Make the tables `names` due at once, with their files: an engine found them changed."""
         for name in names:
             if name is not None and self.chosen.interval(name) is not None:
                 self.due_ns[name] = 0
                 self.rounds[name] = FULL_EVERY - 2
 
     def recall(self) -> None:
-        """Take up what scans found that are not taken up yet: whoever made them died, or did not hear that they were
-        stored. Found anew it would get another number, and targets would copy it again."""
+        """Take up entries that earlier scans stored and that are not taken up yet, because their process died or did
+        not hear that they were stored. Found anew, a change would get another number, and targets would copy it
+        again."""
         newest = self.scans.last()
         if newest == self.seen_scan:
             return
@@ -183,7 +190,8 @@ class Scanner:
         self.seen_scan = newest
 
     def explain(self) -> None:
-        """What the evidence says of an event's directory is how it was last seen."""
+        """Remember the directories of touched objects as the evidence of their events says, because those changes are
+        explained."""
         touched = self.places.touched
         evidence = self.source.evidence.evidence({event_id for event_id, _ in touched.values()}) if touched else {}
         considered, pending = self.source.evidence.considered(), set(self.pending())
@@ -196,7 +204,7 @@ class Scanner:
                 del touched[key]
 
     def tidy(self) -> None:
-        """Forget what is no more."""
+        """Forget objects that do not exist any more."""
         tables = self.places.tables
         forgotten_keys = [
             key
@@ -219,7 +227,7 @@ class Scanner:
     # One scan
 
     def differing(self, names: Sequence[TableName]) -> dict[ObjectKey, ScannedDirectory]:
-        """What is not as it was last seen, as it is now."""
+        """Return the objects whose directories are not as they were last seen, as they are now."""
         suspects = self.moved(names)
         listings = self.listed(suspects.values())
         changes: dict[ObjectKey, ScannedDirectory] = {}
@@ -234,7 +242,8 @@ class Scanner:
         return changes
 
     def listed(self, items: Iterable[ScannedDirectory]) -> Mapping[str, Listing]:
-        """What lies in the directories that can be listed; of each that can't be it is told once."""
+        """Return the listings of the directories that can be listed. A directory that can't be listed is logged
+        once."""
         listings, refused = list_what_can_be(self.source.storage, sorted({item.location for item in items}))
         for location in refused.keys() - self.unlisted:
             LOG.warning("scan: %s", refused[location], exc_info=traceback_of(refused[location]))
@@ -242,7 +251,8 @@ class Scanner:
         return listings
 
     def moved(self, names: Sequence[TableName]) -> dict[ObjectKey, ScannedDirectory]:
-        """Objects that may have changed, with the times of their directories (taken before anything is listed)."""
+        """Return the objects that may have changed, with the times of their directories, taken before anything is
+        listed."""
         locations = [(key, location) for key, location in self.places.keys(names) if key not in self.places.touched]
         for name in names:
             self.rounds[name] = self.rounds.get(name, -1) + 1
@@ -268,20 +278,22 @@ class Scanner:
         return self.source.storage.modified(locations)
 
     def timed(self, item: ScannedDirectory, listing: Listing, key: ObjectKey) -> ScannedDirectory:
-        """With the directories that hold data now. Where these are others, no time is known from before the listing."""
+        """Return `item` with the directories that hold data now. Where these are others than before, it has no times,
+        because none is known from before the listing."""
         directories = tuple(directories_of(listing, plain=not key[1]))
         return item if directories == item.directories else replace(item, directories=directories, times=())
 
     def is_news(self, before: ScannedDirectory | None, now: ScannedDirectory, listing: Listing) -> bool:
-        """Whether it differs from what was last seen; what was never seen differs where it is younger than the
-        journal."""
+        """Tell whether the directory differs from what was last seen. One that was never seen differs if it is
+        younger than the journal."""
         if before is not None:
             return (before.location, before.fingerprint) != (now.location, now.fingerprint)
         newest = max([*now.times, *(file.modified_ns for file in listing.files)], default=0)
         return newest > self.begun_ns - MARGIN_NS
 
     def settle(self, looks: Mapping[ObjectKey, ScannedDirectory]) -> None:
-        """Look again after a moment; what is the same, finished, and touched by no event becomes entries."""
+        """Look again after a moment. Directories that are the same, finished, and touched by no event become
+        entries."""
         self.source.clock.sleep(SETTLED_SECONDS)
         self.learn()
         listings = self.listed(looks.values())
@@ -311,7 +323,7 @@ class Scanner:
         LOG.info("scan: %d directories of %d tables changed without an event", len(settled), len(listings_by_table))
 
     def is_there(self, key: ObjectKey, item: ScannedDirectory) -> bool:
-        """Whether the directory is the object's still, and no event told of it meanwhile."""
+        """Tell whether the directory is still the object's, and no event named the object meanwhile."""
         name, partition = key
         placed = self.places.tables.get(name)
         return (
@@ -322,7 +334,7 @@ class Scanner:
         )
 
     def finished(self, listings: Mapping[ObjectKey, Listing]) -> dict[ObjectKey, Listing]:
-        """Those in which nobody writes, and of which it is certain that they are so."""
+        """Return the listings of directories in which no writer is at work, and that are certain to be as listed."""
         now, storage = self.source.clock.now_ns(), self.source.storage
         roots = {name: self.places.tables[name].root for name, _ in listings}
         busy = {root for root in set(roots.values()) if root and has_workplace(storage, root, now)}
@@ -336,8 +348,8 @@ class Scanner:
         }
 
     def is_removed(self, location: str, root: str) -> bool:
-        """Whether a missing directory was removed, and not the storage that it is on: that of the table's or its own
-        parent is there."""
+        """Tell whether a missing directory was removed. It was if its parent or that of the table's directory exists;
+        else the storage itself may be missing."""
         parents = {above(location), above(root)} - {""}
         if any(self.source.storage.exists(parent) for parent in parents):
             return True
@@ -352,7 +364,8 @@ class Scanner:
 
 
 def directories_of(listing: Listing, *, plain: bool) -> dict[str, None]:
-    """The directory itself (`""`), those below it on the way to a file, and where a table may have a log."""
+    """Return the directory itself (`""`), those below it on the way to a file, and for a table without partitions the
+    place where it may have a Delta log."""
     directories = {"": None}
     for file in listing.files:
         parts = file.path.split("/")[:-1]

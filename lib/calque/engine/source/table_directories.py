@@ -1,6 +1,5 @@
-"""Which directories tables have, kept up to date by the journal: what the source's catalog is asked for once, and again
-only where events do not say it.
-"""
+"""The directories of tables, kept up to date by the journal. The source's catalog is asked once, and again only where
+events do not say where a table's directories are."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from calque.model.scan import ObjectKey
 
 @dataclass(slots=True)
 class TableDirectory:
-    """A table's own directory (`root`) and those with its data, by partition (`""`: the plain table)."""
+    """A table's own directory (`root`) and those with its data, by partition (`""`: a table without partitions)."""
 
     root: str
     shape: TableShape
@@ -27,8 +26,8 @@ class TableDirectory:
 
 
 class TableDirectories:
-    """Places of the tables that `takes` admits in databases that `databases` names. `touched` has, of each object that
-    an event named, the newest one with the directory that it named, until somebody takes it away."""
+    """The directories of the tables that `takes` admits in databases that `databases` names. `touched` has the newest
+    event that named each object, with the directory that it named, until a caller removes it."""
 
     def __init__(
         self, source: SourceSide, takes: Callable[[TableName], bool], databases: Callable[[str], bool]
@@ -39,14 +38,14 @@ class TableDirectories:
         self.touched: dict[ObjectKey, tuple[EventId, str]] = {}
 
     def begin(self) -> None:
-        """Every admitted table is to be read."""
+        """Mark all admitted tables as to be read."""
         for database in self.source.catalog.databases():
             if self.databases(database):
                 names = (TableName(database, table.lower()) for table in self.source.catalog.tables(database))
                 self.stale |= {name for name in names if self.takes(name)}
 
     def learn(self, entries: Iterable[Entry]) -> None:
-        """What the journal's next entries say."""
+        """Take up the journal's next entries."""
         for entry in entries:
             keys = entry.keys
             if keys.table is None or keys.kind is EventKind.SCAN:
@@ -60,7 +59,7 @@ class TableDirectories:
                 self.touched |= {key: (entry.event_id, location) for key, location in named.items()}
 
     def follow(self, name: TableName, keys: Keys) -> None:
-        """Where the table's directories are after an event."""
+        """Change the table's directories as an event says; a table of which it does not say enough becomes stale."""
         placed = self.tables.get(name)
         if keys.kind in KEEPS_COLUMNS_AND_LOCATIONS:
             return
@@ -80,7 +79,7 @@ class TableDirectories:
         self.touched = {key: value for key, value in self.touched.items() if key[0] != name}
 
     def read(self, names: Iterable[TableName]) -> None:
-        """Read those of `names` that are stale. What happens meanwhile is told by later entries."""
+        """Read those of `names` that are stale. A change that comes meanwhile is in later entries."""
         for name in sorted(self.stale.intersection(names)):
             self.stale.discard(name)
             directory = self.read_one(name)
@@ -90,7 +89,8 @@ class TableDirectories:
                 self.tables[name] = directory
 
     def read_one(self, name: TableName) -> TableDirectory | None:
-        """None for what has no files of its own, or whose definition names them, and for what is not replicated."""
+        """Return the directories of a table. None for a table that does not exist or is not replicated, and for one
+        without files of its own or whose definition names its files."""
         catalog = self.source.catalog
         table = catalog.table(name)
         if table is None or is_view(table) or is_iceberg(table) or kind_of(table):
@@ -105,7 +105,7 @@ class TableDirectories:
         return TableDirectory(root, TableShape.PARTITIONED, known_locations)
 
     def keys(self, names: Iterable[TableName]) -> Sequence[tuple[ObjectKey, str]]:
-        """Every directory of those tables."""
+        """Return all directories of the tables `names`, each with its object."""
         directories = [(name, directory) for name in names if (directory := self.tables.get(name)) is not None]
         return [
             ((name, partition), location)
@@ -115,5 +115,5 @@ class TableDirectories:
 
 
 def located(keys: Keys) -> int:
-    """How many locations an event must name for its partitions to be followed."""
+    """Return the number of locations that an event must name so that its partitions can be followed."""
     return 0 if keys.kind is EventKind.DROP_PARTITIONS else len(keys.partitions)

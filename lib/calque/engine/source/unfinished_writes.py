@@ -1,7 +1,9 @@
-"""Does somebody still write in a directory? What is half-written is waited for, and never shown.
+"""The signs that a writer is still at work in a directory. A scan waits for what is half-written; a target never shows
+it.
 
-Names that writers give to what is not finished do not change what is data: a reader of the source reads such files too
-(unless `_` or `.` hides them). They only make a scan wait, until they are gone or left alone for `ABANDONED_SECONDS`.
+The names that writers give to unfinished files do not change what is data: a reader of the source reads such files too,
+unless `_` or `.` hides them. They only make a scan wait until they are gone, or have not changed for
+`ABANDONED_SECONDS`.
 """
 
 from __future__ import annotations
@@ -14,19 +16,20 @@ from calque.ports import Storage
 
 ABANDONED_SECONDS = 600
 WORKPLACE = re.compile(r"_temporary|\.hive-staging.*|\.spark-staging.*|_task_tmp\..*")
-"""Directories in which jobs gather their output before they move it."""
+"""Names of directories in which jobs gather their output before they move it."""
 DRAFT = re.compile(r".*(\.inprogress(\..*)?|\._COPYING_|\.tmp)")
-"""Files that get another name when they are complete: Flink's, `hdfs dfs -put`'s, Flume's."""
+"""Names of files that get another name when they are complete: those of Flink, `hdfs dfs -put` and Flume."""
 
 
 def has_drafts(listing: Listing, now_ns: int) -> bool:
-    """Whether a file is there under a name of unfinished ones, and not abandoned."""
+    """Tell whether the listing has an unfinished file, by its name, that changed within `ABANDONED_SECONDS`."""
     young = now_ns - ABANDONED_SECONDS * 10**9
     return any(DRAFT.fullmatch(file.path) and file.modified_ns > young for file in listing.files)
 
 
 def has_workplace(storage: Storage, location: str, now_ns: int) -> bool:
-    """Whether a job's directory is there, and something in it changed lately."""
+    """Tell whether the working directory of a job lies directly in `location`, and a file or directory in it changed
+    within `ABANDONED_SECONDS`."""
     young = now_ns - ABANDONED_SECONDS * 10**9
     names = [name for name in storage.children(location) if WORKPLACE.fullmatch(name)]
     places = [join(location, name) for name in names]

@@ -1,4 +1,4 @@
-"""Tables that nobody scans, and of which an engine found the files changed: targets are asked to compare them."""
+"""The requests to targets to compare tables that are not scanned, and whose files an engine found changed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from calque.ports import Clock
 
 LOG = logging.getLogger(__name__)
 PAUSE_SECONDS = 600.0
-"""Between two comparisons of one table: each reads the whole table."""
+"""Seconds between two comparisons of one table, because each reads the whole table."""
 LOOK_SECONDS = 1.0
 
 
 @dataclass(slots=True)
 class UnscannedReloads:
-    """`takes` says which tables some target has, `interval` how often a table is scanned (None: not at all). `ask` has
-    targets compare tables. One thread hears entries, and one runs."""
+    """The tables to ask for. `takes` says which tables some target has, `interval` how often a table is scanned (None:
+    not at all). `ask` makes targets compare tables. One thread calls `note_entries`, and one `run`."""
 
     takes: Callable[[TableName], bool]
     interval: Callable[[TableName], float | None]
@@ -30,10 +30,10 @@ class UnscannedReloads:
     clock: Clock
     waiting: dict[TableName, None] = field(default_factory=dict)
     asked_ns: dict[TableName, int] = field(default_factory=dict)
-    """When each table was asked for, of those for which that is less than the pause ago."""
+    """The time when each table was asked for; only tables for which this is less than the pause ago."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def hear(self, entries: Iterable[Entry]) -> None:
+    def note_entries(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             name = entry.keys.table
             if entry.event_type != RELOADED or name is None or not self.takes(name) or self.interval(name) is not None:
@@ -42,7 +42,7 @@ class UnscannedReloads:
                 self.waiting[name] = None
 
     def run(self, stopping: threading.Event) -> None:
-        """Ask for what is due, until `stopping`."""
+        """Ask for tables that are due, until `stopping` is set."""
         while not stopping.wait(LOOK_SECONDS):
             try:
                 self.look()
@@ -50,7 +50,8 @@ class UnscannedReloads:
                 LOG.warning("%s", error)
 
     def look(self) -> None:
-        """Ask for the tables that were heard of, and not asked for within the pause."""
+        """Ask for the tables that were heard of, and that were not asked for within the pause. Raises what `ask`
+        raises; the tables are asked for again at the next call then."""
         now = self.clock.elapsed_ns()
         with self.lock:
             self.asked_ns = {name: at for name, at in self.asked_ns.items() if now - at < PAUSE_SECONDS * 1e9}

@@ -1,1 +1,1 @@
-"""Removes what nothing needs any more."""
+"""The removal of directories, files and records that nothing needs any more."""

@@ -1,4 +1,4 @@
-"""What a sweep may remove."""
+"""The records of a sweep: what it may remove, what it removed, and what it kept."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ HIDDEN = "a hidden table that nobody builds any more"
 
 
 class Origin(Enum):
-    """How a sweep came upon it."""
+    """The way in which a sweep found a directory or file that it may remove."""
 
     RECORD = "record"
-    """The ledger says that an epoch left it, or that it was abandoned."""
+    """The ledger says that an epoch left the directory, or that it was abandoned."""
     OLD_RECORD = "old record"
-    """So does what was recorded of the time before claims."""
+    """The ledger says so of a directory from the time before claims (`take_stock`)."""
     DEATH = "death"
-    """A claim of this ledger's that no epoch tells of."""
+    """The directory has a claim of this ledger of which no epoch tells."""
     STAGING = "staging"
-    """A name that only unfinished work has, below a directory that stays."""
+    """The name is one that only unfinished work has, below a directory that stays."""
     UNKNOWN = "unknown"
-    """Neither a record nor an owner."""
+    """No record names the directory, and no claim on it says that it may go."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A directory, or a file where `is_file`. `claim` is the number of the claim that must still count there, empty
-    where none is known; `epoch` the one that left it, of the time before claims where `is_before_claims`."""
+    """A directory, or with `is_file` a file, that a sweep may remove. `claim` is the number of the claim that must
+    still count there, empty where none is known. `epoch` is the number of the epoch that left it; `is_before_claims`
+    says that this epoch is of the time before claims. `node` is the tree of an unknown directory."""
 
     location: str
     origin: Origin
@@ -45,7 +46,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class RemovedPlace:
-    """What went: a directory or a file, or a hidden table by its name."""
+    """A removed directory or file, or a hidden table by its name, with the files and bytes that went with it."""
 
     place: str
     reason: str
@@ -56,7 +57,7 @@ class RemovedPlace:
 
 @dataclass(frozen=True, slots=True)
 class KeptPlace:
-    """What may go as far as its record says, and stays."""
+    """A directory, file or hidden table that was a candidate and stays, with the reason."""
 
     place: str
     reason: str

@@ -12,7 +12,7 @@ from calque.ports import Storage, StorageEntry
 
 @dataclass(slots=True)
 class DirectoryEntry:
-    """A directory and what is in it."""
+    """A directory and what is in it. `changed_ns` is its own modification time in nanoseconds, 0 where unknown."""
 
     location: str
     changed_ns: int
@@ -20,7 +20,7 @@ class DirectoryEntry:
     directories: list[DirectoryEntry] = field(default_factory=list)
 
     def names(self) -> list[str]:
-        """Of what lies directly in it."""
+        """Return the names of the files and directories that lie directly in it."""
         children = (child.location.rsplit("/", 1)[1] for child in self.directories)
         return [*(file.name for file in self.files), *children]
 
@@ -29,13 +29,14 @@ class DirectoryEntry:
         return max([self.changed_ns, *times])
 
     def content(self, gone: Set[str] = frozenset()) -> tuple[int, int]:
-        """How many files with how many bytes, without calque's marks and what lies in the directories `gone`."""
+        """Return the number of files and their bytes, without calque's marks and without what lies in the directories
+        `gone`."""
         contents = [child.content(gone) for child in self.directories if child.location not in gone]
         sizes = [file.size for file in self.files if not is_mark(file.name)]
         return len(sizes) + sum(count for count, _ in contents), sum(sizes) + sum(size for _, size in contents)
 
     def claimed_below(self) -> Iterator[str]:
-        """Directories below that have claims of their own."""
+        """Yield the directories at any depth below that have claims of their own."""
         for child in self.directories:
             if any(is_mark(name) for name in child.names()):
                 yield child.location

@@ -1,4 +1,4 @@
-"""What ledgers and the catalog say of directories at a target, asked for one sweep."""
+"""The statements of ledgers and of the catalog about directories at a target, collected for one sweep."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from calque.ports import Ledger
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """Another target of the deployment, or a database that dumps are loaded into: what it shows may lie below the same
-    warehouse."""
+    """Another target of the deployment, or a database that dumps are loaded into, whose ledger may show directories
+    below the swept target's warehouse."""
 
     ledger: Ledger
     admission: Admission | None = None
-    """Of another target."""
+    """The tables that another target admits; None for a database of dumps."""
     is_swept_along: bool = False
-    """Whether what its epochs left goes with what those of the swept target did."""
+    """True where the sweep also removes what this neighbour's epochs left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spellings:
-    """How locations are compared: the ways of writing one directory (`aliases`) are one."""
+    """The comparison of locations: the first of `aliases` is the usual spelling of a directory, the others count as
+    equal to it."""
 
     aliases: tuple[str, ...] = ()
 
     def key(self, location: str) -> str:
-        """One spelling for one place."""
+        """Return a spelling that is the same for all ways of writing the place `location`."""
         own = place(location)
         for alias in self.aliases[1:]:
             other = place(alias)
@@ -47,8 +48,9 @@ class Spellings:
 
 @dataclass(slots=True)
 class Evidence:
-    """`own` is what the swept target's ledger says, `others` what those of its neighbours do; `ledgers` are the names
-    of all of these."""
+    """The evidence for one sweep. `own` is what the swept target's ledger says, `others` what the ledgers of its
+    neighbours say; `ledgers` has all of these by the ledgers' names. `references` is what the target's catalog refers
+    to."""
 
     side: TargetSide
     neighbours: Sequence[Neighbour]
@@ -66,7 +68,7 @@ class Evidence:
         self.references = references_of(self.side, self.spellings.key)
 
     def ask_ledgers(self) -> None:
-        """What they say now; nothing is read where none has an epoch more."""
+        """Read the ledgers again, unless none of them has a new epoch since the last call."""
         ledgers = [self.side.ledger, *(neighbour.ledger for neighbour in self.neighbours)]
         epochs = tuple(last.epoch if (last := ledger.last_epoch()) is not None else 0 for ledger in ledgers)
         if epochs == self._epochs:
@@ -83,20 +85,21 @@ class Evidence:
         self._names = {}
 
     def ask_catalog(self, locations: Collection[str], names: Iterable[TableName]) -> None:
-        """What it says now of tables that lie at the places, around or below them, and of those with the names."""
+        """Read from the catalog which tables lie at, around or below `locations`, and where the tables `names` lie."""
         self.references = references_of(self.side, self.spellings.key, around=locations, names=frozenset(names))
 
     def is_living(self, key: str) -> bool:
-        """Whether a ledger says that the directory, or one below it, is shown."""
+        """Tell whether a ledger says that the directory `key`, or one below it, is shown."""
         return is_within(self._living, key)
 
     def is_referenced(self, key: str) -> bool:
-        """Whether the catalog says so."""
+        """Tell whether the catalog has a table or partition that lies in the directory `key` or below it, as of the
+        last `ask_catalog`."""
         return self.references.within(key)
 
     def is_shown_elsewhere(self, location: str) -> bool:
-        """Whether a ledger or the catalog knows a directory with the same path below another base, which may be this
-        one by a name that nobody knows of."""
+        """Tell whether a ledger or the catalog knows a directory with the same path below another base. It may be
+        this directory under a spelling that `aliases` do not have."""
         for base in own_places(self.side.policy):
             if place(base).contains(place(location)):
                 relative = place(location).path[len(place(base).path) :]
@@ -106,7 +109,7 @@ class Evidence:
         return False
 
     def _by_name(self) -> Mapping[str, Sequence[str]]:
-        """What is known of directories, by their last names."""
+        """Return the keys of all known directories by the last names of their paths."""
         if not self._names:
             left = (key for places in (self.own, *self.others) for key in places.left)
             for key in {*self._living, *left, *self.references.sorted_locations}:

@@ -1,4 +1,4 @@
-"""Which tables in the hidden database did this target build and leave behind?"""
+"""The search for tables that this target built in the hidden database and left behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from calque.model.names import OURS, TableName, table_name
 
 
 def hidden_tables(side: TargetSide, troubles: list[KeptPlace]) -> list[TableName]:
-    """Tables in the hidden database that this target built: when nothing is to be done nobody builds them."""
+    """Return the tables in the hidden database that this target built. The caller asks only while the target has
+    nothing to do, because then no process still builds one of them. What can't be read is added to `troubles`."""
     hidden: list[TableName] = []
     for name in (table_name(OURS, table) for table in side.catalog.tables(OURS)):
         with own_trouble(troubles, str(name)):
@@ -22,7 +23,8 @@ def hidden_tables(side: TargetSide, troubles: list[KeptPlace]) -> list[TableName
 
 
 def is_built_for(side: TargetSide, name: TableName, table: Table) -> bool:
-    """Whether the target takes the table that the hidden one says it is of, under the name that it was built for."""
+    """Tell whether the hidden table `name` is a replica of a table that this target takes, and was built for that
+    table's name at the target."""
     if not is_ours(table.parameters, side.policy.source):
         return False
     source_name = (table.parameters or {})[SOURCE].partition(":")[2]

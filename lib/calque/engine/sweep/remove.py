@@ -1,4 +1,5 @@
-"""Removes directories: claims them, asks once more, sets them aside, and deletes."""
+"""The removal of directories: claim them, ask ledgers and catalog once more, set the directories aside, and delete
+them."""
 
 from __future__ import annotations
 
@@ -34,17 +35,18 @@ ELSEWHERE = "a directory of the same path below another place is known, which ma
 CLAIMED_BELOW = "another directory that has an owner lies in it"
 OF_BEFORE = "a version of calque before claims left it; `calque sweep --take-stock` lets it go"
 WAITING = frozenset({TAKEN, SHOWN, REFERENCED, CLAIMED_BELOW, OF_BEFORE})
-"""Why a directory stays that may go later; `FOREIGN`: it is not the one that the record names, and never will be."""
+"""The reasons to keep a directory that a later sweep may remove. `FOREIGN` is none of them: the directory is not the
+one that the record names, and never will be."""
 NOBODYS = Claim("", "", "", 0), 1
-"""What a look finds where nobody made a claim."""
+"""The result of `Removal.look` for a directory without a claim: an empty claim, and the first generation."""
 Pool = Callable[[int, str], Executor]
 Tell = Callable[[int, int], None]
-"""Takes how many directories were looked at, and how many there are."""
+"""A function that takes the number of directories that were looked at, and the number of all."""
 
 
 @dataclass(slots=True)
 class Removal:
-    """The removals of one sweep. What is `kept` may go as far as it is known, and stays for now."""
+    """The removals of one sweep. `removed` went; `kept` may go as far as it is known, and stays for now."""
 
     side: TargetSide
     evidence: Evidence
@@ -53,11 +55,11 @@ class Removal:
     removed: list[RemovedPlace] = field(default_factory=list)
     kept: list[KeptPlace] = field(default_factory=list)
     troubles: list[KeptPlace] = field(default_factory=list)
-    """What was to go and could not; its records stay."""
+    """Places that were to go and could not be removed; their records stay."""
 
     def remove(self, candidates: Iterable[Candidate]) -> None:
-        """In order, what lies in another first. Raises `Unavailable`, and `WrittenElsewhere`; what went by then is
-        `removed`."""
+        """Remove the candidates, a directory that lies in another one before that one. Raises `Unavailable`, and
+        `WrittenElsewhere`; what was removed by then is in `removed`."""
         ordered = in_order(candidates)
         done = 0
         for batch in batches(ordered, AT_ONCE):
@@ -90,14 +92,15 @@ class Removal:
                 list(pool.map(lambda each: self.attempt(each[0], lambda: self.delete(*each)), list(level)))
 
     def attempt(self, candidate: Candidate, work: Callable[[], T]) -> T | None:
-        """What the work gives; None, too, where it fails."""
+        """Return the result of `work`; None, too, if it fails for a reason of this place's own, which is then in
+        `troubles`."""
         given: list[T] = []
         with own_trouble(self.troubles, candidate.location):
             given.append(work())
         return given[0] if given else None
 
     def foresee(self, candidates: Iterable[Candidate]) -> None:
-        """What `remove` would do as things are now; changes nothing."""
+        """Enter in `removed` and `kept` what `remove` would do as things are now, and change nothing."""
         gone: set[str] = set()
         for batch in batches(in_order(candidates), AT_ONCE):
             with self.pool(THREADS, "sweep") as pool:
@@ -110,7 +113,8 @@ class Removal:
                     self.foresee_one(candidate, node, gone)
 
     def foresee_one(self, candidate: Candidate, node: DirectoryEntry, gone: set[str]) -> None:
-        """`gone` are the directories that would be removed before."""
+        """Enter one candidate in `removed` or `kept`. `gone` are the directories that would be removed before it; this
+        one is added if it would go."""
         reason = self.why_not(candidate)
         if reason is None and not gone.issuperset(claimed_below(node)):
             reason = CLAIMED_BELOW
@@ -122,7 +126,8 @@ class Removal:
             self.removed.append(RemovedPlace(candidate.location, candidate.reason, candidate.epoch, *content))
 
     def claim(self, candidate: Candidate, epoch: int) -> tuple[str, Claim] | None:
-        """The removal's own claim on the directory, and its file; None where it is not to be had."""
+        """Make the removal's own claim on the directory, and return the claim's file and the claim; None where the
+        directory is not the one meant, or another process made a claim of that generation first."""
         looked = self.look(candidate)
         if looked is None:
             return None
@@ -135,8 +140,8 @@ class Removal:
         return file, claim
 
     def look(self, candidate: Candidate) -> tuple[Claim, int] | None:
-        """The claim of whoever had the directory, and the generation of the next one; None where it is not there, or
-        not the one that the candidate speaks of."""
+        """Return the last claim on the directory that is none of a removal, and the generation that a next claim gets.
+        None where the directory does not exist, or is not the one that the candidate means."""
         if candidate.origin is Origin.STAGING:
             return NOBODYS
         storage, location = self.side.storage, candidate.location
@@ -153,8 +158,9 @@ class Removal:
         return taker or NOBODYS[0], claims[-1][0] + 1 if claims else 1
 
     def why_not_meant(self, candidate: Candidate, taker: Claim | None, *, is_old: bool) -> str | None:
-        """Why the directory is not the one that the candidate speaks of, or not yet known to be. `is_old`: it has no
-        claim, and a version before claims made it."""
+        """Return the reason why the directory is not the one that the candidate means, or not yet known to be; None
+        where it is. `taker` is the last claim that is none of a removal. `is_old`: the directory has no claim, and a
+        version before claims made it."""
         match candidate.origin:
             case Origin.UNKNOWN:
                 is_meant = candidate.claim == (taker.number if taker is not None else "")
@@ -172,13 +178,15 @@ class Removal:
         return None if is_meant else FOREIGN
 
     def ask_catalog(self, claimed: Iterable[tuple[Candidate, Claim]]) -> None:
-        """What it says now of the places, and of the tables that they were claimed for."""
+        """Read from the catalog what lies at the places of the candidates, and where the tables lie that these were
+        claimed for."""
         pairs = list(claimed)
         keys = [self.evidence.spellings.key(candidate.location) for candidate, _ in pairs]
         self.evidence.ask_catalog(keys, {table_of(claim) for _, claim in pairs})
 
     def why_not(self, candidate: Candidate) -> str | None:
-        """Why the directory stays, now that nobody can take it up."""
+        """Return the reason why the directory must stay; None where it may go. The answer holds because the removal's
+        claim keeps others from taking the directory up."""
         key = self.evidence.spellings.key(candidate.location)
         if self.evidence.is_living(key):
             return SHOWN
@@ -202,7 +210,7 @@ class Removal:
         self.removed.append(RemovedPlace(location, candidate.reason, candidate.epoch, *node.content()))
 
     def remove_unclaimed(self, candidate: Candidate) -> None:
-        """A name that only unfinished work has."""
+        """Remove a file or directory with a name that only unfinished work has; it needs no claim."""
         storage, location = self.side.storage, candidate.location
         if candidate.is_file:
             size = self.size(candidate)
@@ -214,14 +222,14 @@ class Removal:
         self.removed.append(RemovedPlace(location, candidate.reason, None, *node.content()))
 
     def node(self, candidate: Candidate) -> DirectoryEntry:
-        """What there is; a file as a directory of one."""
+        """Return the tree of the candidate; a file counts as a directory that holds this file alone."""
         if not candidate.is_file:
             return node_of(self.side.storage, candidate.location, 0)
         name = candidate.location.rpartition("/")[2]
         return DirectoryEntry(candidate.location, 0, [StorageEntry(name, self.size(candidate), 0)])
 
     def size(self, candidate: Candidate) -> int:
-        """Of a file."""
+        """Return the bytes of the candidate, which is a file; 0 if it is gone."""
         return sum(file.size for file in self.side.storage.files([candidate.location]).values())
 
     def keep(self, candidate: Candidate, reason: str) -> None:
@@ -229,12 +237,14 @@ class Removal:
 
 
 def claimed_below(node: DirectoryEntry) -> list[str]:
-    """What has an owner there, but for what lies aside: a sweep before this one had begun to remove that."""
+    """Return the directories below `node` that have an owner, without those that lie in a directory set aside, which an
+    earlier sweep had begun to remove."""
     return [below for below in node.claimed_below() if f"/{ASIDE}" not in below.removeprefix(node.location)]
 
 
 def drop_hidden(side: TargetSide, names: Iterable[TableName], troubles: list[KeptPlace]) -> list[RemovedPlace]:
-    """Tables in the hidden database that a death left half-built, or renamed away."""
+    """Drop the tables `names` of the hidden database, which a dead process left half-built or renamed away, and return
+    them."""
     removed = []
     for name in names:
         with own_trouble(troubles, str(name)):
@@ -245,12 +255,12 @@ def drop_hidden(side: TargetSide, names: Iterable[TableName], troubles: list[Kep
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """What lies in another first."""
+    """Return the candidates so that a directory in another one comes before that one."""
     return sorted(candidates, key=lambda candidate: candidate.location, reverse=True)
 
 
 def depth_of(each: tuple[Candidate, Claim]) -> int:
-    """What lies in another goes first."""
+    """Return the depth of the candidate's location, by which deeper directories are removed first."""
     return each[0].location.count("/")
 
 

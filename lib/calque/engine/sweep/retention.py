@@ -1,7 +1,7 @@
-"""How long is kept what capture recorded: until its events are too old, whoever still needs them.
+"""The retention of what capture recorded: events are kept until they are too old, even if a target still needs them.
 
-A target that stays away for longer holds nothing up: it starts again by itself. Journal first, then what belongs to its
-events; done again, all of it comes to the same.
+A target that stays away for longer holds nothing up: it starts again by itself. The journal forgets first, then the
+stores of what belongs to its events. A call that is repeated after a failure has the same result.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ from calque.ports import EvidenceStore, Journal, Ledger, Pins
 
 LOG = logging.getLogger(__name__)
 SECONDS = 5.0
-"""Between two looks at the pinned files."""
+"""Seconds between two looks at the pinned files."""
 JOURNAL_SECONDS = 600.0
-"""Between two looks at the journal: after a pause targets that are up take what they lack before it goes."""
+"""Seconds between two looks at the journal. The first look comes this long after the start, so that targets which were
+down together with capture take what they lack before it is forgotten."""
 AT_ONCE = 20_000
-"""Journal entries looked at in one read."""
+"""Journal entries that one read looks at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many bytes of pinned files are kept, and for how many seconds, though a target still needs them."""
+    """The bytes of pinned files (`size`) and the seconds (`age`) that are kept at most for a target that still needs
+    them."""
 
     size: int
     age: float
@@ -41,20 +43,20 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class DeletedRows:
-    """Rows that went; `upto` is the last event id that is no longer there, None when nothing went."""
+    """Counts of deleted rows. `upto` is the last event id that was deleted, None when nothing was."""
 
     upto: EventId | None = None
     events: int = 0
     evidence: int = 0
 
     def __add__(self, other: DeletedRows) -> DeletedRows:
-        """Of two sources; `upto` is the later one's where both forgot something."""
+        """Return the sum for two sources; `upto` is that of `other` where it has one."""
         upto = self.upto if other.upto is None else other.upto
         return DeletedRows(upto, self.events + other.events, self.evidence + other.evidence)
 
 
 def nothing() -> None:
-    """What is done before events are forgotten where nobody wants anything."""
+    """Do nothing before events are forgotten; the default."""
 
 
 def let_go(
@@ -65,8 +67,8 @@ def let_go(
     before: Callable[[], None] = nothing,
 ) -> DeletedRows:
     """Forget events that are older than `retention` seconds, their evidence and pins, pins that no target needs or that
-    are beyond their limits, and scans that every target has taken that does not start again; `before` is called
-    first."""
+    are beyond `limits`, and scans that every target has taken, without regard to targets that must start again.
+    `before` is called first."""
     before()
     now_ns = source.clock.now_ns()
     deleted_rows = forget_journal(source.journal, source.evidence, now_ns, retention)
@@ -85,7 +87,8 @@ def keep(
     stopping: threading.Event,
     before: Callable[[], None] = nothing,
 ) -> None:
-    """Let go at intervals, until `stopping`."""
+    """Call `release` every `SECONDS` and `let_go` every `JOURNAL_SECONDS`, until `stopping` is set. An error is logged,
+    and the next round tries again."""
     due_ns = source.clock.elapsed_ns() + int(JOURNAL_SECONDS * 1e9)
     while not stopping.wait(SECONDS):
         try:
@@ -99,14 +102,14 @@ def keep(
 
 
 def is_left_behind(journal: Journal, ledger: Ledger) -> bool:
-    """Whether the target is past what the journal has, and so starts again."""
+    """Tell whether the journal has forgotten events that the target needs, so that the target starts again."""
     records, epoch = ledger.records(), ledger.last_epoch()
     has_begun = epoch is not None or one_of(records, BootstrapBeginning) is not None
     return has_begun and goes_on_from(records, epoch) < reach(journal)
 
 
 def forget_journal(journal: Journal, evidence: EvidenceStore, now_ns: int, retention: float) -> DeletedRows:
-    """Forget events that are older than `retention` seconds, with their evidence."""
+    """Delete events that are older than `retention` seconds, with their evidence."""
     oldest, last = journal.oldest(), journal.last()
     if oldest is None or last is None:
         return DeletedRows()
@@ -115,7 +118,8 @@ def forget_journal(journal: Journal, evidence: EvidenceStore, now_ns: int, reten
 
 
 def last_before(journal: Journal, oldest: EventId, upto: EventId, seconds: float) -> EventId:
-    """The last event of those from `oldest` to `upto` that has only events from before then up to it."""
+    """Return the last event from `oldest` to `upto` up to which all events are from before the time `seconds` (since
+    1970); `oldest - 1` if the first one is younger."""
     after, size = oldest - 1, 1
     while after < upto:
         span = Span(after, min(after + size, upto))
@@ -129,9 +133,9 @@ def last_before(journal: Journal, oldest: EventId, upto: EventId, seconds: float
 def release(
     pins: Pins, ledgers: Iterable[Ledger], limits: Limits, now_ns: int, gap: int = 0, lost_event: EventId = 0
 ) -> Sequence[EventId]:
-    """Let go of files that were kept at the source and that no target needs any more, then, oldest first, of what is
-    beyond the limits. Returns the events whose files were let go. `gap` is the newest gap in the log; up to event
-    `lost_event` nobody can use them."""
+    """Release pinned files that no target needs any more; then, from the oldest event on, those beyond the limits.
+    Return the events whose files were released. `gap` is the newest gap in the log. Files of events up to `lost_event`
+    are released, because the journal has forgotten these events."""
     shown_event = min((shown_by_all(ledger, gap) for ledger in ledgers), default=0)
     events = pins.events()
     released_events = [event_id for event_id in events if event_id <= max(shown_event, lost_event)]
@@ -149,8 +153,8 @@ def release(
 
 
 def shown_by_all(ledger: Ledger, gap: int = 0) -> EventId:
-    """The last event that no table of a target waits for; 0 before the first epoch, and while the target has not dealt
-    with that gap: its position is of another history then."""
+    """Return the last event that no table of a target waits for. Return 0 before the first epoch, and until the target
+    has dealt with the gap `gap`: its position belongs to the history before that gap."""
     epoch, records = ledger.last_epoch(), ledger.records()
     if epoch is None or dealt_with(records) < gap:
         return 0

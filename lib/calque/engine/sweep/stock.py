@@ -1,4 +1,4 @@
-"""Records once what versions before claims left at a target."""
+"""Records of the directories that versions before claims left at a target, made once for sweeps to remove them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from calque.model.records import LedgerIdentity, LeftDirectory, Record, all_of, 
 
 
 def own_places(policy: Policy) -> list[str]:
-    """Below which calque writes at the target."""
+    """Return the directories below which calque writes at the target."""
     return [base for base in (policy.warehouse, policy.external_base, *policy.locations.values()) if base]
 
 
 def take_stock(side: TargetSide) -> int:
-    """Record what the ledger names as replaced or dropped, and what carries no claim. How many directories. Nothing is
-    removed; said again, it comes to the same."""
+    """Record the directories that the ledger names as replaced or dropped and that carry no claim, and return their
+    number. Nothing is removed. A second call has the same result."""
     records = side.ledger.records()
     since, places = since_of(records), places_of(side.ledger.places(), side.ledger.epochs())
     named = [LeftDirectory(left.place, left.claim, left.epoch, left.reason) for left in places.left.values()]
@@ -34,13 +34,14 @@ def take_stock(side: TargetSide) -> int:
 
 
 def since_of(records: Iterable[Record]) -> int:
-    """The last epoch of the time before claims; a ledger without an identity knows no other time."""
+    """Return the last epoch of the time before claims. A ledger without an identity has no claims at all, so the result
+    is then larger than any epoch."""
     identity = one_of(records, LedgerIdentity)
     return identity.since if identity is not None else sys.maxsize
 
 
 def is_of_before(side: TargetSide, left: LeftDirectory) -> bool:
-    """Whether a version before claims made the directory, where calque writes."""
+    """Tell whether a version before claims made the directory, and it lies where calque writes at this target."""
     if left.claim or not any(place(base).contains(place(left.place)) for base in own_places(side.policy)):
         return False
     return is_of_before_claims(left.place, side.storage.children(left.place))

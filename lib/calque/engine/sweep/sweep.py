@@ -1,9 +1,10 @@
-"""Remove what one target needs no more, and forget its old epochs.
+"""The sweep of one target: it removes directories that nothing needs any more, and forgets old epochs.
 
-What goes was recorded before it became garbage: an epoch of the target's ledger left it, or tells that it was
-abandoned; or it carries a claim of that ledger's of which no epoch tells, and the process that made it is dead. `grace`
-has passed since, and ledgers and catalog agree that nothing shown lies there, asked after the directory was claimed for
-removal: nobody can take it up then. All else is reported, and goes when an operator says so (`SweepTerms.unknown`).
+A directory goes only if it was recorded before it became garbage: an epoch of the target's ledger left it, or tells
+that it was abandoned; or it carries a claim of that ledger of which no epoch tells, and the process that made the claim
+is dead. Two more things must be true. `grace` has passed since. Ledgers and catalog agree that nothing shown lies
+there, and are asked after the directory was claimed for removal, because no process can take it up then. All else is
+reported, and goes when an operator says so (`SweepTerms.unknown`).
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from calque.ports import Journal, Ledger
 
 YOUNG = "it was not unknown for as long as the grace by now"
 LEAST = 10
-"""Unknown directories that go without an operator's further word, however large a share of all they are."""
+"""Fewer unknown directories than this go without an operator's confirmation, even if they are a large share of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """What a channel of notices at the target has still to tell of: epochs after `sent_epoch`, unless they were shown
-    before `before_ns`."""
+    """The epochs that a channel of notices at the target has not yet told of: those after `sent_epoch`, unless they
+    were shown at `before_ns` or earlier."""
 
     sent_epoch: int
     before_ns: int
@@ -51,20 +52,21 @@ class UnknownDirectory:
 
 
 def keep_nothing(_before: int) -> None:
-    """What is kept of epochs below that number where there is no history."""
+    """Keep nothing of the epochs below `_before`; the default where no history is kept."""
 
 
 def tell_nobody(_done: int, _all: int) -> None:
-    """Nobody watches."""
+    """Ignore how far the sweep is; the default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepTerms:
-    """How a target is swept. `noted` is what its last sweep returned. `living_writer` is the process that may be
-    writing there now, empty where none is. What was shown at `held_ns` or later is held by readers, and stays; of
-    `unsent` epochs the rows stay. `keep` is called with the number below which epochs are about to be forgotten.
-    `aliases` are the spellings of its warehouse. With `unknown` goes what has neither a record nor an owner, with
-    `confirmed` also when it is suspiciously much. With `dry` nothing is done: `removed` is what would be tried."""
+    """The terms of one target's sweep. `noted` is what its last sweep returned. `living_writer` is the process that may
+    be writing there now, empty where there is none. What was shown at `held_ns` or later stays, because readers hold
+    it; the rows of `unsent` epochs stay. `keep` is called with the number below which epochs are about to be forgotten.
+    `aliases` are the spellings of the target's warehouse. With `unknown`, directories without a record and an owner go
+    too; with `confirmed`, also if they are suspiciously many. With `dry` nothing is done, and `removed` is what would
+    be tried."""
 
     noted: Mapping[str, int] = field(default_factory=dict)
     neighbours: Sequence[Neighbour] = ()
@@ -82,11 +84,12 @@ class SweepTerms:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What a sweep of one target did. `kept` may go by its record, and stays, `unknown` has neither a record nor an
-    owner, `held` are unknown directories that an operator has to confirm. `noted` are unknown directories (by place),
-    those that deaths left (by the numbers of their claims) and hidden tables that stay for now, each with the time by
-    which it was seen so (nanoseconds). `records` counts directories that wait for their grace. `troubles` are what
-    could not be looked at or not be removed, with why: it stays, and so do its records."""
+    """The result of one target's sweep. `kept` may go by its record, and stays. `unknown` has neither a record nor an
+    owner. `held` are unknown directories that an operator has to confirm. `noted` are things that stay for now, each
+    with the time since which it was seen so (nanoseconds): unknown directories by place, directories that deaths left
+    by the number of their claim, hidden tables by name. `records` counts directories that wait for their grace.
+    `epochs` counts forgotten epochs. `troubles` could not be looked at or not be removed, with the reason; they stay,
+    and so do their records."""
 
     removed: tuple[RemovedPlace, ...] = ()
     kept: tuple[KeptPlace, ...] = ()
@@ -99,8 +102,8 @@ class SweepResult:
 
 
 def sweep_target(side: TargetSide, journal: Journal, now_ns: int, terms: SweepTerms | None = None) -> SweepResult:
-    """Sweep one target. A target without epochs keeps all; of one whose data stay at the source no directory is looked
-    at. Raises `Unavailable` and `Refused`; what was removed by then is gone."""
+    """Sweep one target at the time `now_ns`. A target without epochs keeps everything. If all of its data stay at the
+    source, no directory is looked at. Raises `Unavailable` and `Refused`; what was removed by then is gone."""
     terms = terms or SweepTerms()
     position = target_position_of(side.ledger, journal)
     if position is None:
@@ -113,7 +116,8 @@ def sweep_target(side: TargetSide, journal: Journal, now_ns: int, terms: SweepTe
 
 @dataclass(slots=True)
 class Sweep:
-    """One sweep of one target. What an epoch that was published up to `before_ns` took from readers may go."""
+    """One sweep of one target. A directory may go if the epoch that took it from readers was published at `before_ns`
+    or earlier."""
 
     side: TargetSide
     journal: Journal
@@ -160,7 +164,7 @@ class Sweep:
         )
         walk.look()
         self.troubles += walk.troubles
-        # Of these nobody wrote down since when no reader can be there: since a sweep found them so.
+        # No record says since when these have no readers, so the grace counts from the first sweep that found them so.
         deaths = [each for each in walk.candidates if each.origin is Origin.DEATH]
         seen = {note_of(each): self.terms.noted.get(note_of(each), self.now_ns) for each in (*walk.unknown, *deaths)}
         waiting = [each for each in deaths if seen[note_of(each)] > self.before_ns]
@@ -189,18 +193,19 @@ class Sweep:
         )
 
     def is_old(self, candidate: Candidate) -> bool:
-        """Whether nothing was written there within the grace."""
+        """Tell whether nothing was written in the directory after `before_ns`."""
         return candidate.node is not None and candidate.node.newest_ns() <= self.before_ns
 
     def swept(self, evidence: Evidence) -> list[tuple[Ledger, LedgerPlaces]]:
-        """The ledgers whose replaced directories go, and what they say."""
+        """Return the ledgers whose left directories this sweep removes, each with what it says: the target's own, and
+        those of neighbours that are swept along."""
         others = zip(self.terms.neighbours, evidence.others, strict=True)
         along = [(neighbour.ledger, places) for neighbour, places in others if neighbour.is_swept_along]
         return [(self.side.ledger, evidence.own), *along]
 
     def due(self, ledger: Ledger, places: LedgerPlaces) -> DueDirectories:
-        """What epochs left in which no reader may be, and no sweep has dealt with; and what earlier sweeps could not
-        remove."""
+        """Return the directories of one ledger that are due: left by epochs that are old enough for no reader to be
+        there and that no sweep has dealt with, and those that earlier sweeps could not remove."""
         numbers = [epoch.epoch for epoch in ledger.epochs() if published_ns(epoch) <= self.before_ns]
         horizon, records = numbers[-1] if numbers else 0, ledger.records()
         progress = one_of(records, SweepProgress)
@@ -224,16 +229,17 @@ class Sweep:
         return DueDirectories(ledger, horizon, new, kept, [left.place for left in own if left.epoch > horizon])
 
     def left_to_others(self, evidence: Evidence) -> set[str]:
-        """What epochs of ledgers left that are swept by themselves."""
+        """Return the keys of directories that epochs of neighbours left which have sweeps of their own."""
         others = zip(self.terms.neighbours, evidence.others, strict=True)
         return {key for neighbour, places in others if not neighbour.is_swept_along for key in places.left}
 
     def is_own_place(self, location: str) -> bool:
-        """Whether calque writes there."""
+        """Tell whether the location lies where calque writes at this target."""
         return any(place(base).contains(place(location)) for base in own_places(self.side.policy))
 
     def held(self, evidence: Evidence, unknown: Sequence[Candidate]) -> list[Candidate]:
-        """Unknown directories that are suspiciously many."""
+        """Return `unknown` if these directories are suspiciously many and the operator has not confirmed: at least
+        `LEAST`, and a larger share of all directories than `max_drop`. Else return none."""
         if not self.terms.unknown or self.terms.confirmed or len(unknown) < LEAST:
             return []
         others = sum(count > 0 for count in evidence.own.living.values())
@@ -241,7 +247,8 @@ class Sweep:
         return list(unknown) if is_much else []
 
     def hidden(self) -> tuple[list[RemovedPlace], Mapping[str, int]]:
-        """Tables in the hidden database that nobody builds any more, as long as nothing is to be done."""
+        """Drop tables of the hidden database that are left behind and old enough, while the target has nothing to do.
+        Return those that were dropped, and the others with the time since which they were seen (nanoseconds)."""
         side, terms = self.side, self.terms
         names = hidden_tables(side, self.troubles) if self.position.is_idle else []
         if not names or terms.dry:
@@ -260,8 +267,8 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class DueDirectories:
-    """Of one ledger: what epochs up to the `horizon` left (`new`), what earlier sweeps could not remove (`kept`), and
-    the places of those that are `waiting` for their grace."""
+    """The directories of one ledger that a sweep has to deal with: those that epochs up to the `horizon` left (`new`),
+    those that earlier sweeps could not remove (`kept`), and the places of those that are `waiting` for their grace."""
 
     ledger: Ledger
     horizon: int
@@ -275,7 +282,8 @@ class DueDirectories:
 
 
 def note_of(candidate: Candidate) -> str:
-    """By which sweeps know it again: a directory that a death left by its claim, since the place may be taken up."""
+    """Return the name by which later sweeps know the candidate again: the location, or for a directory that a death
+    left the number of its claim, because the place may be taken up again."""
     return candidate.claim if candidate.origin is Origin.DEATH else candidate.location
 
 
@@ -284,7 +292,8 @@ def origin_of(record: LeftDirectory) -> Origin:
 
 
 def record(due: DueDirectories, removal: Removal) -> None:
-    """Write down what stays of what was due, before the epochs are forgotten that tell of it."""
+    """Record in the ledger which of the due directories stay and may go later, before the epochs that tell of them are
+    forgotten, and that the sweep has dealt with the epochs up to the horizon."""
     waiting = {each.place for each in removal.kept if each.reason in WAITING}
     waiting |= {each.place for each in removal.troubles}
     kept = [
@@ -304,8 +313,9 @@ def record(due: DueDirectories, removal: Removal) -> None:
 def forget_epochs(
     ledger: Ledger, before_ns: int, unsent: Unsent | None = None, keep: Callable[[int], None] = keep_nothing
 ) -> int:
-    """Forget epochs that were superseded before then, and that no channel of notices has still to tell of. How many
-    went."""
+    """Forget the epochs that others superseded at `before_ns` or earlier, and return how many went. The newest epoch
+    published by then stays, because readers saw it until the next one. Epochs that a channel of notices has still to
+    tell of stay, too. `keep` is called first with the number below which epochs go (0: none go)."""
     old = [epoch.epoch for epoch in ledger.epochs() if is_forgotten(epoch, before_ns, unsent)]
     keep(old[-1] if old else 0)
     return ledger.forget(old[-1]) if old else 0

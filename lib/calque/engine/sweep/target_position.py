@@ -1,4 +1,4 @@
-"""Up to which event is a target, what has it still to do, and when did its readers last lose a directory?"""
+"""The position of a target, whether it has work to do, and when its readers last lost a directory."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from calque.model.names import EventId, TableName
 from calque.ports import Journal, Ledger
 
 KEEPING = frozenset({"create_table", "add_partition", "append", "adopt"})
-"""Changes after which no directory is left that was shown before."""
+"""Changes that leave no directory behind that was shown before."""
 SETTLED = frozenset({TableState.LIVE, TableState.QUARANTINED})
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPosition:
-    """Where a target is. `set_aside` are the tables (at the source) that are not live: reads of them may want any
-    directory of theirs. `is_idle`: everything that was captured is shown, and nothing is being read."""
+    """The last epoch of a target and its event. `set_aside` are the tables (at the source) that are not live: an exact
+    read of one may still want any of its directories. `is_idle`: everything that was captured is shown, and no table is
+    being read."""
 
     epoch: int
     event_id: EventId
@@ -26,7 +27,7 @@ class TargetPosition:
 
 
 def target_position_of(ledger: Ledger, journal: Journal) -> TargetPosition | None:
-    """None before the first epoch."""
+    """Return the target's position; None before the first epoch."""
     epoch = ledger.last_epoch()
     if epoch is None:
         return None
@@ -39,7 +40,8 @@ def target_position_of(ledger: Ledger, journal: Journal) -> TargetPosition | Non
 
 
 def ended_ns(ledger: Ledger, after_ns: int) -> int:
-    """When the newest epoch was published that may have taken a directory from readers; `after_ns` when none since."""
+    """Return the time in nanoseconds when the newest epoch was published that may have taken a directory from readers;
+    `after_ns` if there was none since."""
     for epoch in reversed(ledger.epochs()):
         if published_ns(epoch) <= after_ns:
             break

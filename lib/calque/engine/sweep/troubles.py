@@ -1,4 +1,4 @@
-"""What goes wrong at one place of a sweep is that place's own."""
+"""The isolation of errors at one place of a sweep from the rest of the sweep."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ LOG = logging.getLogger(__name__)
 
 @contextmanager
 def own_trouble(troubles: list[KeptPlace], place: str) -> Iterator[None]:
-    """Work at one directory or hidden table. A refusal and a defect are noted among the `troubles`, and end the block;
-    what comes after it goes on. Raises what every place would meet."""
+    """Run the block, which works at one directory or hidden table. A `Refused` or a defect ends the block and is added
+    to `troubles` with the place; the code after the block goes on. Raises other errors, which every place would meet,
+    among them `WrittenElsewhere` and `Unavailable`."""
     try:
         with work_on(f"the sweep of {place}", Conflict):
             yield

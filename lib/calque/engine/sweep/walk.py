@@ -1,4 +1,5 @@
-"""Which of the directories below a target's warehouse does no ledger and no catalog know, and what are they?"""
+"""The walk through a target's warehouse that finds directories which no ledger and no catalog know, and tells what they
+are."""
 
 from __future__ import annotations
 
@@ -30,9 +31,10 @@ UNTOLD = "its ledger does not say what became of it"
 
 @dataclass(slots=True)
 class WarehouseWalk:
-    """One walk. `living_writer` is the process that may be writing at the target now, empty where none does. What was
-    written after `before_ns` is left alone. `recorded` are the keys of directories that records name. It finds what
-    deaths left (`candidates`), and what is `unknown`."""
+    """One walk. `living_writer` is the process that may be writing at the target now, empty where there is none. What
+    was written after `before_ns` (nanoseconds) is left alone. `recorded` are the keys of directories that records name.
+    The walk finds directories that deaths left and leftovers of copying (`candidates`), and those that are
+    `unknown`."""
 
     side: TargetSide
     evidence: Evidence
@@ -44,10 +46,11 @@ class WarehouseWalk:
     candidates: list[Candidate] = field(default_factory=list)
     unknown: list[Candidate] = field(default_factory=list)
     troubles: list[KeptPlace] = field(default_factory=list)
-    """Directories that can't be looked at; nothing of them is a candidate."""
+    """Directories that can't be looked at; nothing in them is a candidate."""
 
     def look(self) -> None:
-        """Raises `Refused` where the warehouse itself can't be listed, and `Unavailable`."""
+        """Walk through the warehouse, and through `external_base` where no other target may own directories there.
+        Raises `Refused` where the warehouse itself can't be listed, and `Unavailable`."""
         warehouse = self.side.policy.warehouse
         for database in self.side.storage.entries(warehouse):
             location = join(warehouse, database.name)
@@ -75,7 +78,7 @@ class WarehouseWalk:
                     self.directory(entry_location, entry, False)
 
     def versions_of(self, database: str, location: str) -> None:
-        """Below a database's directory of versions: tables' names, and what is behind them."""
+        """Look at the versioned directories of the database's admitted tables, below `location`."""
         for table in self.side.storage.entries(location):
             name, _, _ = table.name.partition(".")
             if table.directory and self.is_admitted(TableName(database, name)):
@@ -84,12 +87,13 @@ class WarehouseWalk:
                     self.versions(table_location)
 
     def is_admitted(self, target_name: TableName) -> bool:
-        """Whether what lies under this name is this target's alone."""
+        """Tell whether this target, and no other one, takes a table under the name `target_name`."""
         source = self.side.admission.source_of(target_name)
         return source is not None and not any(admission.source_of(target_name) for admission in self.other_admissions)
 
     def versions(self, location: str) -> None:
-        """Below a table's directory of versions: partitions' names, and in these the events."""
+        """Look at the directories of events below `location`, which is the directory of a table's versions or of one of
+        its partitions' there."""
         for entry in self.side.storage.entries(location):
             child = join(location, entry.name)
             with own_trouble(self.troubles, child):
@@ -103,7 +107,8 @@ class WarehouseWalk:
                     self.versions(child)
 
     def directory(self, location: str, entry: StorageEntry, in_leaf: bool, *, is_version: bool = False) -> None:
-        """A directory that may be an object's, in another's where `in_leaf`."""
+        """Look at a directory that may belong to an object. `in_leaf`: it lies in a directory of another table that
+        reads all that lies below."""
         key = self.evidence.spellings.key(location)
         in_leaf = in_leaf or key in self.evidence.references.leaves
         if self.evidence.is_living(key) or self.evidence.is_referenced(key):
@@ -127,7 +132,8 @@ class WarehouseWalk:
             self.report(node, "", NO_OWNER)
 
     def claimed(self, node: DirectoryEntry, claim: Claim) -> None:
-        """A directory that nobody shows and no record names, with the last claim on it but for removals."""
+        """Decide about a directory that is not shown and that no record names. `claim` is the last claim on it that is
+        none of a removal."""
         places = self.evidence.ledgers.get(claim.ledger)
         if places is None:
             if claim.deployment == self.side.claims.deployment():
@@ -142,7 +148,7 @@ class WarehouseWalk:
             self.inside(node.location, self.side.storage.entries(node.location), False)
 
     def is_wanted(self, claim: Claim) -> bool:
-        """Whether the process that made the claim may go on, or another one may take up where it died."""
+        """Tell whether the process that made the claim may go on, or another process may take up where it died."""
         if claim.writer == self.living_writer or claim.epoch > self.position.epoch:
             return True
         database, _, table = claim.table.partition(".")
@@ -150,7 +156,8 @@ class WarehouseWalk:
         return source is not None and source in self.position.set_aside
 
     def inside(self, location: str, entries: Sequence[StorageEntry], in_leaf: bool) -> None:
-        """What lies in a directory that stays: leftovers of copying, and directories that may be of nobody."""
+        """Look at what lies in a directory that stays: leftovers of copying, and directories that may belong to no
+        object."""
         for entry in entries:
             child = join(location, entry.name)
             with own_trouble(self.troubles, child):
@@ -166,7 +173,8 @@ class WarehouseWalk:
                     self.directory(child, entry, in_leaf)
 
     def staged(self, location: str) -> None:
-        """Copies for an append that were never published, by the event that they were made for."""
+        """Find copies that were made for an append at an event that the target has passed, and that were never
+        published."""
         for entry in self.side.storage.entries(location):
             match = EVENT.match(entry.name)
             if entry.directory and match and int(match[1]) <= self.position.event_id:
@@ -175,12 +183,12 @@ class WarehouseWalk:
                     self.candidates.append(Candidate(node.location, Origin.STAGING, "", None, STAGING))
 
     def unfinished(self, location: str, file: StorageEntry) -> None:
-        """A file that may be one that nobody writes any more."""
+        """Make a candidate of the file if it is a copy that no process finishes any more, by its name and age."""
         if file.name.startswith(COPYING) and file.modified_ns <= self.before_ns:
             self.candidates.append(Candidate(location, Origin.STAGING, "", None, STAGING, is_file=True))
 
     def aside(self, location: str, entry: StorageEntry) -> None:
-        """What a sweep that died had begun to remove."""
+        """Make a candidate of a directory that a dead sweep had set aside, if it is old enough."""
         if entry.modified_ns <= self.before_ns:
             self.candidates.append(Candidate(location, Origin.STAGING, "", None, ASIDE_REASON))
 

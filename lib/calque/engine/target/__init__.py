@@ -1,1 +1,1 @@
-"""What a target shows, and whose fault it is when a call there fails."""
+"""Observation of a target, and the decision whose fault it is when a call there fails."""

@@ -1,7 +1,8 @@
-"""Tables at a target whose files are the source's, and which let the target's metastore move or delete these.
+"""Tables at a target over the source's files that let the target's metastore move or delete these files.
 
-Calque makes none such; users of the target can. A DROP of a managed table deletes its directory, that of a purged one
-too in Hive 4, and renaming a partition moves its directory, also when calque does it.
+Calque makes no such table; users of the target can. A DROP of a managed table deletes its directory, and in Hive 4 so
+does a DROP of a table with a purge parameter. Renaming a partition of such a table moves the partition's directory,
+also when calque does it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from calque.model.hive import Table, is_view
 
 
 def arming_keys(table: Table) -> list[str]:
-    """Its parameters that have the metastore act on the files by itself."""
+    """Return the table's parameters that make the metastore act on the files by itself."""
     values = table.parameters or {}
     return sorted(key for key, value in values.items() if key.lower() in PARKED and value.lower() != "false")
 
@@ -23,7 +24,7 @@ def is_armed(table: Table) -> bool:
 
 
 def disarmed(table: Table) -> Table:
-    """The table as an external one without those parameters."""
+    """Return the table as an external one, without the parameters that make the metastore act on its files."""
     keys = arming_keys(table)
     parameters = {key: value for key, value in (table.parameters or {}).items() if key not in keys}
     return replace(table, type="EXTERNAL_TABLE", parameters=parameters | {"EXTERNAL": "TRUE"})

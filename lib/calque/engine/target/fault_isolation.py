@@ -1,7 +1,8 @@
-"""Is it the thing that fails, or the world? What goes on failing while all else works is set aside.
+"""The decision whether one object fails or the world does. An object that goes on failing while all else works is set
+aside.
 
-Nobody tells a table that a server can't take from a server that is ill, but that the server answers other calls: both
-metastores are asked something, and a small file is written at the target and removed again.
+The only sign that tells an object which a server can't take from a server that is down is that the server answers other
+calls. So both metastores are asked a question, and a small file is written at the target and removed again.
 """
 
 from __future__ import annotations
@@ -19,35 +20,39 @@ from calque.model.records import DefectiveWork, all_of, defect_key
 
 LOG = logging.getLogger(__name__)
 TRIES = 5
-"""How often a call may fail in a row, by an answer that fits no other call."""
+"""The number of calls in a row that may fail by an answer that fits no other call."""
 RELEASE = "It is not tried again: mend that, and release it."
 REPORT = (
     f"It was tried {ATTEMPTS} times; the log has each traceback. Report it, and release the object when that is mended."
 )
 PATIENCE_SECONDS = 30.0
-"""How long something else that a thing needs, as its files, may be out of reach."""
+"""Seconds for which a thing may lack what it needs besides the servers, such as its files."""
 
 
 class FaultIsolation:
-    """One target's failures in a row, by the work that was at hand (`table sales.orders`, `database sales`), with when
-    they began; and whether the world is at fault instead. One thread reports failures, any asks about the world.
+    """The failures in a row of one target, by the work that failed (`table sales.orders`, `database sales`), with the
+    time when they began; and the decision whether the world is at fault instead. One thread reports failures, any
+    thread asks about the world.
 
-    Defects of calque are counted in the ledger: a target that is started again after each of them gives up the object
-    after as many attempts as one that stayed up."""
+    Defects of calque are counted in the ledger. So a target that is started again after each of them gives the object
+    up after as many attempts as a target that stayed up.
+    """
 
     def __init__(self, source: SourceSide, side: TargetSide) -> None:
         self.source, self.side = source, side
         self.failures: dict[str, tuple[int, int]] = {}
         self.defects: dict[str, int] | None = None
-        """How often in a row work met a defect, as the ledger has it; None until that is asked."""
+        """The number of attempts in a row at each work that met a defect, as the ledger has them; None until the ledger
+        is read."""
         self.probing = Lock()
         self.storage: Refused | Unavailable | None = None
-        """What the target's storage answered to the last probe."""
+        """The answer of the target's storage to the last probe; None: it took a file."""
         self.storage_until_ns = 0
-        """Until then the answer holds: for as long as the probe took."""
+        """The time until which that answer holds: for as long as the probe took."""
 
     def gives_up(self, thing: str, error: Unavailable | ObjectDefect) -> bool:
-        """Whether the thing is not waited for any more, now that it failed again."""
+        """Count the failure `error` of the work `thing`, and return whether the work is to be given up. Failures while
+        the world does not answer do not count."""
         if isinstance(error, ObjectDefect):
             return self.gives_up_defective(thing, error)
         if not self.world_answers():
@@ -59,7 +64,8 @@ class FaultIsolation:
         return tries + 1 >= TRIES if isinstance(error, CallFailed) else now - since > PATIENCE_SECONDS * 1e9
 
     def gives_up_defective(self, thing: str, error: ObjectDefect) -> bool:
-        """Whether this was the last attempt at the work. The traceback is logged here, and nowhere else."""
+        """Count the defect that the work `thing` met, and return whether this was its last attempt. The traceback is
+        logged here, and nowhere else."""
         defects = self.known_defects()
         attempts = defects.get(thing, 0) + 1
         text = "%s: %s (attempt %d of %d)"
@@ -82,8 +88,9 @@ class FaultIsolation:
             self.side.ledger.remove_records([defect_key(thing)])
 
     def require_own_fault(self, thing: str, error: Refused | Unavailable | ObjectDefect) -> None:
-        """Return where the thing is to be set aside. Raises what is tried again while it may be the world's, or has
-        met a defect less than `ATTEMPTS` times."""
+        """Return if the object is to be set aside for `error`. Raises `Unavailable` if the work is to be tried again:
+        the fault may be the world's, or the work has met a defect less than `ATTEMPTS` times. A `Refused` always
+        returns."""
         match error:
             case Unavailable() if not self.gives_up(thing, error):
                 raise error
@@ -91,8 +98,9 @@ class FaultIsolation:
                 raise Unavailable(str(error), "The log has its traceback", "It is tried again") from error
 
     def attempt(self, thing: str, act: Callable[[], None], *expected: type[Exception]) -> ObjectDefect | None:
-        """Work that no later window comes back to: done up to `ATTEMPTS` times in a row. Returns the defect that the
-        last attempt met; `expected` is what `act` may raise, beside calque's own errors."""
+        """Call `act`, up to `ATTEMPTS` times in a row while it meets defects, and return the defect of the last
+        attempt; None when it succeeds. It is for work that no later window repeats. Raises the `expected` exceptions of
+        `act`, and calque's own errors."""
         while True:
             try:
                 with work_on(thing, *expected):
@@ -109,7 +117,8 @@ class FaultIsolation:
         self.forget_defects(thing)
 
     def may_be_own_fault(self, error: Exception) -> bool:
-        """Whether it may be the thing's: a service failed in this call, and answers others."""
+        """Tell whether the error may be the object's own: a service failed in this call and answers other calls, the
+        object was refused while the storage takes files, or the error is a defect."""
         match error:
             case CallFailed():
                 return self.world_answers()
@@ -120,8 +129,8 @@ class FaultIsolation:
         return True
 
     def world_answers(self) -> bool:
-        """Whether both metastores answer calls that need their databases, the target's storage takes files, and calque
-        is not about to end."""
+        """Tell whether both metastores answer calls that need their databases, the target's storage takes files, and
+        calque is not about to end."""
         try:
             self.source.log.current()
             self.side.catalog.database(OURS)
@@ -130,13 +139,13 @@ class FaultIsolation:
         return self.storage_failure() is None
 
     def require_storage(self) -> None:
-        """Raises what any file at the target meets, if it does: `Refused`, `Unavailable`."""
+        """Raise the error that any file at the target would meet now (`Refused`, `Unavailable`), if there is one."""
         error = self.storage_failure()
         if error is not None:
             raise error
 
     def storage_failure(self) -> Refused | Unavailable | None:
-        """What any file at the target meets."""
+        """Return the error that any file at the target would meet now; None if the storage takes files."""
         clock = self.source.clock
         with self.probing:
             began = clock.elapsed_ns()
@@ -144,7 +153,7 @@ class FaultIsolation:
                 self.storage = self.probe_storage()
                 self.storage_until_ns = 2 * clock.elapsed_ns() - began
                 if self.storage is not None:
-                    self.side.troubles.note("copy", self.storage)
+                    self.side.storage_failures.note("copy", self.storage)
             return self.storage
 
     def probe_storage(self) -> Refused | Unavailable | None:
@@ -161,12 +170,12 @@ class FaultIsolation:
 
 
 def facts(error: Unavailable) -> str:
-    """What is wrong, and why; the rest is for who tries again."""
+    """Return what is wrong and why, as sentences, without the advice, which is for a user who tries again."""
     return " ".join(sentence(part) for part in (error.what, error.why) if part)
 
 
 def reason(error: Refused | Unavailable | ObjectDefect) -> str:
-    """Why something is set aside, and what to do."""
+    """Return the reason why an object is set aside, with what to do."""
     match error:
         case Unavailable():
             return f"{facts(error)} {RELEASE}"
@@ -176,11 +185,12 @@ def reason(error: Refused | Unavailable | ObjectDefect) -> str:
 
 
 def is_same_defect(error: Exception, reason: str, set_aside_at: EventId | None, event_id: EventId) -> bool:
-    """Whether what was set aside at that event for that reason meets a defect at the same event again: it had all of
-    its attempts. Without this each of several that are tried together would have those of the others, too."""
+    """Tell whether the error is a defect that an object meets at the event `event_id`, at which it was set aside for
+    a defect before. It had all of its attempts then. Without this test, each of several objects that are tried together
+    would get the attempts of the others as well."""
     return isinstance(error, ObjectDefect) and DEFECT in reason and set_aside_at == event_id
 
 
 def defect_reason(error: ObjectDefect) -> str:
-    """Why what met a defect is set aside, and what to do."""
+    """Return the reason why an object that met a defect is set aside, with what to do."""
     return f"{sentence(str(error))} {REPORT}"

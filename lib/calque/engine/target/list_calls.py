@@ -1,4 +1,4 @@
-"""Send a list of partitions in as few calls as the target's catalog takes."""
+"""Calls with a list of partitions, in as few calls as the target's catalog takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def nobody_minds() -> None:
-    """The list is one that readers may see half-way."""
+    """Do nothing before a part of a list is sent: readers may see this list half-way."""
 
 
 def send_list(
@@ -22,7 +22,8 @@ def send_list(
     objects: Sequence[T],
     in_parts: Callable[[], None] = nobody_minds,
 ) -> None:
-    """`in_parts` is called before a call that leaves a part of the list for later ones."""
+    """Call `send` with the objects, in as few pieces as the catalog takes for the `operation`; after `TooLarge` with
+    its new limit. `in_parts` is called before a call that leaves a part of the list for later calls."""
     sent = 0
     while sent < len(objects):
         batch = objects[sent : sent + getattr(catalog.abilities().limits, operation)]

@@ -1,4 +1,4 @@
-"""What a target shows of the tables that a group touches: read by name, the touched partitions only."""
+"""Observation of the tables of a group at a target. They are read by name, with the touched partitions only."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from calque.model.hive import Partition, Table, is_partitioned, is_view, locatio
 from calque.model.names import TableName
 
 NOT_FOLLOWED = (File("manifests that were not written for the target", 0, 0),)
-"""Stands for files that equal none of a source's."""
+"""A file that equals none of a source's. It stands for manifests that were not written for the target."""
 AT_ONCE = 2000
-"""Partitions that are asked for in one call without asking for their names."""
+"""The number of partitions that one call asks for without asking for their names first."""
 
 
 @dataclass(slots=True)
 class ShownTable:
-    """One table as the target has it now: its definition and the partitions that were read, kept up to date by the hops
-    of this window. `listings` are of the target's own directories, by partition (`""`: the plain table)."""
+    """One table as the target has it now: its definition and the partitions that were read. The hops of a window keep
+    it up to date. `listings` are those of the target's own directories, by partition (`""`: a table without
+    partitions)."""
 
     table: Table
     partitions: dict[str, Partition] = field(default_factory=dict)
@@ -38,7 +39,8 @@ class ShownTable:
 
 
 class NotOurReplica(Exception):
-    """What stands at the target under a table's name is not the table's replica: `mark` is its `calque.source`."""
+    """Raised where the object under a table's name at the target is not that table's replica; `mark` is its
+    `calque.source`. `collides`: it is the replica of another table that the policy takes."""
 
     def __init__(self, table: TableName, at_target: TableName, mark: str, *, collides: bool) -> None:
         self.table, self.at_target = table, at_target
@@ -56,8 +58,9 @@ def observe(
     partitions: Mapping[TableName, Iterable[str]],
     with_files: bool = True,
 ) -> dict[TableName, ShownTable | None]:
-    """Each table by its source's name. `partitions` are names (after or before renames of tables) that may exist under
-    any of the names. Raises `NotOurReplica`."""
+    """Return the tables as the target has them, by their names at the source; None for one that does not exist.
+    `partitions` are the names of partitions to read, by the names that their tables may have before or after renames.
+    Raises `NotOurReplica`."""
     shown: dict[TableName, ShownTable | None] = {}
     for name in names:
         at_target = side.admission.name_at_target(name)
@@ -78,7 +81,7 @@ def observe(
 
 
 def every_partition(side: TargetSide, table: Table) -> Mapping[str, Partition]:
-    """All partitions of a table at the target, by name."""
+    """Return all partitions of a table at the target, by name."""
     few = side.catalog.few_partitions(table, AT_ONCE)
     if few is not None:
         return few
@@ -87,8 +90,9 @@ def every_partition(side: TargetSide, table: Table) -> Mapping[str, Partition]:
 
 
 def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -> None:
-    """List the directories of plain tables and of the partitions that were read, but for tables whose files stay at the
-    source; an Iceberg table's definition says what is in it, and a Delta table's log."""
+    """List the directories of tables without partitions, and of the partitions that were read, and enter the listings
+    in `shown`. Where the catalog itself knows the files (`Catalog.contents`), these are entered. Views and tables whose
+    files stay at the source are left out, and so are Iceberg tables, whose definition says what is in them."""
     locations: dict[tuple[TableName, str], str] = {}
     for name, table in shown.items():
         if table is None or is_view(table.table) or is_iceberg(table.table) or not side.admission.copies(name):
@@ -108,8 +112,9 @@ def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -
 
 
 def believed(shown: ShownTable, partition: str, listing: Listing) -> Listing:
-    """What really lies there, where the definition gives files another meaning than when they were combined: a header
-    in each, for instance. Manifests that nobody wrote for the target are no copies of any."""
+    """Return the listing that counts for the files. It is the one of the files that really lie there, where the
+    definition gives files another meaning than when they were combined, for instance a header in each. Manifests that
+    were not written for the target count as copies of none of the source's (`NOT_FOLLOWED`)."""
     combination, target_partition = listing.combination, shown.partitions.get(partition)
     if is_symlinks(target_partition or shown.table):
         is_followed = not listing.files or (combination is not None and combination.layout is None)
@@ -123,7 +128,7 @@ def believed(shown: ShownTable, partition: str, listing: Listing) -> Listing:
 
 
 def as_observed(shown: ShownTable) -> ObservedTable:
-    """In the terms of `core.states.locate`."""
+    """Return the table in the terms of `core.states.locate`."""
     return ObservedTable(
         event_of(shown.table.parameters),
         shown.incarnation(),
@@ -140,7 +145,7 @@ def as_observed(shown: ShownTable) -> ObservedTable:
 
 
 def content_of(shown: ShownTable, partition: str) -> tuple[str, int]:
-    """The fingerprint of the target's own files, and their bytes."""
+    """Return the fingerprint of the target's own files, and their bytes."""
     listing = shown.listings.get(partition)
     return (listing.fingerprint(), listing.size) if listing is not None else ("", 0)
 

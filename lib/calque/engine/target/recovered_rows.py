@@ -1,5 +1,5 @@
-"""Rows for the ledger of what a target shows and the ledger may not say: what attempts did that were not recorded, and
-tables that were there before."""
+"""Rows for the ledger about what a target shows and the ledger may lack: results of attempts that were not recorded,
+and tables that were there before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from calque.model.names import EventId, TableName
 
 READ, ADOPT, CREATED = "read", "adopt", "create_table"
 PAGE = 2000
-"""Partitions that are held at a time."""
+"""The number of partitions that are held at a time."""
 
 
 def recovered_rows(
@@ -29,8 +29,9 @@ def recovered_rows(
     looked_for: Mapping[TableName, Collection[str]],
     recorded: EventId,
 ) -> list[ObjectRow]:
-    """Rows of what a group's tables show before it goes on: attempts since event `recorded` may have changed what was
-    looked for. Where they may have renamed a table, all of it gets rows."""
+    """Return rows of what a group's tables show before it goes on. Attempts since the event `recorded` may have changed
+    the partitions `looked_for` without a row in the ledger. Where they may have renamed a table, all of the table gets
+    rows."""
     if len(shown) > 1:
         return [row for name in shown for row in as_it_is(side, name, recorded)]
     rows: list[ObjectRow] = []
@@ -47,7 +48,8 @@ def recovered_rows(
 
 
 def whole(name: TableName, shown: ShownTable | None, event_id: EventId, change: str) -> list[ObjectRow]:
-    """A row of the table and of each of its partitions that are known here, as the target shows them."""
+    """Return a row of the table and of each of its partitions in `shown`, as the target shows them; of a table that
+    does not exist, the row of a drop."""
     if shown is None:
         return [row_of(name, "", "", event_id, "drop_table", None)]
     table, incarnation = shown.table, shown.incarnation()
@@ -71,16 +73,16 @@ def of_partitions(
 
 
 def is_newer(target_object: Table | Partition, event_id: EventId) -> bool:
-    """Whether an attempt changed its definition after the event, which rows that restate it do not show: they have no
-    parameters of users."""
+    """Tell whether an attempt changed the object's definition after the event. Rows that restate the object do not
+    show that, because they have no parameters of users."""
     incarnation = (target_object.parameters or {}).get(INCARNATION, "")
     is_made_later = number_of(incarnation) > event_id
     return event_of(target_object.parameters) > event_id and not is_made_later
 
 
 def unsure(rows: Iterable[StateRow], cursor: EventId, reached: EventId) -> list[ObjectRow]:
-    """Rows of tables that attempts may have changed without a record, where the events that would tell which are lost:
-    a window may have come up to event `reached` while the ledger says less of the table."""
+    """Return rows that mark tables as unsure: attempts may have changed them without a record, and the events that
+    would tell are lost. A window may have come up to the event `reached` while the ledger says less of the table."""
     return [
         row_of(row.name, "", "", cursor, UNSURE, None)
         for row in rows
@@ -89,7 +91,7 @@ def unsure(rows: Iterable[StateRow], cursor: EventId, reached: EventId) -> list[
 
 
 def as_it_is(side: TargetSide, name: TableName, event_id: EventId, page: int = PAGE) -> list[ObjectRow]:
-    """The same for all that the table has, read from the target `page` partitions at a time."""
+    """Return rows of all that the target has of the table, read `page` partitions at a time."""
     shown = observe(side, [name], {})[name]
     rows = whole(name, shown, event_id, READ)
     if shown is None or not is_partitioned(shown.table):

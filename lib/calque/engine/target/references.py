@@ -1,4 +1,4 @@
-"""Which locations do the tables and partitions at a target refer to?"""
+"""The locations that the tables and partitions at a target refer to."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ TRIES = 10
 
 @dataclass(slots=True)
 class ReferencedLocations:
-    """Locations of tables and partitions. In a leaf (a plain table or a partition) everything belongs to it; below the
-    root of a partitioned table other directories may lie. `roots` are the places of single tables."""
+    """Locations of tables and partitions, each in one spelling. All that lies in a leaf (a table without partitions, or
+    a partition) belongs to it. Below the root of a partitioned table other directories may lie."""
 
     leaves: set[str] = field(default_factory=set)
     roots: dict[TableName, tuple[str, str]] = field(default_factory=dict)
-    """Location and incarnation of each table of ours, by its name at the target."""
+    """The location and incarnation of each of calque's tables, by the table's name at the target."""
     sorted_locations: list[str] = field(default_factory=list)
 
     def within(self, key: str) -> bool:
-        """Whether anything refers to the directory or to something below it."""
+        """Tell whether a table or partition lies in the directory `key` or below it."""
         return any(
             index < len(self.sorted_locations)
             and (self.sorted_locations[index] == key or self.sorted_locations[index].startswith(f"{key}/"))
@@ -36,7 +36,7 @@ class ReferencedLocations:
         )
 
     def above(self, key: str) -> bool:
-        """Whether the directory lies in a leaf."""
+        """Tell whether the directory `key` lies below a leaf."""
         parts = key.split("/")
         return any("/".join(parts[:end]) in self.leaves for end in range(1, len(parts)))
 
@@ -47,12 +47,13 @@ def references_of(
     around: Collection[str] | None = None,
     names: Collection[TableName] = (),
 ) -> ReferencedLocations:
-    """Every table at the target, whosever it is, and every partition of ours and of hidden builds; with `around`
-    partitions only of tables that lie at these places, around or below them, or have one of the `names`. `key` gives
-    one spelling for one place.
+    """Return the locations of all tables at the target, including those that are not calque's, and of all partitions of
+    calque's tables and of hidden builds. With `around`, partitions are read only of tables that lie at these places,
+    around or below them, or have one of the `names`. `key` gives one spelling for each place.
 
-    Each database by itself, as it was between two equal lists of its tables: what goes from one database to another
-    meanwhile may be missed, once. Raises `Unavailable` when the tables of one come and go too fast for several looks.
+    A database counts as it was between two equal lists of its tables. So a table that goes from one database to another
+    meanwhile may be missed, once. Raises `Unavailable` when the tables of a database come and go too fast for `TRIES`
+    looks, and `Refused` for a location that can't be understood.
     """
     reading = ReferenceReading(side, key, around, names)
     for database in sorted(side.catalog.databases()):
@@ -78,8 +79,8 @@ def references_of(
 
 @dataclass(slots=True)
 class ReferenceReading:
-    """What was read for one look at the catalog. `partition_places` are those of the partitions of a table, by its
-    name, location and incarnation: read once, later ones belong to later events."""
+    """The state of one look at the catalog. `partition_places` are the locations of a table's partitions, by its name,
+    location and incarnation. They are read once, because later partitions belong to later events."""
 
     side: TargetSide
     key: Callable[[str], str]
@@ -113,7 +114,8 @@ class ReferenceReading:
             self.locations |= self.partition_places[cell]
 
     def key_of(self, name: TableName, location: str) -> str:
-        """Raises `Refused`, with the table, for a location of which it is not known what lies there."""
+        """Return the one spelling for the location. Raises `Refused`, with the table, for a location that can't be
+        understood: nothing is known then of what lies there."""
         try:
             return self.key(location)
         except Refused as error:
@@ -134,9 +136,9 @@ def lies_in(key: str, above: str) -> bool:
 
 
 def is_referenced(side: TargetSide, location: str) -> bool:
-    """Whether a table or partition of the target that readers see lies at the place, or below it, or may, as one whose
-    location can't be read. Asks for every header of the target, and for the partitions of tables that lie at the place,
-    above it or below."""
+    """Tell whether a table or partition that readers of the target see lies at `location` or below it, or may lie
+    there because its own location can't be read. This reads the header of every table at the target, and the partitions
+    of tables that lie at the place or above it."""
     own = place(location)
     for database in side.catalog.databases():
         if database == OURS:

@@ -1,4 +1,4 @@
-"""Compares one object at the source with the same object at the target, once."""
+"""The comparison of one object at the source with the same object at the target, once."""
 
 from __future__ import annotations
 
@@ -59,19 +59,20 @@ Compare = tuple[ComparedCounts, list[Difference], tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class ObjectComparer:
-    """Compares single objects; safe from several threads."""
+    """A comparer of single objects of one target. Safe from several threads."""
 
     source: SourceSide
     side: TargetSide
     data: str
     others: Sequence[Comparison] = ()
-    """What is compared besides of each database and table."""
+    """Comparisons of plugins that are made besides of each database and table."""
     touching_events: TouchingEvents = field(init=False)
     notes: dict[TableName, tuple[Pointer, ...]] = field(default_factory=dict)
-    """Of each table that was compared, what its parameters name and nobody follows."""
+    """Of each table that was compared: what its parameters name and calque does not follow."""
 
     def look(self) -> TargetSnapshot:
-        """The position first: a table that left the window later has events after it."""
+        """Return what the ledger says and the source's newest event. The position is read first, because a table that
+        left the windows later has events after it."""
         epoch = self.side.ledger.last_epoch()
         rows = self.side.ledger.tables()
         return TargetSnapshot(epoch, rows, self.source.log.current())
@@ -158,7 +159,8 @@ class ObjectComparer:
     def compare_named_files(
         self, name: TableName, source: TableSide, target: TableSide
     ) -> tuple[ComparedCounts, list[Difference]]:
-        """What the manifests of symlink tables name, where both sides have the same ones."""
+        """Return how many files the manifests of symlink tables name, and which of them differ, where both sides have
+        the same manifests."""
         counts, differences = ComparedCounts(), list[Difference]()
         stores = (self.source.storage, self.side.storage)
         for partition, target_listing in sorted(target.listings.items()):
@@ -180,7 +182,7 @@ class ObjectComparer:
         return counts, differences
 
     def compare_rows(self, name: TableName, source: TableSide, target: TableSide) -> list[Difference]:
-        """Of partitions whose files were combined."""
+        """Return the differences in rows of partitions whose files were combined."""
         differences = []
         for partition, target_listing in sorted(target.listings.items()):
             source_listing = source.listings.get(partition)
@@ -195,7 +197,8 @@ class ObjectComparer:
         return differences
 
     def with_live_files(self, table_side: TableSide, storage: Storage) -> TableSide:
-        """The same, with the files of a Delta table's version. A log that can't be read is left as its commit."""
+        """Return the side of the table with the files of a Delta table's version. A log that can't be read is left as
+        its commit."""
         listings = dict(table_side.listings)
         for partition, listing in listings.items():
             with suppress(VersionLost):
@@ -203,7 +206,7 @@ class ObjectComparer:
         return replace(table_side, listings=listings)
 
     def at_target(self, name: TableName, with_files: bool) -> TableSide:
-        """The whole table; files of what is ours."""
+        """Return what the target has of the table: all partitions, and the files of a table that is ours."""
         target_name = self.side.admission.name_at_target(name)
         table = self.side.catalog.table(target_name)
         if table is None:
@@ -218,8 +221,9 @@ class ObjectComparer:
         return TableSide(shown.table, shown.partitions, shown.listings)
 
     def database(self, name: TableName, head: EventId) -> tuple[ComparedCounts, list[Difference]]:
-        """One that exists at the target and is not ours is used as it is; one of ours that the source lacks stays as
-        long as something is in it."""
+        """Compare a database. One that exists at the target and is not ours is used as it is, so it has no differences.
+        One of ours that the source lacks is a difference only when it is empty, because it stays as long as there are
+        tables or functions in it, and with `drops = "keep"`."""
         if self.came_back(name.database):
             return ComparedCounts(), []
         source_database = self.source.catalog.database(name.database)
@@ -249,13 +253,13 @@ class ObjectComparer:
         ]
 
     def came_back(self, database: str) -> bool:
-        if not self.side.home.names:
+        if not self.side.origins.names:
             return False
         source_database = self.source.catalog.database(database)
-        return source_database is not None and self.side.home.has(source_database.parameters)
+        return source_database is not None and self.side.origins.has(source_database.parameters)
 
     def function(self, name: TableName, row: StateRow | None) -> tuple[ComparedCounts, list[Difference]]:
-        """Functions carry no marks: the ledger says which are ours."""
+        """Compare a function. Functions carry no marks: the ledger says which are ours."""
         source_function = self.source.catalog.function(name)
         if row is None and source_function is not None and self.came_back(name.database):
             return ComparedCounts(), []
@@ -278,7 +282,8 @@ class ObjectComparer:
         return ComparedCounts(), compare_function(name, expected, target_function, self.side.imaging) + missing_files
 
     def out(self, verified_object: VerifiedObject, row: StateRow) -> Outcome:
-        """Of an object that the ledger does not call live."""
+        """Return the outcome for an object that the ledger does not call live: not yet comparable, or, for a
+        quarantined one, skipped, with a difference where an object that is not ours stands under its name."""
         skipped = SkippedObject(verified_object.name, row.state.value, shown_event(row), row.reason)
         if row.state is not TableState.QUARANTINED:
             return NotYetComparable(skipped)
@@ -300,7 +305,8 @@ class ObjectComparer:
         )
 
     def location(self, name: TableName, partition: str) -> str | None:
-        """Where the object of ours at the target has its data now."""
+        """Return the directory where the table of ours at the target, or its partition, has its data now; None where
+        there is none."""
         target_name = self.side.admission.name_at_target(name)
         table = self.side.catalog.table(target_name)
         if table is None or is_view(table) or not is_ours(table.parameters, self.side.policy.source):

@@ -1,4 +1,4 @@
-"""What plugins compare of an object that is at both sides."""
+"""The interface of comparisons that plugins make of an object that is at both sides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from calque.model.names import TableName
 
 
 class Comparison(Protocol):
-    """Safe from several threads."""
+    """A comparison of databases and tables by a plugin. Safe from several threads."""
 
     def differences(self, name: TableName, target_name: TableName, of: str) -> list[Difference]:
-        """Of a database (names without a table) or a table, as `of` says. Raises `Unavailable` and `Refused`."""
+        """Return the differences of the database (names without a table) or table, as `of` says. Raises `Unavailable`
+        and `Refused`."""

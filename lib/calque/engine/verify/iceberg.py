@@ -1,4 +1,5 @@
-"""Does an Iceberg table at the target have the files of the source's current snapshot, by size or by checksum?
+"""The comparison of an Iceberg table at the target with the files of the source's current snapshot, by size or by
+checksum.
 
 Older snapshots that both keep are not compared. Delete files that hold paths are others at the target by their nature:
 of these only whether they are there, as their manifest says, is compared.
@@ -26,7 +27,7 @@ from calque.ports import Storage
 
 
 def same_state(source: Table, target: Table) -> bool:
-    """Whether both are Iceberg tables in one state."""
+    """Tell whether both are Iceberg tables in one state."""
     if not is_iceberg(source) or not is_iceberg(target):
         return False
     return name_of(metadata_of(source)) == name_of(metadata_of(target))
@@ -35,8 +36,8 @@ def same_state(source: Table, target: Table) -> bool:
 def compare_lakes(
     source_storage: Storage, target_storage: Storage, name: TableName, source: Table, target: Table, *, checksums: bool
 ) -> tuple[ComparedCounts, list[Difference]]:
-    """What was compared, counted at the source, and what differs; nothing where the definitions say already that the
-    states do."""
+    """Return what was compared, counted at the source, and what differs. Both are empty where the definitions say
+    already that the states differ. Raises `Refused` where the source lacks a file of its metadata."""
     if not same_state(source, target):
         return ComparedCounts(), []
     try:
@@ -75,11 +76,11 @@ def compare_lakes(
 
 
 class FileMissing(Exception):
-    """A file that leads to a snapshot's files is not there; says which."""
+    """A file that leads to a snapshot's files is not there; the message is its path."""
 
 
 def live_files(storage: Storage, metadata_path: str) -> tuple[str, list[ListedFile]]:
-    """The table's location, and the files of its current snapshot."""
+    """Return the table's location, and the files of its current snapshot. Raises `FileMissing`."""
     metadata = parse_metadata(metadata_path, content_of(storage, metadata_path))
     current = current_of(metadata)
     if current is None:

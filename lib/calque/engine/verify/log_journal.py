@@ -1,4 +1,4 @@
-"""The source's event log as a journal to read from: verifying waits for no capture."""
+"""The source's event log as a journal to read from, so that verifying waits for no capture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ PAGE = 1000
 
 
 class LogJournal:
-    """The journal's reading half, on the event log itself: `read_exact` with it waits for no capture."""
+    """The reading half of a journal, on the event log itself. With it `read_exact` waits for no capture. Writing to it
+    raises `Broken`."""
 
     def __init__(self, log: EventLog) -> None:
         self.log = log
@@ -48,7 +49,7 @@ class LogJournal:
         self.read_only()
 
     def read(self, span: Span) -> Iterator[Event]:
-        """The span's events. `Refused` when the log does not have them all any more."""
+        """Yield the events of the span. Raises `Refused` when the log does not have them all any more."""
         after = span.after
         while after < span.upto:
             page = self.log.read(after, min(PAGE, span.upto - after))

@@ -1,4 +1,4 @@
-"""What one comparison of one object comes to: compared, skipped, or not yet comparable."""
+"""The outcomes of one comparison of one object: compared, skipped, or not yet comparable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ TOO_FAST = "changes too fast to be compared"
 
 @dataclass(frozen=True, slots=True)
 class TargetSnapshot:
-    """What the target's ledger says, in the order that it is read; `head` is the source's newest event after that."""
+    """The target's ledger, in the order in which it is read: its last epoch, then its rows. `head` is the source's
+    newest event after that."""
 
     epoch: Epoch | None
     rows: Mapping[StateKey, StateRow]
@@ -31,8 +32,9 @@ class TargetSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ObjectComparison:
-    """`valid_span` are the event ids at which it holds, both ends included; None for an object that is set aside, of
-    which only its foreign namesake was looked at: `skipped` says why."""
+    """The result of a comparison that could be made. `valid_span` are the event ids at which it holds, both ends
+    included. It is None for an object that is set aside, of which only its foreign namesake was looked at: `skipped`
+    says why."""
 
     valid_span: Span | None
     counts: ComparedCounts = field(default_factory=ComparedCounts)
@@ -44,7 +46,7 @@ class ObjectComparison:
 @dataclass(frozen=True, slots=True)
 class NotYetComparable:
     """The object can't be compared now: `skipped` is what to report if that stays so. `awaited_event` is the event that
-    the target has to show first; 0 when the object waits for something else."""
+    the target has to show first; 0 when the object waits for no event."""
 
     skipped: SkippedObject
     awaited_event: EventId = 0

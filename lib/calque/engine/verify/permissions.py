@@ -1,4 +1,4 @@
-"""Permissions of directories and files at both sides, where the target keeps them."""
+"""The comparison of permissions of directories and files at both sides, where the target keeps them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from calque.model.names import TableName
 
 
 def compare_permissions(side: TargetSide, name: TableName, source: TableSide, target: TableSide) -> list[Difference]:
-    """One difference for each partition of which something has others, and one for the table itself."""
+    """Return a difference for each partition that has a file or directory with other permissions at the target, and one
+    for the table itself (partition `""`)."""
     assert source.table is not None
     assert target.table is not None
     source_root, root = location_of(source.table), location_of(target.table)
@@ -37,7 +38,8 @@ def compare_database_directory(
 def other_permissions(
     side: TargetSide, name: TableName, partition: str, pairs: Iterable[Pair], of: str = "table"
 ) -> list[Difference]:
-    """Values are those of the first that differs."""
+    """Return a difference that names the places with other permissions at the target, empty where there are none. Its
+    values are those of the first place that differs."""
     others = [each for each in permissions_of(side, pairs) if each[2] != each[3]]
     if not others:
         return []

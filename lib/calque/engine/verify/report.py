@@ -1,4 +1,4 @@
-"""What `verify` reports: the objects by name, those that it skipped, and what it found out about a target."""
+"""The report of `verify`: the objects by name, those that it skipped, and what it found out about a target."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SkippedObject:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a target is found to be.
+    """The result of verifying a target.
 
     Each object was compared at an event id at or below `event_id`, and at `event_id` itself unless it was touched after
     its comparison. On a source that rests, or rests long enough for each table in turn, all comparisons hold at
@@ -41,4 +41,5 @@ class Verification:
     differences: tuple[Difference, ...] = ()
     set_aside: tuple[SkippedObject, ...] = ()
     notes: tuple[tuple[TableName, str, str], ...] = ()
-    """Places that parameters of the source's tables name and nobody follows: (table, key, value). No differences."""
+    """Places that parameters of the source's tables name and calque does not follow: (table, key, value). They are no
+    differences."""

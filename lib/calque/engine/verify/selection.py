@@ -1,4 +1,4 @@
-"""Which objects are verified: those that the policy takes and the patterns choose."""
+"""The selection of the objects that are verified: those that the policy takes and the patterns choose."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calque.model.names import TableName, table_name
 
 
 class Selection:
-    """Objects that the policy takes and the patterns choose."""
+    """The objects that the policy takes and the patterns choose; without patterns all that it takes."""
 
     def __init__(self, side: TargetSide, tables: Sequence[str]) -> None:
         self.side = side
@@ -32,7 +32,8 @@ class Selection:
                 return covered and admission.takes_database(name.database)
 
     def list(self, source: SourceSide, rows: Iterable[StateRow]) -> list[VerifiedObject]:
-        """Databases, then tables, then functions: what is at the source, at the target, or in the ledger."""
+        """Return the databases, then the tables, then the functions that are at the source, at the target, or in the
+        ledger (the `rows`)."""
         objects = {VerifiedObject(state_key(row)[0], row.name) for row in rows}
         objects |= set(self.at_source(source)) | set(self.at_target())
         kinds = (DATABASE, TABLE, FUNCTION)

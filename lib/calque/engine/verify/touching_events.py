@@ -1,4 +1,4 @@
-"""Which events of the source's log touch which objects?"""
+"""The events of the source's log by the objects that they touch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from calque.ports import EventLog
 
 
 class TouchingEvents:
-    """Which events touch which objects, kept as ids only; read on as far as is asked for. Safe from several threads."""
+    """The ids of the events after `after`, by the objects that they touch. The log is read on as far as is asked for.
+    Safe from several threads."""
 
     def __init__(self, log: EventLog, after: EventId) -> None:
         self.log, self.after, self.upto = log, after, after
@@ -24,7 +25,8 @@ class TouchingEvents:
         self.lock = threading.Lock()
 
     def first(self, touched_object: VerifiedObject, span: Span) -> EventId | None:
-        """The first event of the span that touches the object. Where the log does not reach back, the first of all."""
+        """Return the first event of the span that touches the object; None for none. Where the log does not reach back
+        to the span's begin, return the first id of the span, because that event may have."""
         with self.lock:
             self.read_to(span.upto)
             if span.after < self.after and span.after < span.upto:
@@ -34,7 +36,7 @@ class TouchingEvents:
             return ids[index] if index < len(ids) and ids[index] <= span.upto else None
 
     def objects(self, span: Span) -> list[VerifiedObject]:
-        """What the events of the span touch."""
+        """Return the objects that events of the span touch, sorted."""
         with self.lock:
             self.read_to(span.upto)
             indexes = ((touched_object, bisect_right(ids, span.after), ids) for touched_object, ids in self.ids.items())

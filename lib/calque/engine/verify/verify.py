@@ -1,9 +1,10 @@
-"""Does a target equal its source? Object by object, while the source is written to and the target follows.
+"""The verification that a target equals its source: object by object, while the source is written to and the target
+follows.
 
-What makes a comparison hold: the target's position is read first (event p), then the object at the source and at the
-target, then the source's newest event id (e). When no event in (p, e] touches the object, the source had one state of
-it in all that time, and the target, live at p, showed that state: whatever differs is a difference. Otherwise the
-comparison is made again, a bounded number of times.
+A comparison holds because of the order of its reads: the target's position is read first (event p), then the object at
+the source and at the target, then the source's newest event id (e). When no event in (p, e] touches the object, the
+source had one state of it in all that time, and the target, live at p, showed that state: so all that differs is a
+difference. Otherwise the comparison is made again, a bounded number of times.
 
 A difference is reported when it is found twice, `SETTLING` apart: writers place files first and log later.
 """
@@ -17,7 +18,7 @@ from itertools import islice, repeat
 
 from calque.core.images.compare import ComparedCounts, Difference, DifferenceKind, common_event, shared_places
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.target.origin_registry import WithoutReturned, learn
+from calque.engine.target.origin_registry import CatalogWithoutOwnTables, read_origins
 from calque.engine.verify.compare_object import ObjectComparer
 from calque.engine.verify.comparison import Comparison
 from calque.engine.verify.log_journal import LogJournal
@@ -30,16 +31,16 @@ from calque.model.names import EventId, Span
 
 READERS = 4
 CHUNK = 64
-"""How many objects are compared by one look at the ledger."""
+"""The number of objects that are compared by one look at the ledger."""
 PAUSE = 0.25
 SETTLING = 3.0
 """Seconds between the two findings of a difference."""
 PATIENCE = 10.0
-"""Seconds without any change of the ledger after which nobody waits for the target."""
+"""Seconds without any change of the ledger after which the target is not waited for any more."""
 LONGEST = 60.0
 """Seconds after which an object is given up that changes, or is behind, at every look."""
 LISTINGS = 3
-"""How often objects are added that came to be while others were compared."""
+"""The number of times that objects are added which came to be while others were compared."""
 
 
 def verify(
@@ -54,14 +55,16 @@ def verify(
     pool: Callable[[int, str], Executor] = ThreadPoolExecutor,
 ) -> Verification:
     """Compare both ways what the target takes. `tables` are patterns over names at the source, none means all; `data`
-    is "none", "size" or "checksum"; `others` are compared besides. `progress` is told how many objects of how many are
-    done.
+    is "none", "size" or "checksum"; `others` are compared besides. The target is waited for until its ledger has not
+    changed for `patience` seconds. `progress` is told how many objects of how many are done.
 
     Reads only, and asks nothing of capture: the log is read directly. Raises `Unavailable` when a whole side does not
     answer; an object that can't be read is set aside.
     """
-    learn(source, side)
-    source = replace(source, catalog=WithoutReturned(source.catalog, side.home), journal=LogJournal(source.log))
+    read_origins(source, side)
+    source = replace(
+        source, catalog=CatalogWithoutOwnTables(source.catalog, side.origins), journal=LogJournal(source.log)
+    )
     comparer = ObjectComparer(source, side, data, others)
     with pool(READERS, f"verify-{side.policy.target}") as readers:
         return VerificationRun(comparer, Selection(side, tables), readers, patience, progress).run()
@@ -127,7 +130,7 @@ class VerificationRun:
         ]
 
     def settle(self) -> None:
-        """Compare what is pending, again and again, until each is compared or set aside."""
+        """Compare what is pending, again and again, until each object is compared or set aside."""
         clock = self.comparer.source.clock
         while self.pending:
             now_ns = clock.elapsed_ns()
@@ -149,7 +152,7 @@ class VerificationRun:
             self.progress(len(self.settled), len(self.settled) + len(self.pending))
 
     def note(self, snapshot: TargetSnapshot) -> None:
-        """When the ledger last said something new."""
+        """Keep the time at which the ledger last said anything new."""
         ledger_state = (snapshot.epoch, snapshot.rows)
         if ledger_state != self.last_ledger_state:
             self.last_ledger_state, self.ledger_changed_ns = ledger_state, self.comparer.source.clock.elapsed_ns()
@@ -216,14 +219,15 @@ class VerificationRun:
         )
 
     def extended(self, verified_object: VerifiedObject, span: Span, upto: EventId) -> Span:
-        """The event ids at which a comparison holds, on to the first event that touched the object after it."""
+        """Return the event ids at which a comparison holds, on to the first event that touched the object after it."""
         if span.upto >= upto:
             return span
         event = self.comparer.touching_events.first(verified_object, Span(span.upto, upto))
         return Span(span.after, event - 1 if event is not None else upto)
 
     def shared(self, comparisons: Mapping[VerifiedObject, ObjectComparison]) -> list[Difference]:
-        """Objects that have one directory, at one time: the first is read before and after each other."""
+        """Return a difference for each object that has the directory of another at one time: the first of them is read
+        before and after each of the others."""
         places = (
             (verified_object.name, partition, location)
             for verified_object, outcome in comparisons.items()

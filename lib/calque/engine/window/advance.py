@@ -1,4 +1,5 @@
-"""One group through one window: observe, fold, plan, apply. Also one table from an exact read."""
+"""The work on one group of a window: observe the target, fold the events, plan the hops, and apply them. `perform`
+applies the plan of an exact read, too."""
 
 from __future__ import annotations
 
@@ -25,9 +26,10 @@ from calque.ports import Conflict, FormatMisfit
 
 @dataclass(slots=True)
 class GroupOutcome:
-    """What became of a group. `shows` is the last event of the state reached, or the cursor when no state was;
-    `complete` says that it is the window's end. The source shows tables under the names `arrived` that the target has
-    nothing of: under these it shows none."""
+    """The outcome of one group's way through a window. `shows` is the event id of the last state that the group
+    reached, or the event that its tables showed before when it reached none; `complete` says that this is the state at
+    the window's end. `present` are those of its tables that the target has then. `arrived` are names under which the
+    source shows a table of which the target has nothing; the target shows no table under them."""
 
     tables: tuple[TableName, ...]
     plan: GroupPlan
@@ -39,7 +41,7 @@ class GroupOutcome:
 
 
 class Interpreter(Protocol):
-    """What becomes of a group's plan: `carry_out` applies it, a dry run explains it."""
+    """A function that decides what is done with a group's plan: `carry_out` applies the plan, a dry run explains it."""
 
     def __call__(
         self,
@@ -50,7 +52,8 @@ class Interpreter(Protocol):
         recorded: EventId | None,
         /,
     ) -> GroupOutcome:
-        """`recorded` as in `carry_out`. Raises `Conflict`, `ContentLost`."""
+        """Return the outcome of the plan in `ready`. `applied` collects what is written; `recorded` is as in
+        `carry_out`. Raises `Conflict`, `ContentLost`."""
 
 
 def advance(
@@ -67,10 +70,14 @@ def advance(
     interpret: Interpreter,
     tried: bool = False,
 ) -> GroupOutcome:
-    """Take the group's tables from what the target shows to the state after `entries`, as far as files are known.
-    `applied` is what was done for them before; `accept` may raise to leave all as it is. `lost` are files that are
-    known to be gone at the source; more of them are added. `interpret` is what becomes of the plan. `tried`: an attempt
-    whose record was lost may have shown some of it.
+    """Take the group's tables from what the target shows to the state after `entries`, or to the last state before it
+    whose files are known. After a `Conflict`, or when files turn out to be gone, prepare the group again, and give up
+    after `ATTEMPTS` conflicts.
+
+    `applied` is what was done for the tables before, and gets what is done here. `accept` sees each plan before it is
+    carried out, and may raise to leave all as it is. `lost` are files that are known to be gone at the source; files
+    that turn out to be gone are added. `interpret` carries the plan out or explains it. `tried` says that an attempt
+    whose record was lost may have shown some of the states.
 
     Raises `Unfoldable`, `Unreachable`, `NotOurReplica`, `TargetIsAhead`, `decode.Undecodable`, and what ports raise.
     """
@@ -100,8 +107,9 @@ def advance(
 def carry_out(
     source: SourceSide, side: TargetSide, ready: ReadyPlan, applied: AppliedChanges, recorded: EventId | None = None
 ) -> GroupOutcome:
-    """Do what is left to do, as long as nothing has changed since. `recorded`: what the target shows has no rows in the
-    ledger beyond that event, and gets them. Raises `Conflict`, `ContentLost`."""
+    """Apply the hops and facets of `ready`, as long as nothing has changed at the target since the group was prepared.
+    With an event id in `recorded` the ledger has no rows of what attempts after that event may have shown: what the
+    target shows gets its rows first. Raises `Conflict`, `ContentLost`."""
     if recorded is not None:
         applied.objects += recovered_rows(side, ready.shown, ready.looked_for, recorded)
     changes = changes_of(source.journal, ready.plan.facet_events)
@@ -116,7 +124,8 @@ def perform(
     changes: Mapping[TableName, Changes],
     applied: AppliedChanges,
 ) -> None:
-    """Apply the plan's hops in order, then its facets."""
+    """Apply the plan's hops in order, then its facets. Raises `Broken` where the plan copies files of which `ready` has
+    no listing."""
     listings = ready.listings
 
     def listing(data: Data) -> Listing:

@@ -1,4 +1,4 @@
-"""Evidence that windows wait for: `AwaitedEvidence`."""
+"""The evidence that windows read, and for which they wait until capture has gathered it: `AwaitedEvidence`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ LOOK_SECONDS = 0.004
 
 
 class AwaitedEvidence(ForwardingEvidenceStore):
-    """Capture appends events first, and looks at their files then: who asks for evidence of events waits until it did,
-    for `WAIT_SECONDS` at most, and not after `stopping`."""
+    """An `EvidenceStore` that waits for capture before it answers. Capture appends events to the journal first and
+    looks at their files afterwards, so evidence of new events may still be missing. A reader waits `WAIT_SECONDS` at
+    most, and not after `stopping` is set; it then gets what evidence there is."""
 
     def __init__(self, store: EvidenceStore, clock: Clock, stopping: threading.Event) -> None:
         super().__init__(store)
         self._clock, self._stopping = clock, stopping
 
     def wait(self, newest: EventId) -> None:
-        """Until capture has looked at the files of all events up to `newest`."""
+        """Block until capture has looked at the files of all events up to `newest`, until `WAIT_SECONDS` have passed,
+        or until `stopping` is set."""
         deadline = self._clock.elapsed_ns() + int(WAIT_SECONDS * 1e9)
         while self.considered() < newest:
             if self._clock.elapsed_ns() > deadline or self._stopping.is_set():

@@ -1,8 +1,13 @@
-"""Which tables share a chain, and what their databases say meanwhile (`consistency`; docs/how-hops-work.md).
+"""The choice which tables share a chain, and what their databases say meanwhile (`consistency`; docs/how-hops-work.md).
 
 With `"database"` all tables and views of a database go in one chain, in the order of its events. A table that shows
-another event than the rest goes alone, until both meet at a window's end; `calque.state` says so from before the first
-such call until after that end. With `"table"` all go alone, and nothing is said.
+another event than the rest goes alone, until both meet at a window's end. From before the first call of such a table
+until after that end its database says so by its parameter `calque.state`:
+
+    The windows are at event 90, and `db.t` is read exactly at event 97. `db` says `rebasing` before the read changes
+    `t`, and until a window has ended at 97 or later and its epoch is published.
+
+With `"table"` each group of linked tables goes alone, and no database says anything.
 """
 
 from __future__ import annotations
@@ -20,7 +25,9 @@ BOOTSTRAPPING, REBASING = "bootstrapping", "rebasing"
 
 
 class Consistency:
-    """`alone` are the tables that go alone for now; a database's name stands for all its tables."""
+    """The tables of one target that go through windows apart from the rest of their databases. `alone` names them; a
+    database's name stands for all its tables. Without `consistency = "database"` all tables go alone, and `alone` stays
+    empty."""
 
     def __init__(self, side: TargetSide, databases: Databases) -> None:
         self.side, self.databases = side, databases
@@ -28,28 +35,32 @@ class Consistency:
         self.alone: set[TableName] = set()
 
     def open(self, ahead: Iterable[TableName], *, bootstrapping: bool) -> None:
-        """Take up what databases say. Which of their tables went alone is forgotten: all do, to a window's end, and so
-        do tables `ahead` of the target's position."""
+        """Take up what databases say at the target when a process starts. Which of their tables went alone is not
+        recorded, so all tables of a database that says a state go alone to a window's end, and so do tables `ahead` of
+        the target's position. With `bootstrapping` databases that are made from now on say so."""
         if self.by_database:
             self.databases.adopt_states()
             self.databases.state_of_new = BOOTSTRAPPING if bootstrapping else ""
             self.alone = {*ahead, *map(TableName, self.databases.states)}
 
     def bootstrap(self, databases: Collection[str]) -> None:
-        """Before anything is made at the target."""
+        """Have `databases`, and all that are made later, say that they are bootstrapping. Called before anything is
+        made at the target."""
         if self.by_database:
             self.databases.state_of_new = BOOTSTRAPPING
             for database in sorted(databases):
                 self.databases.say(database, BOOTSTRAPPING)
 
     def goes_alone(self, names: Iterable[TableName]) -> bool:
-        """Whether tables that a rename links share no chain with the rest of their databases."""
+        """Tell whether the tables `names`, which a rename links, share no chain with the rest of their databases."""
         return not self.by_database or any(
             name in self.alone or TableName(name.database) in self.alone for name in names
         )
 
     def chains(self, linked_groups: Sequence[list[Entry]]) -> list[list[Entry]]:
-        """Groups of linked tables as they go through a window."""
+        """Return the groups that go through a window with a chain each: groups of linked tables that go alone as they
+        are, all others joined by their databases. A table that is linked to one that goes alone goes alone from now on,
+        too."""
         alone = [group for group in linked_groups if self.goes_alone(names_in(group))]
         others = [group for group in linked_groups if not self.goes_alone(names_in(group))]
         for group in alone:
@@ -57,21 +68,24 @@ class Consistency:
         return alone + groups_of_databases(sorted(chain.from_iterable(others), key=order_of))
 
     def rebase(self, database: str) -> None:
-        """Say that the guarantee does not hold, before it is broken."""
+        """Have `database` say `rebasing` before one of its tables shows another event than the rest. Does nothing with
+        `consistency = "table"`, for a database that says a state already, or for one of which no table may be
+        replicated."""
         states = self.databases.states
         if self.by_database and database not in states and self.side.admission.touches_database(database):
             self.databases.say(database, REBASING)
 
     def let_alone(self, names: Iterable[TableName]) -> None:
-        """From now on these go alone."""
+        """Let the tables `names` go alone from now on, after their databases say so."""
         if self.by_database:
             for name in names:
                 self.rebase(name.database)
                 self.alone.add(name)
 
     def parts(self, group: Sequence[Entry], culprit: TableName | None) -> list[list[Entry]]:
-        """How a group goes on that fails: the tables linked to the culprit alone, or where it is not known each of
-        them. None when the group has no parts."""
+        """Return the parts in which a group that failed is tried again: the tables linked to the `culprit` go alone and
+        the rest stays together; where the culprit is not known, each group of linked tables goes alone. The list is
+        empty when the group has no parts. The databases say `rebasing` first."""
         linked_groups = groups(group)
         if not self.by_database or len(linked_groups) == 1:
             return []
@@ -83,16 +97,18 @@ class Consistency:
         return self.chains(linked_groups)
 
     def meet(self, behind: Iterable[TableName]) -> None:
-        """At a window's end: whoever goes alone joins the others, where no table of the database is `behind`."""
+        """Let tables that went alone share a chain with their databases again, at a window's end, but for databases
+        that have a table `behind`."""
         databases = {name.database for name in behind}
         self.alone = {name for name in self.alone if name.database in databases}
 
     def owes(self, aside: Iterable[TableName]) -> bool:
-        """Whether a database without tables that are `aside` says something still."""
+        """Tell whether some database still says a state although none of its tables is `aside`."""
         return bool(self.databases.states.keys() - {name.database for name in aside})
 
     def take_back(self, aside: Iterable[TableName]) -> None:
-        """After a window's epoch: databases none of whose tables is `aside`, or goes alone, say nothing any more."""
+        """Remove the state that databases say, after a window's epoch; databases that have a table `aside` or one that
+        goes alone say `rebasing`."""
         self.databases.state_of_new = ""
         broken = {name.database for name in (*aside, *self.alone)}
         for database, state in sorted(self.databases.states.items()):
@@ -101,7 +117,7 @@ class Consistency:
                 self.databases.say(database, now)
 
     def rebasing(self) -> tuple[str, ...]:
-        """For the epoch to list."""
+        """Return the names of the databases that say `rebasing`, for the epoch to list."""
         states = self.databases.states
         return tuple(sorted(name for name in states if states[name] == REBASING))
 

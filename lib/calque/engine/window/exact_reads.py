@@ -1,4 +1,4 @@
-"""What windows ask of exact reads, which go on beside them."""
+"""The interface by which windows ask for exact reads, which go on beside them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from calque.model.names import EventId, TableName
 
 
 class ExactReadRequests(Protocol):
-    """Takes tables out of the windows."""
+    """The requests by which windows give a table up to exact reads, or set it aside."""
 
     def need(self, name: TableName, reason: str, event_id: EventId) -> None:
-        """The table must be read again; nothing where it is to be read already."""
+        """Ask that the table is read again, because of `reason` at event `event_id`; does nothing where it is to be
+        read already."""
 
     def need_counted(self, name: TableName, reason: str) -> None:
-        """The same, and what the target would lose by that is counted first."""
+        """Ask that the table is read again, and that what the target would lose by the read is counted first."""
 
     def submit(self, name: TableName) -> None:
         """Begin to read a table that must be read."""
@@ -23,4 +24,4 @@ class ExactReadRequests(Protocol):
     def quarantine(
         self, name: TableName, reason: str, event_id: EventId, why: NotLiveReason = NotLiveReason.OWN
     ) -> None:
-        """Set the table aside with its reason; everything else goes on."""
+        """Set the table aside with its `reason`, as of event `event_id`; everything else goes on."""

@@ -1,4 +1,4 @@
-"""One group's plan explained: what it costs, and what it leaves. `advance.carry_out` applies the same plan."""
+"""The explanation of one group's plan: what it costs, and what it leaves. `advance.carry_out` applies the same plan."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from calque.model.plan import (
 
 @dataclass(frozen=True, slots=True)
 class ExplainedGroup:
-    """`costs` are the hops', in order; `statistics` calls follow the last. The group ends at `shows`: the last state,
-    or (not `complete`) the last one whose files are known. `keeps`: the last hop, a drop, is not made
-    (`drops = "keep"`)."""
+    """The plan of a group with its costs. `costs` has the cost of each hop, in order; `statistics` is the number of
+    calls for statistics after the last hop. The group ends at event `shows`: the last state, or (not `complete`) the
+    last one whose files are known. `keeps` says that the last hop is a drop that is not made (`drops = "keep"`)."""
 
     plan: GroupPlan
     costs: tuple[Cost, ...]
@@ -41,7 +41,8 @@ class ExplainedGroup:
 
 
 def explain(side: TargetSide, ready: ReadyPlan) -> ExplainedGroup:
-    """What `carry_out` would do; changes nothing."""
+    """Return the costs of what `carry_out` would do with the plan, and the event that the group would show. Changes
+    nothing."""
     plan, limits = ready.plan, side.catalog.abilities().limits
     places = SourcePlaces(lambda name: not side.admission.copies(name), ready.views)
     hops = costs(plan.hops, shown_files(ready), ready.listings, limits, places)
@@ -52,7 +53,8 @@ def explain(side: TargetSide, ready: ReadyPlan) -> ExplainedGroup:
 
 
 def shown_files(ready: ReadyPlan) -> ShownFiles:
-    """The files that the target shows before the first hop."""
+    """Return the listings that the target shows before the first hop, by table and partition (`""`: the plain
+    table)."""
     return {
         (name, partition): listing
         for name, shown in ready.shown.items()
@@ -62,12 +64,12 @@ def shown_files(ready: ReadyPlan) -> ShownFiles:
 
 
 def is_kept(side: TargetSide, hops: Sequence[Hop]) -> bool:
-    """Whether the plan ends with a drop that the policy does not make."""
+    """Tell whether the plan ends with a drop that the policy does not make (`drops = "keep"`)."""
     return side.policy.drops == "keep" and bool(hops) and isinstance(hops[-1].operation, DropTable)
 
 
 def present_after(side: TargetSide, ready: ReadyPlan) -> frozenset[TableName]:
-    """Which of the group's tables are at the target after its hops."""
+    """Return the names of those of the group's tables that are at the target after the plan's hops."""
     hops = ready.plan.hops
     present = {name for name, table in ready.shown.items() if table is not None}
     for hop in hops[:-1] if is_kept(side, hops) else hops:

@@ -1,8 +1,8 @@
-"""What may go wrong with a table, or with the world around it.
+"""The failures that a table, or the world around it, may cause in the work on it.
 
 Any other exception is a defect of calque, and becomes `ObjectDefect` where it is met (`core.defects`). What the target
-shows of the table then is observed before the work is tried again, as after a death. `Broken` is none of them: it ends
-the target.
+shows of the table then is observed before the work is tried again, as after a death. `Broken` is not among the
+failures, because it ends the target.
 """
 
 from __future__ import annotations
@@ -41,4 +41,4 @@ FAILURES = (
     TableIsTooBusy,
     ObjectDefect,
 )
-"""The same, to catch them."""
+"""The members of `Failure` as a tuple, for `except`."""

@@ -1,8 +1,9 @@
-"""A window as its groups see it, so that they can be prepared here or, where there are many, by other processes.
+"""The bounds of a window and its groups, in a form in which they can be prepared here or, where there are many, by
+other processes.
 
 `GroupSpreader` takes a large window apart: each share of its groups is prepared by `prepare_share` from the rows of
-that share alone. What comes back is the group's gist, which decides whether it goes through the window, and what is
-left to do.
+that share alone. Each group comes back as its gist, which decides whether it goes through the window, with what is left
+to do for it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ from calque.model.names import EventId, Span, TableName
 
 @dataclass(frozen=True, slots=True)
 class WindowBounds:
-    """A window that begins where the target is. `apart` are tables that show another event than `cursor`, `aside`
-    those that go through no window; the journal is there from `begin` on."""
+    """The bounds of a window to event `upto` that begins where the target is. Tables show event `cursor`, but for those
+    in `apart`, each with the event that it shows. Tables `aside` go through no window. The journal has the events after
+    `begin`."""
 
     begin: EventId
     cursor: EventId
@@ -42,20 +44,21 @@ class WindowBounds:
 
     @property
     def span(self) -> Span:
-        """What the tables that are behind, and the window itself, have not shown yet."""
+        """The events that the window itself, or one of the tables that are behind, has not shown yet."""
         return Span(min(self.upto, max(min([self.cursor, *self.apart.values()]), self.begin)), self.upto)
 
     def shown(self, name: TableName) -> EventId:
         return self.apart.get(name, self.cursor)
 
     def positions(self, group: Sequence[Entry]) -> Positions:
-        """Of the group's tables."""
+        """Return the events that the group's tables show, and which of its tables are aside."""
         names = names_in(group)
         apart = {name: self.apart[name] for name in names if name in self.apart}
         return Positions(self.cursor, apart, self.aside & names)
 
     def groups(self, admission: Admission, entries: Iterable[Entry]) -> list[list[Entry]]:
-        """Groups of admitted tables, and of those that renames link to them, with what they have not shown yet."""
+        """Return the groups of admitted tables, and of tables that renames link to them, with the entries that their
+        tables have not shown yet."""
         takes = cache(admission.takes)
         table_entries = (
             entry for entry in entries if entry.keys.table is not None and entry.keys.kind not in OF_NO_TABLE
@@ -65,7 +68,9 @@ class WindowBounds:
         return [group for group in linked_groups if any(map(takes, names_in(group)))]
 
     def due(self, entry: Entry) -> Entry | None:
-        """The entry, or the half of a rename, that its tables have not shown yet."""
+        """Return the entry as far as its tables have not shown it yet, None when they have. Where only one name of a
+        rename has not shown it, that half is returned: table `a` shows event 90, `b` shows 80, and event 85 renames `a`
+        to `b`: the entry that is left is that `b` arrives. With the events the other way round it is a drop of `a`."""
         keys = entry.keys
         assert keys.table is not None
         if entry.scans:
@@ -85,37 +90,41 @@ class WindowBounds:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`entries` are all of the group's, or with `ready` its gist. A gist without `ready` stands for a group that could
-    not be prepared: whoever prepares it again meets the reason."""
+    """One group of a window. `entries` are all of the group's entries, or its gist when the group was prepared by
+    another process. A gist without `ready` stands for a group that could not be prepared there: the process that
+    prepares it again meets the error itself."""
 
     entries: Sequence[Entry]
     ready: ReadyPlan | None = None
 
     @property
     def first(self) -> EventId:
-        """The first of its events, which no other prepared group has."""
+        """The event id of the group's first entry, which no other prepared group has."""
         return self.entries[0].event_id
 
 
 def size_of(group: Group) -> int:
-    """How much there is to do for it, roughly: objects to write, or events to go through."""
+    """Return roughly how much there is to do for the group: the number of objects to write, or, where it has no plan
+    yet, of events to go through."""
     if group.ready is None:
         return len(group.entries)
     return sum(hop.objects for hop in group.ready.plan.hops)
 
 
 class GroupSpreader(Protocol):
-    """Prepares the groups of large windows in other processes. Raises what opening and reading there raise."""
+    """A function that prepares the groups of large windows in other processes. Raises what opening and reading there
+    raise."""
 
     def __call__(self, cut: WindowBounds) -> tuple[Sequence[Entry], Sequence[Group]]:
-        """The window's entries of databases and functions, and the gists of all its groups in order."""
+        """Return the window's entries of databases and functions, and all its groups in order, each as its gist."""
 
 
 def prepare_share(
     source: SourceSide, side: TargetSide, cut: WindowBounds, tables: Iterable[pa.Table], pool: Executor
 ) -> list[Group]:
-    """The share's groups, prepared as far as that goes; `tables` are all rows that the window has of some tables each,
-    and of those that renames link to them. They become entries when it is their turn, and are let go of then."""
+    """Prepare the groups of a share as far as that goes, on the threads of `pool`, and return them. Each of `tables`
+    has all rows that the window has of some tables, and of those that renames link to them. The rows become entries
+    when it is their turn, and are let go of then."""
 
     def prepared(group: Sequence[Entry]) -> Group:
         if names_in(group) & cut.aside:
@@ -125,7 +134,7 @@ def prepare_share(
             with work_on(f"a group of {len(group)} events", *FAILURES, TargetIsAhead):
                 prepared_group = prepare(source, side, group, positions, cut.upto, cascaded(source, side, group))
         except (*FAILURES, TargetIsAhead, Broken):
-            # Whoever applies the window prepares the group again, and says what is wrong.
+            # The process that applies the window prepares the group again, and says what is wrong.
             return Group(gist(group))
         return Group(gist(group), ready_of(prepared_group, positions.by_all(names_in(group))))
 
@@ -136,7 +145,8 @@ def prepare_share(
 
 
 def gist(group: Sequence[Entry]) -> list[Entry]:
-    """The first and the last entry, and each one on which it depends whether and when a group goes through a window."""
+    """Return the first and the last entry of the group, and each one on which it depends whether and when the group
+    goes through a window."""
     return list(telling(group))
 
 

@@ -1,5 +1,5 @@
-"""Contents by the checksums in events (`core.states.kept_files`): of which files are gone or were altered at their
-places, and of which nobody listed any."""
+"""The listings that follow from checksums in events (`core.states.kept_files`): of contents whose files are gone or
+were altered at their places, and of contents that were never listed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Listings = Mapping[Data, Listing]
 
 
 def available(listings: Listings, lost: frozenset[Lost]) -> dict[Data, Listing]:
-    """Those of which no file is known to be gone."""
+    """Return those of `listings` of which no file is known to be gone."""
     return {data: listing for data, listing in listings.items() if not lost_paths(listing, lost)}
 
 
 def lost_paths(listing: Listing, lost: frozenset[Lost]) -> set[str]:
-    """The files of the listing that could not be copied from where they are to be had."""
+    """Return the paths of those of the listing's files that could not be copied from where they are to be had."""
     if not lost:
         return set()
     tasks = copy_tasks(listing, ((file, file.path) for file in listing.files))
@@ -34,7 +34,8 @@ def lost_paths(listing: Listing, lost: frozenset[Lost]) -> set[str]:
 def kept_listings(
     storage: Storage, runs: Sequence[ObjectRun], listings: Listings, lost: frozenset[Lost]
 ) -> dict[Data, Listing]:
-    """Those of the listings with lost files whose lost files are to be had elsewhere; so are others that are gone."""
+    """Return those of `listings` that have lost files, with the places where these are kept. A listing is left out when
+    one of its lost files is to be had nowhere else. Files that are gone but not in `lost` yet get their places, too."""
     names = {
         data: names_of_gone(storage, listings[data], [event for event in run.events if event.event_id <= data.event_id])
         for run in runs
@@ -50,8 +51,9 @@ def kept_listings(
 
 
 def names_of_gone(storage: Storage, listing: Listing, events: Sequence[DirectoryEvent]) -> dict[str, NamedFile]:
-    """Of the files that events name those that are not at their places any more as they were listed, by their paths;
-    `events` are those up to the listing's."""
+    """Return those of the listing's files that are not at their places any more as they were listed, by their paths, as
+    an event named them. `events` are the events on the directory up to the listing's. Files that no event names are
+    left out."""
     names = {file: name for file in listing.files if (name := name_of(file, listing.location, events)) is not None}
     now = looked_at(storage, [name.path for name in names.values()])
     return {
@@ -62,7 +64,8 @@ def names_of_gone(storage: Storage, listing: Listing, events: Sequence[Directory
 
 
 def listings_by_checksum(storage: Storage, runs: Sequence[ObjectRun], listings: Listings) -> dict[Data, Listing]:
-    """Listings of contents that are not among `listings`, where events name all files and these are to be had."""
+    """Return listings of contents that are not among `listings`, where events name all their files and these are to be
+    had."""
     unknown_runs = [run for run in runs if any(data not in listings for data in run.unlisted)]
     named: set[NamedFile] = set()
     for run in unknown_runs:

@@ -21,11 +21,11 @@ STAGERS = 2
 PATIENCE = 3.0
 """Seconds that a group's copies may hold up a window."""
 BYTES_PER_SECOND, SECONDS_PER_FILE = 100 << 20, 0.001
-"""What copies are taken to cost; a target's bandwidth may be less."""
+"""The speed that copies are assumed to have; a target's bandwidth may be less."""
 
 
 class CopyTakesLong(Exception):
-    """The group's files take long to copy."""
+    """The group's files take too long to copy for its window to wait for them."""
 
     def __init__(self, files: int, size: int) -> None:
         self.files, self.size = files, size
@@ -34,7 +34,7 @@ class CopyTakesLong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LongCopy:
-    """A group on its way to the state at `upto`. `names` are its admitted tables."""
+    """A group on its way, beside the windows, to the state at event `upto`. `names` are its admitted tables."""
 
     names: tuple[TableName, ...]
     entries: Sequence[Entry]
@@ -44,7 +44,7 @@ class LongCopy:
 
 @dataclass(slots=True)
 class LongCopies:
-    """The groups beside the windows. Which tables wait for them is said by the tables' states."""
+    """The groups that are applied beside the windows. The tables' states say which tables wait for them."""
 
     pool: Executor
     wake: Callable[[], None]
@@ -65,13 +65,14 @@ class LongCopies:
     def submit(
         self, names: Sequence[TableName], entries: Sequence[Entry], upto: EventId, work: Callable[[], GroupOutcome]
     ) -> None:
-        """Do the work beside the windows; `wake` is called when it is done."""
+        """Do `work` on a thread beside the windows, and call `wake` when it is done. `names` are the tables of the
+        group, `upto` is the event that it goes to."""
         future = self.pool.submit(beside_windows(work))
         self.jobs.append(LongCopy(tuple(names), entries, upto, future))
         future.add_done_callback(lambda _: self.wake())
 
     def finished(self) -> list[LongCopy]:
-        """Groups that are through, or failed; each is returned once."""
+        """Return the groups whose work came through or failed; each is returned once."""
         ended_jobs = [job for job in self.jobs if job.future.done()]
         self.jobs = [job for job in self.jobs if job not in ended_jobs]
         return ended_jobs

@@ -1,4 +1,4 @@
-"""Messages for many groups at once: one pass over the journal, and not one for each group."""
+"""The messages of many groups, fetched by one pass over the journal in place of one for each group."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ BUDGET = 128 << 20
 """Characters of messages that are held for groups to come. While the last groups of one batch are applied, the next
 batch may be there too."""
 TYPICAL = 8 << 10
-"""Characters of a message, as long as none was seen."""
+"""Characters that a message is taken to have until one was seen."""
 MOST = 5000
 """Messages that are asked for at once."""
 
 
 def wanted_by(plan: GroupPlan) -> frozenset[EventId]:
-    """The events whose messages the plan's application needs."""
+    """Return the ids of the events whose messages the plan's application needs."""
     return frozenset({*events_of(plan), *(facet.event_id for facet in plan.facet_events)} - {0})
 
 
 def prefetched_messages(journal: Journal, groups: Iterable[Group]) -> PrefetchedMessages:
-    """For groups that are prepared, each by its first event."""
+    """Return the prefetched messages for those of `groups` that have a plan, each group by its first event."""
     plans = {group.first: group.ready.plan for group in groups if group.ready is not None}
     return PrefetchedMessages(journal, {first: wanted_by(plan) for first, plan in plans.items()})
 
 
 class PrefetchedMessages:
-    """Messages by who wants them, in the order in which these come. What the first one of a batch asks for is fetched
-    together with what the next ones will. Safe from several threads."""
+    """The messages of events by the keys (first events of groups) that want them, in the order in which the keys come.
+    When the first key of a batch asks, its messages are fetched together with those of the keys that follow, up to
+    `budget` characters. Safe from several threads."""
 
     def __init__(
         self, journal: Journal, ids_by_key: Mapping[EventId, Collection[EventId]], budget: int = BUDGET
@@ -50,18 +51,19 @@ class PrefetchedMessages:
         self.fetching = threading.Lock()
 
     def take(self, key: EventId) -> Journal:
-        """The journal for the one that goes by this key, with its messages at hand; they are let go of with it. Raises
-        what the journal raises."""
+        """Return the journal for the group of `key`, with the group's messages at hand. The messages are freed with the
+        journal that is returned. Raises what the journal raises."""
         events = self.held.pop(key, None)
         if events is None:
             with self.fetching:
                 if key not in self.held:
                     self.fetch(self.batch(key))
                 events = self.held.pop(key, {})
-        return JournalAtHand(self.journal, events)
+        return CachedJournal(self.journal, events)
 
     def batch(self, key: EventId) -> Sequence[EventId]:
-        """Those from `key` on whose messages fit, as far as their sizes are known; none where its own do not."""
+        """Return the keys from `key` on whose messages fit into the budget, as far as their sizes are known; none where
+        the messages of `key` alone do not fit."""
         remaining, keys = self.budget // self.typical, []
         for one in self.order[self.places[key] :]:
             remaining -= len(self.ids_by_key[one])
@@ -72,7 +74,8 @@ class PrefetchedMessages:
         return keys
 
     def fetch(self, keys: Sequence[EventId]) -> None:
-        """Hold the messages that these want. Where they are larger than was thought, the last ones get none."""
+        """Fetch the messages that `keys` want and hold them. Where they are larger than expected, the last keys get
+        none."""
         owners = {event_id: key for key in keys for event_id in self.ids_by_key[key]}
         events_by_key: dict[EventId, dict[EventId, Event]] = {key: {} for key in keys}
         ids, held_weight = sorted(owners), 0
@@ -90,8 +93,9 @@ class PrefetchedMessages:
         self.held.update(events_by_key)
 
 
-class JournalAtHand(ForwardingJournal):
-    """A journal of which some events are here."""
+class CachedJournal(ForwardingJournal):
+    """A journal that answers from `events` where all that is asked for is there, and else asks the journal behind
+    it."""
 
     def __init__(self, journal: Journal, events: Mapping[EventId, Event]) -> None:
         super().__init__(journal)

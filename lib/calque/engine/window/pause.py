@@ -1,7 +1,7 @@
-"""Tables that an operator holds back: windows and reads pass them by, and each shows the event that it showed.
+"""The tables that an operator holds back: windows and reads pass them by, and each shows the event that it showed.
 
-What a rename links to such a table, or what shares a chain with it, waits with it. Which tables are chosen is an
-operator's record; which event each shows stands in its row of the ledger, so that it catches up from the journal.
+A table that a rename links to such a table, or that shares a chain with it, waits with it. Which tables are chosen is
+an operator's record; which event each shows stands in its row of the ledger, so that it catches up from the journal.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from calque.core.records.lifecycle import ASIDE, UNREAD, State
-from calque.core.records.standing import PAUSED
+from calque.core.records.reached_state import PAUSED
 from calque.core.states.fold import names_in
 from calque.engine.sides.journal_reads import reach
 from calque.engine.sides.sides import SourceSide, TargetSide
@@ -28,20 +28,21 @@ def nobody(_name: TableName) -> bool:
 
 @dataclass(slots=True)
 class PauseRules:
-    """`takes` says which tables are chosen; `is_target_paused` whether the target itself is held back, so that no read
-    begins."""
+    """The choice of an operator: `takes` says which tables are held back, `is_target_paused` whether the target itself
+    is, so that no read begins."""
 
     takes: Callable[[TableName], bool] = nobody
     is_target_paused: Callable[[], bool] = lambda: False
 
     def holds(self, name: TableName) -> bool:
-        """Whether no read of the table is to begin."""
+        """Tell whether no read of the table may begin."""
         return self.takes(name) or self.is_target_paused()
 
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Holds tables of one target back, and lets them go on. `begin` says where the journal begins."""
+    """The means to hold tables of one target back, and to let them go on. `begin` says after which event the journal
+    begins."""
 
     rules: PauseRules
     source: SourceSide
@@ -52,8 +53,9 @@ class Pauses:
     reads: ExactReadRequests
     begin: Callable[[], EventId]
 
-    def take_up(self) -> None:
-        """Hold back what is chosen now, and let go what is not any more. Only between windows."""
+    def apply_rules(self) -> None:
+        """Hold back the tables that are chosen now, and let go those that are not chosen any more. Called between
+        windows only."""
         names = list(self.tables.rows)
         for name in names:
             if self.is_paused(name) and not self.rules.takes(name):
@@ -63,13 +65,14 @@ class Pauses:
                 self.hold(name)
 
     def is_paused(self, name: TableName) -> bool:
-        """Whether the table's reason says so, be it shown or to be read."""
+        """Tell whether the table is held back already, be it one that the target shows or one that is to be read."""
         status = self.tables.rows[name]
         is_held = status.state in UNREAD and status.reason.startswith(PAUSED)
         return is_held or status.state is State.PAUSED
 
     def hold(self, name: TableName, reason: str = PAUSED_BY_OPERATOR) -> None:
-        """The table stays as it is. One that is being read, or copied beside the windows, is held when that ends."""
+        """Keep the table at what it shows, for `reason`. One that is being read, or copied beside the windows, is held
+        when that ends. A quarantined table is left as it is."""
         if name in self.tables.copied or self.tables.is_(name, {State.QUARANTINED}):
             return
         if self.tables.is_(name, UNREAD):
@@ -78,8 +81,9 @@ class Pauses:
             self.tables.pauses.begin(name, reason)
 
     def let_go(self, name: TableName) -> None:
-        """The table catches up from the journal. Where that does not reach back to what it shows it is read, and drops
-        that the journal does not tell of any more are counted first."""
+        """Let a table that was held back catch up from the journal. Where the journal does not reach back to what the
+        table shows, it is read, and drops that the journal does not tell of any more are counted first. A table that
+        was to be read when it was held back is read."""
         match self.tables.state(name):
             case State.PARKED:
                 self.tables.pauses.unpark(name)
@@ -92,7 +96,8 @@ class Pauses:
                 self.tables.pauses.catch_up(name)
 
     def hold_group(self, group: Sequence[Entry]) -> bool:
-        """Whether a window passes the group by, because of a table that is held back."""
+        """Tell whether a window passes the group by because of a table that is held back, and hold back its other
+        tables then."""
         held_table = self.held_in(group)
         if held_table is None:
             return False
@@ -107,7 +112,7 @@ class Pauses:
         return True
 
     def held_in(self, group: Sequence[Entry]) -> TableName | None:
-        """A table that keeps the group from going on."""
+        """Return a table that is held back and keeps the group from going on, None for none."""
         names = names_in(group)
         for name in sorted(names):
             if self.tables.is_(name, {State.PAUSED}):
@@ -120,12 +125,12 @@ class Pauses:
         return None
 
     def reason_of_view(self, base: TableName) -> str:
-        """Why a view on `base` waits."""
+        """Return the reason why a view on `base` waits."""
         is_held = self.tables.is_(base, {State.PAUSED, State.PARKED})
         return f"{PAUSED} with {base}, which it shows" if is_held else f"{base}, which it shows, is not there yet"
 
     def end_window(self, upto: EventId) -> None:
-        """At a window's end: tables that had nothing to catch up with are live."""
+        """Make the tables live that were let go and had nothing to catch up with, at the end of a window to `upto`."""
         self.tables.pauses.end_window()
         for name in self.tables.pauses.caught_up(upto):
             self.tables.arrive(name, upto, present=True)

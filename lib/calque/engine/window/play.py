@@ -1,5 +1,5 @@
-"""The groups of one window, from the journal to the target: which go through it, which leave it, and what became of
-each."""
+"""The groups of one window on their way from the journal to the target: which go through the window, which leave it,
+and what became of each."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from calque.engine.sides.table_states import TableStates
 from calque.engine.source.cascade_detection import cascaded
 from calque.engine.target.fault_isolation import FaultIsolation, defect_reason
 from calque.engine.target.observe import NotOurReplica
-from calque.engine.target.origin_registry import OriginLearning, carried, tells
+from calque.engine.target.origin_registry import OriginDiscovery, carried, tells
 from calque.engine.window.advance import GroupOutcome, Interpreter, advance, carry_out
-from calque.engine.window.attempts import Attempts
 from calque.engine.window.awaited_evidence import AwaitedEvidence
 from calque.engine.window.consistency import Consistency, order_of
 from calque.engine.window.exact_reads import ExactReadRequests
@@ -36,9 +35,10 @@ from calque.engine.window.long_copies import CopyTakesLong, LongCopies, LongCopy
 from calque.engine.window.message_prefetch import prefetched_messages
 from calque.engine.window.pause import Pauses
 from calque.engine.window.prepare import Positions, ReadyPlan, TargetIsAhead
-from calque.engine.window.result import Window
-from calque.engine.window.retries import ReadRetries
+from calque.engine.window.result import WindowResult
+from calque.engine.window.retries import RetrySchedule
 from calque.engine.window.scan_backlog import ScanBacklog
+from calque.engine.window.unrecorded_progress import UnrecordedProgress
 from calque.engine.window.view_order import ViewWave, bases_of, is_of_views, upto_drop, wave_of
 from calque.errors import AlterationRefused, EventsForgotten, Refused, Unavailable
 from calque.logs.fields import about, inherited
@@ -48,16 +48,16 @@ from calque.ports import Conflict, FormatMisfit
 
 LOG = logging.getLogger(__name__)
 LARGE = 50_000
-"""Events of a window whose groups are prepared by other processes, where there are some."""
+"""Events of a window above which its groups are prepared by other processes, where there are some."""
 EXPECTED = (*FAILURES, TargetIsAhead, CopyTakesLong)
-"""What the work on a group may raise beside calque's own errors."""
+"""Exceptions that the work on a group may raise beside calque's own errors."""
 ARRIVED = "a rename brought it from where the target has nothing of it"
 
 
 class WindowPlayer:
-    """Takes the groups of windows through one target. `begin` says where the journal begins; groups of windows of more
-    than `large` events are prepared by `spread`; `pool` applies groups side by side, and `interpret` says what
-    becomes of their plans."""
+    """The player that takes the groups of windows through one target. `begin` says after which event the journal
+    begins; groups of windows of more than `large` events are prepared by `spread`; `pool` applies groups side by side,
+    and `interpret` applies their plans, or explains them."""
 
     def __init__(
         self,
@@ -71,10 +71,10 @@ class WindowPlayer:
         copies: LongCopies,
         pauses: Pauses,
         reads: ExactReadRequests,
-        retries: ReadRetries,
+        retries: RetrySchedule,
         faults: FaultIsolation,
-        origins: OriginLearning,
-        attempts: Attempts,
+        origin_discovery: OriginDiscovery,
+        unrecorded_progress: UnrecordedProgress,
         begin: Callable[[], EventId],
         pool: Executor,
         interpret: Interpreter = carry_out,
@@ -86,26 +86,33 @@ class WindowPlayer:
         self.source = replace(source, evidence=self.evidence)
         self.side, self.tables, self.databases = side, tables, databases
         self.consistency, self.scanned, self.copies, self.pauses = consistency, scanned, copies, pauses
-        self.reads, self.retries, self.faults, self.origins = reads, retries, faults, origins
-        self.attempts, self.begin, self.pool = attempts, begin, pool
+        self.reads, self.retries, self.faults, self.origin_discovery = reads, retries, faults, origin_discovery
+        self.unrecorded_progress, self.begin, self.pool = unrecorded_progress, begin, pool
         self.interpret, self.spread, self.large = interpret, spread, large
         self.lost: dict[TableName, tuple[EventId, set[Lost]]] = {}
         """Files of a group, by its first table, that could not be copied since it last arrived at a window's end, and
         the group's last rename after which they were tried: the next one may bring them back."""
         self.fetched = prefetched_messages(source.journal, ())
         self.wholes: dict[EventId, list[Entry]] = {}
-        """Of a spread window, by its first event: the groups that are wanted whole after all."""
+        """The groups of a spread window with all their entries, by their first events; empty until one of them is
+        wanted whole."""
         self.reading_whole = threading.Lock()
 
     # What goes through a window
 
     def part(self, upto: EventId) -> tuple[Sequence[Entry], list[Group]]:
-        """Entries, among them all of databases and functions, and the groups; those of large windows are prepared."""
+        """Return the entries and the groups of the window to `upto`. The entries have at least all of databases and
+        functions. The groups of large windows are prepared; only groups that go through the window are returned."""
         self.wholes = {}
         cut = self.cut(upto)
         if self.spread is not None and len(cut.span) > self.large:
-            self.origins.learn()
-        if self.spread is None or self.consistency.by_database or len(cut.span) <= self.large or self.side.home.names:
+            self.origin_discovery.read_origins()
+        if (
+            self.spread is None
+            or self.consistency.by_database
+            or len(cut.span) <= self.large
+            or self.side.origins.names
+        ):
             entries = self.entries(upto)
             return entries, [Group(group) for group in self.live_groups(self.with_scans(entries, upto))]
         self.evidence.wait(upto)
@@ -118,29 +125,32 @@ class WindowPlayer:
         return others, [group if group.ready else Group(self.whole(group, upto)) for group in table_groups]
 
     def cut(self, upto: EventId) -> WindowBounds:
-        """The window from where the tables are."""
+        """Return the bounds of a window to `upto` that begins where the tables are. Tables that are copied beside the
+        windows do not make it begin earlier, because it passes them by."""
         positions, copied = self.tables.positions, self.tables.copied
         if copied:
             positions = {name: shows for name, shows in positions.items() if name not in copied}
         return WindowBounds(self.begin(), self.tables.cursor, upto, positions)
 
     def positions(self, group: Sequence[Entry], upto: EventId) -> Positions:
-        """Of the group's tables, in a window to `upto`."""
+        """Return which events the group's tables show in a window to `upto`, and which of them are aside."""
         aside = frozenset(name for name in names_in(group) if self.tables.is_(name, ASIDE))
         return replace(self.cut(upto).positions(group), aside=aside)
 
     def entries(self, upto: EventId) -> list[Entry]:
-        """What the tables that are behind, and the window itself, have not shown yet."""
+        """Return the entries that the window to `upto`, or one of the tables that are behind, has not shown yet, as
+        they concern the target. Origins are learned first where an entry tells of one."""
         span = self.cut(upto).span
         entries = self.source.journal.entries(span) if len(span) else []
         if any(map(tells, entries)):
-            self.origins.learn()
+            self.origin_discovery.read_origins()
         elif entries:
-            self.origins.learn_once()
+            self.origin_discovery.read_origins_once()
         return list(carried(self.source.journal, self.side, self.tables, entries))
 
     def with_scans(self, entries: Sequence[Entry], upto: EventId) -> Sequence[Entry]:
-        """The entries, and among them what scans found without any event."""
+        """Return the entries and, among them in their order, what scans found without any event. A table is to be read
+        where it can't be told between which of its events a scan belongs."""
         scans, lost = self.scanned.due(upto, entries, self.tables.shown)
         for name in lost:
             reason = "its files changed without an event while it was changed by others"
@@ -148,7 +158,8 @@ class WindowPlayer:
         return sorted([*entries, *scans], key=order_of) if scans else entries
 
     def live_groups(self, entries: Sequence[Entry]) -> list[list[Entry]]:
-        """Groups of live tables with what they have not shown yet; what can't stay live leaves."""
+        """Return the groups of live tables with what they have not shown yet. Groups that can't stay live leave the
+        windows."""
         of_tables = [entry for entry in entries if not is_of_database(entry)]
         groups = self.cut(self.tables.cursor).groups(self.side.admission, of_tables)
         return self.consistency.chains([group for group in groups if not self.leaves_or_fails(group)])
@@ -157,14 +168,14 @@ class WindowPlayer:
         return self.side.admission.taken(names_in(group))
 
     def moved(self, group: Sequence[Entry]) -> list[TableName]:
-        """The admitted tables of the group that the window takes on."""
+        """Return the admitted tables of the group that the window takes on."""
         return [name for name in self.admitted(group) if not self.tables.is_(name, ASIDE)]
 
     # What leaves a window
 
     def leaves_or_fails(self, group: Sequence[Entry]) -> bool:
-        """As `leaves`; a group that calque's own defect keeps from being looked at is set aside after its attempts.
-        Raises `Unavailable` until then."""
+        """Tell whether the group can't go through this window, as `leaves` does. A group that can't be looked at
+        because of a defect of calque is set aside after its attempts. Raises `Unavailable` until then."""
         work = f"looking at {work_of(self.admitted(group))}"
         try:
             with work_on(work, *EXPECTED):
@@ -175,7 +186,7 @@ class WindowPlayer:
             return True
 
     def leaves(self, group: Sequence[Entry]) -> bool:
-        """Whether the group can't go through this window; its tables are set aside or read."""
+        """Tell whether the group can't go through this window; its tables are held back, set aside or read then."""
         names = self.admitted(group)
         if self.pauses.hold_group(group):
             return True
@@ -187,7 +198,8 @@ class WindowPlayer:
         return all(self.tables.is_(name, ASIDE) for name in names)
 
     def set_aside_by(self, entry: Entry, admitted: Sequence[TableName]) -> None:
-        """Events that no window can take its tables through."""
+        """Set aside those of the `admitted` tables that no window can take through the event of `entry`, or have them
+        read."""
         keys, event_id = entry.keys, entry.event_id
         name, was = keys.table, keys.other
         assert name is not None
@@ -208,7 +220,7 @@ class WindowPlayer:
             self.reads.need(name, reason, event_id)
 
     def copied_table(self, group: Sequence[Entry]) -> TableName | None:
-        """A table that is being copied beside the windows, and that the group has to wait for."""
+        """Return a table that is being copied beside the windows and that the group has to wait for, None for none."""
         copied = self.tables.copied
         if not copied:
             return None
@@ -218,7 +230,7 @@ class WindowPlayer:
         return next((name for name in names_in(group) if name in copied), None)
 
     def hold(self, names: Sequence[TableName], copied_table: TableName, event_id: EventId) -> None:
-        """Tables that can't go on before one that is copied beside the windows stay as they are."""
+        """Keep tables as they are that can't go on before `copied_table`, which is copied beside the windows."""
         self.scanned.miss(names)
         copied_with = self.tables.copied[copied_table]
         for name in names:
@@ -227,7 +239,8 @@ class WindowPlayer:
                 self.tables.wait_for_copy(name, copied_with, reason, event_id)
 
     def copy_beside(self, group: Group, upto: EventId, long: CopyTakesLong) -> None:
-        """Apply the group beside the windows: its files take long to copy."""
+        """Apply the group beside the windows, up to event `upto`, because its files take long to copy (`long`). Windows
+        pass its tables by until `take_copied` lets them rejoin."""
         entries = self.whole(group, upto) if group.ready is not None else group.entries
         positions, names = self.positions(entries, upto), self.moved(entries)
         self.scanned.miss(names)
@@ -248,15 +261,16 @@ class WindowPlayer:
 
         self.copies.submit(names, entries, upto, work)
 
-    def take_copied(self, window: Window) -> list[LongCopy]:
-        """Groups that were applied beside the windows rejoin; those that could not be go through this window."""
+    def take_copied(self, window: WindowResult) -> list[LongCopy]:
+        """Let groups rejoin that were applied beside the windows, and return them. Those that failed and are to be
+        tried again go through this window."""
         jobs = self.copies.finished()
         for job in jobs:
             self.tables.end_copy(job.names[0])
             try:
                 self.settle(Group(job.entries), job.upto, window, job.future)
             except (Unavailable, TargetIsAhead, EventsForgotten) as error:
-                self.attempts.fail_at(job.upto)
+                self.unrecorded_progress.fail_at(job.upto)
                 text = "%s: %s did not come through beside the windows: %s"
                 LOG.info(text, self.side.policy.target, job.names[0], error, extra=about(table=str(job.names[0])))
             for name in job.names:
@@ -269,8 +283,9 @@ class WindowPlayer:
 
     # Groups side by side
 
-    def advance_groups(self, groups: Sequence[Group], upto: EventId, window: Window) -> None:
-        """All groups of a wave side by side."""
+    def advance_groups(self, groups: Sequence[Group], upto: EventId, window: WindowResult) -> None:
+        """Take all groups through the window to `upto`, wave by wave; groups of one wave go side by side. Raises
+        `Unavailable`, `TargetIsAhead` or `EventsForgotten` after all groups had their turn, if one of them met it."""
         problem = self.drop_views(groups, upto, window)
         for wave in ViewWave:
             todo = [group for group in groups if wave_of(group.entries) is wave and not self.waits(group.entries)]
@@ -289,8 +304,9 @@ class WindowPlayer:
         self.tables.end_window(upto)
 
     def begin_groups(self, groups: Sequence[Group], upto: EventId) -> list[Future[GroupOutcome]]:
-        """Begin with the groups in the order of their sizes. The largest one is the first, so that it does not end long
-        after the others; then come the smallest, which wait for no larger one."""
+        """Begin with the groups in the order of their sizes, and return their futures in the order of `groups`. The
+        largest one is begun first, so that it does not end long after the others; then come the smallest, which wait
+        for no larger one."""
         ordered = sorted(range(len(groups)), key=lambda place: size_of(groups[place]))
         ordered = [*ordered[-1:], *ordered[:-1]]
         self.fetched = prefetched_messages(self.source.journal, [groups[place] for place in ordered])
@@ -298,9 +314,11 @@ class WindowPlayer:
         return [futures[place] for place in range(len(groups))]
 
     def drop_views(
-        self, groups: Sequence[Group], upto: EventId, window: Window
+        self, groups: Sequence[Group], upto: EventId, window: WindowResult
     ) -> Unavailable | TargetIsAhead | EventsForgotten | None:
-        """Views that come back go before their tables do. What fails here is met again when they come back."""
+        """Drop the views that come back in this window before their tables are dropped. Return the last problem that
+        the window has to be tried again for, None for none; what else fails here is met again when the views come
+        back."""
         problem: Unavailable | TargetIsAhead | EventsForgotten | None = None
         for group in groups:
             if upto_drop(group.entries):
@@ -321,7 +339,8 @@ class WindowPlayer:
         return problem
 
     def waits(self, group: Sequence[Entry]) -> bool:
-        """Views wait for tables that are read, or wait for files."""
+        """Tell whether the group has only views and a table that they show is read, or waits; the views wait with it
+        then."""
         waiting_tables = {*self.tables.in_state(*BEHIND, *UNREAD)}
         if not waiting_tables or wave_of(group) is not ViewWave.VIEWS or not is_of_views(group):
             return False
@@ -330,7 +349,7 @@ class WindowPlayer:
             with work_on(work_of(self.admitted(group)), *EXPECTED):
                 bases = sorted(bases_of(self.source.journal, group) & waiting_tables - {*names})
         except (Undecodable, ObjectDefect):
-            # Whoever takes the group on meets it again, and says so.
+            # The work on the group meets the same again, and says so.
             return False
         for name in names if bases else ():
             self.tables.wait_for_base(name, self.pauses.reason_of_view(bases[0]))
@@ -347,7 +366,7 @@ class WindowPlayer:
         for name in self.admitted(entries):
             self.databases.ensure(name)
         applied = AppliedChanges()
-        tried, positions = entries[0].event_id <= self.attempts.unrecorded, self.positions(entries, upto)
+        tried, positions = entries[0].event_id <= self.unrecorded_progress.unrecorded, self.positions(entries, upto)
         if group.ready is not None:
             self.accept(group.ready)
             source = replace(self.source, journal=self.fetched.take(group.first))
@@ -366,18 +385,19 @@ class WindowPlayer:
         return advance(*parts, interpret=self.interpret, tried=tried)
 
     def accept(self, ready: ReadyPlan) -> None:
-        """Before a plan is carried out. Raises `CopyTakesLong`."""
+        """Let a plan be carried out: the databases of arrived tables say `rebasing` before. Raises `CopyTakesLong`."""
         self.copies.require_short(ready)
         self.rebase_for_arrivals(ready)
 
     def rebase_for_arrivals(self, ready: ReadyPlan) -> None:
-        """A table that was renamed from where the target has nothing of it is read after the window: its database goes
-        on without it."""
+        """Have databases say `rebasing` whose tables arrive by this plan. A table that was renamed from where the
+        target has nothing of it is read after the window, so its database goes on without it."""
         for name in sorted(ready.arrived):
             self.consistency.rebase(name.database)
 
     def lost_of(self, names: Sequence[TableName], entries: Sequence[Entry]) -> set[Lost]:
-        """Files that could not be copied since the tables last arrived at a window's end, or were renamed."""
+        """Return the files that could not be copied since the tables last arrived at a window's end, or were renamed.
+        The set is kept: files that the caller adds are in it the next time."""
         renamed_before, lost = self.lost.setdefault(names[0], (0, set()))
         renamed_at = max((entry.event_id for entry in entries if may_move(entry)), default=0) if lost else 0
         if renamed_at > renamed_before:
@@ -385,7 +405,8 @@ class WindowPlayer:
         return lost
 
     def whole(self, group: Group, upto: EventId) -> Sequence[Entry]:
-        """All entries of a group of which the gist is here: the window is read once for all that ask."""
+        """Return all entries of a group of which only the gist is here. The window is read once for all groups that
+        ask."""
         with self.reading_whole:
             if not self.wholes:
                 groups = self.cut(upto).groups(self.side.admission, self.entries(upto))
@@ -394,8 +415,11 @@ class WindowPlayer:
 
     # What became of a group
 
-    def settle(self, group: Group, upto: EventId, window: Window, future: Future[GroupOutcome]) -> list[list[Entry]]:
-        """What became of a group; the parts in which it is to be tried again."""
+    def settle(
+        self, group: Group, upto: EventId, window: WindowResult, future: Future[GroupOutcome]
+    ) -> list[list[Entry]]:
+        """Wait for the `future` of a group and record what became of the group. Return the parts in which it is to be
+        tried again, none where it came through or was set aside. Raises what another window has to try again."""
         try:
             advanced = future.result()
         except EventsForgotten:
@@ -408,7 +432,7 @@ class WindowPlayer:
                 self.faults.require_storage()
             culprit = error.table if isinstance(error, Unfoldable | NotOurReplica) else None
             if parts := self.consistency.parts(group.entries, culprit):
-                self.attempts.fail_at(upto)
+                self.unrecorded_progress.fail_at(upto)
                 return parts
             self.set_aside(group.entries, error)
             return []
@@ -418,7 +442,8 @@ class WindowPlayer:
         return []
 
     def take_shown(self, group: Group, upto: EventId, advanced: GroupOutcome) -> None:
-        """The group's tables show the window's end, or the last state whose files are known."""
+        """Record that the group's tables show the window's end, or the last state whose files are known, for which they
+        wait then. Tables that arrived are to be read."""
         unknown_at: dict[TableName, EventId] = {}
         if not advanced.complete:
             self.scanned.miss(self.admitted(group.entries))
@@ -438,7 +463,9 @@ class WindowPlayer:
                 self.reads.need(name, ARRIVED, upto)
 
     def set_aside(self, group: Sequence[Entry], error: Failure) -> None:
-        """Tables of a group that failed are quarantined or read; what is gone by now is read, and found missing."""
+        """Quarantine the tables of a group that failed, or have them read, as `error` demands. A name that holds no
+        replica of calque's is quarantined, unless the group ends with the table gone from it: then the table is read,
+        and found missing."""
         event_id = group[-1].event_id
         for name in self.moved(group):
             match error:
@@ -456,11 +483,11 @@ class WindowPlayer:
 
 
 def work_of(names: Sequence[TableName]) -> str:
-    """The work on a group of these tables, by its first one."""
+    """Return the name of the work on a group of these tables, after the first one."""
     return f"table {names[0]}"
 
 
 def ends_gone(group: Sequence[Entry], name: TableName) -> bool:
-    """Whether the group's last event on the name drops the table, or gives it another name."""
+    """Tell whether the group's last event on `name` drops the table, or gives it another name."""
     last = next(entry for entry in reversed(group) if name in names_of(entry))
     return last.keys.kind is EventKind.DROP_TABLE or last.keys.table != name

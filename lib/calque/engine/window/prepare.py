@@ -1,4 +1,4 @@
-"""One group of a window, prepared: what the target shows, the states, their files, and the plan."""
+"""The preparation of one group of a window: what the target shows, the states, their files, and the plan."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ from calque.model.plan import Data, GroupPlan
 Listings = dict[Data, Listing]
 ATTEMPTS = 5
 FARTHEST = 100_000
-"""How far behind the cursor a drop is looked for that a longer window made before it died."""
+"""How many events after the last one that the group shows are searched for a drop that a longer window made before it
+died."""
 ANY_MARK = 2**62
 """A cursor above every mark: what the target shows is taken as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Which event a group's tables show: those of `apart` their own, all others `cursor`. What stands at the target
-    under names that are `aside` is not for windows to touch."""
+    """The events that a group's tables show: the tables in `apart` show their own, all others show `cursor`. Objects at
+    the target under names that are `aside` are not for windows to touch."""
 
     cursor: EventId
     apart: Mapping[TableName, EventId] = field(default_factory=dict)
@@ -47,12 +48,13 @@ class Positions:
         return self.apart.get(name, self.cursor)
 
     def by_all(self, names: Iterable[TableName]) -> EventId:
-        """The newest event that all of them show."""
+        """Return the newest event that all of `names` show, but for those that are aside."""
         return min((self.shown(name) for name in names if name not in self.aside), default=self.cursor)
 
 
 class TargetIsAhead(Exception):
-    """The target shows a state beyond the window's end, up to `event_id`: the window must reach it."""
+    """The target shows a state beyond the window's end, up to `event_id`, so the window must reach that event. For
+    example, a window to 95 shows event 93 of `t`, and dies: a next window to 90 can't take `t` back."""
 
     def __init__(self, event_id: EventId) -> None:
         self.event_id = event_id
@@ -65,7 +67,7 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PreparedGroup:
-    """A group's planning problem with everything that its solution needs to be applied. `looked_for` are the partitions
+    """A group's planning problem with everything that is needed to apply its solution. `looked_for` are the partitions
     that were read, where they exist."""
 
     problem: Problem
@@ -74,14 +76,14 @@ class PreparedGroup:
     listings: Listings
     looked_for: Mapping[TableName, Collection[str]] = field(default_factory=dict)
     moves: Sequence[Move] = ()
-    """Where files stay at the source: the renames of the group that took directories along."""
+    """The renames of the group that took directories along, for tables whose files stay at the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyPlan:
-    """What a preparation leaves to do, without the states that it was found among: it may come from another process.
-    `shows`, `complete` and `arrived` as in `GroupOutcome`; `views` are the lineages that are views; `moves` as in
-    `PreparedGroup`."""
+    """The part of a preparation that is left to do, without the states among which the plan was found: it may come from
+    another process. `shows`, `complete` and `arrived` are as in `GroupOutcome`, `moves` as in `PreparedGroup`; `views`
+    are the lineages that are views."""
 
     tables: tuple[TableName, ...]
     plan: GroupPlan
@@ -104,7 +106,11 @@ def prepare(
     column_changes: ColumnChanges | None = None,
     lost: frozenset[Lost] = frozenset(),
 ) -> PreparedGroup:
-    """Observe, fold, plan; changes nothing. `lost` are files of the source that could not be copied."""
+    """Observe what the target shows, fold the `entries` and plan the group's way to event `upto`; change nothing.
+    `lost` are files of the source that could not be copied.
+
+    Raises `Unfoldable`, `Unreachable`, `NotOurReplica`, `TargetIsAhead`, and what ports raise.
+    """
     events = len(entries)
     copies = cache(side.admission.copies)
 
@@ -161,7 +167,8 @@ def prepare(
 
 
 def why_unreachable(prepared: PreparedGroup) -> str:
-    """Which holes the way to the window's end has, as the end of a sentence."""
+    """Return which hole the way to the window's end has, as the end of a sentence: the first event whose files, or
+    partitions' columns, are not known."""
     chain, unvisitable = prepared.problem.chain, prepared.solution.plan.unvisitable
     known_contents = prepared.listings.keys() | chain.renamed.keys()
     unlisted_events = sorted({data.event_id for data in contents_of(chain) if data not in known_contents})
@@ -175,8 +182,8 @@ COLUMNS_UNKNOWN = "what partitions' columns were after event"
 
 
 def renamed_listings(prepared: PreparedGroup, moves: Sequence[Move], *, at_source: bool) -> Listings:
-    """Files that the target has already, where the source's renames left them. Where the log came with its files the
-    source may be far ahead: they are to be had at the target."""
+    """Return listings of files that the target has already, where the source's renames left them. Where the log came
+    with its files the source may be far ahead, so the files are to be had at the target (not `at_source`)."""
     renamed, contents = prepared.problem.chain.renamed, base_contents(prepared.problem.start)
     if not renamed:
         return {}
@@ -192,8 +199,8 @@ def renamed_listings(prepared: PreparedGroup, moves: Sequence[Move], *, at_sourc
 
 
 def lacks_something(problem: Problem) -> bool:
-    """Whether something is not at the target that the chain has from before. What a longer window dropped before it
-    died carries no mark, and must not come back."""
+    """Tell whether the target lacks an object that the chain has from before the window. A longer window may have
+    dropped the object before it died: what is dropped carries no mark, and must not come back."""
     touches = departure(problem.start, problem.first).touches
     return any(
         (touch.was_named is None and touch.named is not None) or any(was is None and now for _, was, now in touch.parts)
@@ -217,7 +224,8 @@ def planned(
     shown_event: Callable[[TableName], EventId],
     follows: Callable[[TableName], bool],
 ) -> PreparedGroup:
-    """The cheapest plan from what is shown along the chain, of the names that the target `follows`."""
+    """Return the group with the cheapest plan along the chain from what is `shown`, for the names that the target
+    `follows`."""
     observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
     policy = side.policy
     contents = {data: (listing.fingerprint(), listing.size) for data, listing in listings.items()}
@@ -255,9 +263,9 @@ def planned(
 def committed_lineages(
     side: TargetSide, chain: Chain, shown: Mapping[TableName, ShownTable | None]
 ) -> frozenset[LineageId]:
-    """Those that have a log of commits at the target, under any of the names that they have in the chain: it may have
-    got ahead before a death. And those that are to have one: what the definition of a new one says against it is seen
-    when it is made."""
+    """Return the lineages that have a log of commits at the target, and the new ones that are to have one. The target
+    is asked under all names that a table has in the chain, because a window may have renamed the table before it died.
+    What the definition of a new table says against a log is seen when the table is made."""
     named = (*chain.names.items(), *(item for step in chain.steps for item in step.names.items()))
     lineages = {
         lineage
@@ -277,7 +285,7 @@ def committed_lineages(
 
 
 def defined_lineages(side: TargetSide, chain: Chain) -> frozenset[LineageId]:
-    """Those whose files stay at the source, under all the names that they have in the chain."""
+    """Return the lineages whose files stay at the source, under all the names that they have in the chain."""
     named = (*chain.names.items(), *(item for step in chain.steps for item in step.names.items()))
     copied = {lineage for name, lineage in named if side.admission.takes(name) and side.admission.copies(name)}
     return frozenset(lineage for _, lineage in named if lineage is not None and lineage not in copied)
@@ -296,7 +304,7 @@ def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:
 
 
 def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
-    """Partitions that the events name, under every name that their table has in the window."""
+    """Return the partitions that the events name, under every name that their table has in the window."""
     touched: dict[TableName, set[str]] = {}
     for linked_group in groups(entries):
         parts = {partition for entry in linked_group for partition in (*entry.keys.partitions, *entry.keys.others)}
@@ -306,13 +314,14 @@ def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
 
 
 def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
-    """The group's renames that keep contents, in order."""
+    """Return the group's renames that keep contents, in order."""
     ids = [entry.event_id for entry in entries if may_move(entry)]
     return [move for event in messages(source.journal, ids) if (move := move_of(event)) is not None]
 
 
 def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:
-    """What is known of the chain's contents; files are looked for where the last rename left them."""
+    """Return the listings that evidence and scans have of the chain's contents. Their locations are where the last
+    rename left the directories; files that are pinned are read from their pins, but for pins that have `lost` files."""
     contents = set(contents_of(chain))
     listings = scanned(source, {data for data in contents if data.scan}, moves)
     events = {data.event_id for data in contents if not data.scan}
@@ -329,7 +338,7 @@ def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: 
 
 
 def scanned(source: SourceSide, contents: Collection[Data], moves: Sequence[Move]) -> Listings:
-    """What scans found of the contents."""
+    """Return the listings of those of `contents` that scans found."""
     if not contents or source.scans is None:
         return {}
     listings = source.scans.listings({data.scan for data in contents})
@@ -341,7 +350,8 @@ def scanned(source: SourceSide, contents: Collection[Data], moves: Sequence[Move
 
 
 def pin_of(source: SourceSide, event_id: EventId, location: str, lost: frozenset[Lost]) -> str:
-    """Where the files are kept, unless something there is lost."""
+    """Return the directory where the content's files are pinned; empty where they are not, or where a file there is
+    lost."""
     pin = source.pins.at(event_id, location) if source.pins is not None else ""
     return "" if any(path.startswith(f"{pin}/") for path, _, _ in lost) else pin
 

@@ -1,4 +1,4 @@
-"""Objects at a target that equal the source's at an event, though they carry no marks."""
+"""The recognition of objects at a target that equal the source's at an event, though they carry no marks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ Listings = Mapping[Data, Listing]
 
 
 def recognise(side: TargetSide, chain: Chain, shown: Mapping[TableName, ShownTable | None], listings: Listings) -> None:
-    """Directories that were there at the start have times of their own. Where all that lies there may be of the state
-    that a window comes to, its content is compared, and has the source's times from then on."""
+    """Give copies that were at the target before calque the source's times, where their content is that of a state of
+    the chain. Directories that were there at the start (`policy.start`) have times of their own, so that their files
+    equal no listing. Where all files of such a directory may be those of one of `listings`, they are compared by
+    checksum; `shown` has the directory's new listing afterwards."""
     source_listings: dict[str, list[Listing]] = {}
     for step in chain.steps:
         datas = [("", head.data) for head in step.heads.values() if head.data is not None]

@@ -1,4 +1,4 @@
-"""What did a window do?"""
+"""The result of one window of a target: `WindowResult`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from calque.model.plan import GroupPlan
 
 
 @dataclass(slots=True)
-class Window:
-    """`epoch` is None when none was published."""
+class WindowResult:
+    """The result of a window: what was planned, applied and published. `epoch` is None when none was published."""
 
     span: Span
     events: int = 0
@@ -26,9 +26,9 @@ class Window:
     landed: int = 0
     epoch: Epoch | None = None
     own: bool = False
-    """It has events, and all of them concern calque's own objects."""
+    """Whether the window has events, and all of them concern calque's own objects."""
     announced: tuple[Announcement, ...] = ()
-    """What its epoch tells of, crashed windows before it included."""
+    """Announcements that the window's epoch tells of, those of crashed windows before it included."""
 
     @property
     def hops(self) -> int:
@@ -36,7 +36,7 @@ class Window:
 
     @property
     def tables(self) -> frozenset[TableName]:
-        """Those that it changed."""
+        """The tables that the window changed."""
         return frozenset(table for plan in self.plans for table in plan.tables)
 
     def add(self, advanced: GroupOutcome) -> None:
@@ -58,7 +58,7 @@ class Window:
 
 
 def all_own(entries: Sequence[Entry]) -> bool:
-    """Whether nothing but calque's own objects is concerned."""
+    """Tell whether all entries concern calque's own objects."""
     return all(
         entry.keys.table is not None and all(name.database == OURS for name in names_of(entry)) for entry in entries
     )

@@ -1,4 +1,9 @@
-"""Where a window may end: never inside a run of events that may be one call of the source."""
+"""The events at which a window may end: never inside a run of events that may be one call of the source.
+
+For example, one call alters the partitions `ds=1`, `ds=2` and `ds=3` of `t`, and the log has it as events 81, 82 and
+83. A window to 82 would show half of the call, which readers of the source may never have seen. So the window ends at
+83, or at 80.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +19,14 @@ from calque.ports import Journal
 PAGE = 1000
 """Entries read at once."""
 STILL_SECONDS, LONGEST_SECONDS = 0.05, 0.5
-"""How long more of a run that the journal ends with is waited for: since it last grew, and in all."""
+"""Seconds for which a window waits for more of a run that the journal ends with: since the run last grew, and in
+all."""
 
 
 @dataclass(slots=True)
 class RunBoundaries:
-    """What is known of the run that the journal ended with: the event before it, its newest one, when it was first seen
-    and when it last grew."""
+    """The run that the journal ended with when it was last looked at: `before` is the event before the run, `last` its
+    newest event, `begun_ns` when the run was first seen and `grown_ns` when it last grew."""
 
     before: EventId = -1
     last: EventId = -1
@@ -30,9 +36,10 @@ class RunBoundaries:
     def end(
         self, source: SourceSide, low: EventId, least: EventId, upto: EventId, stopped: Callable[[], bool]
     ) -> EventId:
-        """`upto`, or the end of the run that it would cut. Where the journal ends with a run of several events, more of
-        it may come: the window ends before it, or where nothing else is to be done waits a moment. `low` is where the
-        window begins, `least` how far one came before."""
+        """Return where a window to `upto` ends: at `upto`, or at the end of the run that `upto` would cut. Where the
+        journal ends with a run of several events, more of it may come: the window then ends before the run, or, where
+        nothing else is to be done, waits a moment for more. `low` is where the window begins. No window may end before
+        `least`, to which an earlier one came. The wait ends when `stopped` says so."""
         while True:
             last = source.journal.last() or 0
             upto = end_of_run(source.journal, low, upto, last)
@@ -46,7 +53,8 @@ class RunBoundaries:
             source.clock.sleep(STILL_SECONDS / 5)
 
     def is_still(self, before: EventId, last: EventId, now_ns: int) -> bool:
-        """Whether no more is waited for: nothing came for a moment, or it came for long."""
+        """Tell whether no more of the run is waited for, because it has not grown for `STILL_SECONDS` or was first seen
+        `LONGEST_SECONDS` ago."""
         if self.before != before:
             self.before, self.last, self.begun_ns, self.grown_ns = before, last, now_ns, now_ns
         elif self.last != last:
@@ -55,8 +63,8 @@ class RunBoundaries:
 
 
 def end_of_run(journal: Journal, low: EventId, upto: EventId, last: EventId) -> EventId:
-    """The last event of the run that goes on after `upto`; `upto` where none does. A journal that has the events of one
-    database alone has holes, which end a run."""
+    """Return the last event of the run that goes on after `upto`; `upto` where none does. A journal that has the events
+    of one database alone has holes, which end a run."""
     while low < upto < last:
         page = journal.entries(Span(upto - 1, min(upto + PAGE, last)))
         if not page or page[0].event_id != upto:
@@ -71,7 +79,7 @@ def end_of_run(journal: Journal, low: EventId, upto: EventId, last: EventId) -> 
 
 
 def start_of_run(journal: Journal, low: EventId, last: EventId) -> EventId:
-    """The event before the run that ends with `last`, not below `low`."""
+    """Return the event before the run that ends with `last`, not below `low`."""
     first, size = last, 1
     while first - 1 > low:
         page = journal.entries(Span(max(low, first - 1 - size), first))

@@ -1,8 +1,9 @@
-"""What scans found and a target has not taken yet.
+"""The findings of scans that a target has not taken yet.
 
-An entry of a scan says what lay in directories at one time. It is a stop of the table's chain as an event is: one that
-can be visited while those files are there. The newest entry of a directory has to be what lies there now, so that a
-target never goes back and an entry that is met twice changes nothing; else the next scan brings a newer one.
+An entry of a scan says what lay in directories at one time. Like an event it makes a stop of the table's chain, which
+can be shown while those files are there. The newest entry of a directory has to be what lies there now, so that a
+target never goes back, and an entry that is met twice changes nothing; where it is not, the next scan brings a newer
+one.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from calque.model.scan import ObjectKey
 from calque.ports import Ledger, Scans
 
 PATIENCE_SECONDS = 10.0
-"""How long a table waits for the next scan of a directory that has moved on. Then it goes without it."""
+"""Seconds that a table waits for the next scan of a directory that has moved on. Then it goes on without it."""
 FORGET_SECONDS = 600.0
 MANY = 50
-"""So many entries of one directory are kept as stops."""
+"""Entries of one directory that are kept as stops; of more the newest ones."""
 
 
 @dataclass(slots=True)
-class OwedScan:
-    """One directory as a scan found it. `moved_on_ns` is when it was first seen to be other than the newest one."""
+class UnappliedScan:
+    """One directory as a scan found it. `number` and `entry` are the scan's; `moved_on_ns` is when the directory was
+    first seen to hold other files than its newest scan found, 0 while it does not."""
 
     number: int
     location: str
@@ -39,61 +41,68 @@ class OwedScan:
 
 
 class ScanBacklog:
-    """One target's view of the scans. Without scans, or where files stay at the source, it is always empty."""
+    """The scans that one target has still to take. Without scans, or where all files stay at the source, there are
+    none."""
 
     def __init__(self, source: SourceSide, side: TargetSide, tables: TableStates) -> None:
         self.source, self.side, self.tables = source, side, tables
         self.scans = source.scans if side.admission.copies_some else None
         self.read = self.recorded = 0
-        self.owed_scans: dict[ObjectKey, list[OwedScan]] = {}
+        self.unapplied_scans: dict[ObjectKey, list[UnappliedScan]] = {}
         self.floors: dict[TableName, int] = {}
         self.using: dict[ObjectKey, int] = {}
 
     def open(self, records: Iterable[Record]) -> None:
-        """Take up what the ledger says; what was taken after that is met again."""
+        """Take up from the ledger's records which scans were taken; those taken later without a record are met
+        again."""
         self.read = self.recorded = newest_taken(records)
-        self.owed_scans.clear()
+        self.unapplied_scans.clear()
         self.floors.clear()
 
     def begin(self) -> None:
-        """The target begins with exact reads: what was found before them is nothing new."""
+        """Count all scans until now as taken: the target begins with exact reads, which see what the scans found."""
         self.read = self.last()
 
     def last(self) -> int:
         return self.scans.last() if self.scans is not None else 0
 
     def leave(self, name: TableName) -> None:
-        """From now on the table is read: what was found before is nothing new."""
+        """Count all that scans found of the table until now as taken, because the table is read from now on."""
         if self.scans is not None:
             self.floors[name] = self.last()
 
     def news(self) -> bool:
-        """Whether a window has something to take."""
+        """Tell whether there is a scan for a window to take."""
         return self.last() > self.read or self.owes()
 
     def owes(self) -> bool:
-        """Whether something is tried again that could not be taken yet."""
+        """Tell whether the next window tries again to take a scan that could not be taken yet."""
         aside, now = BEHIND | UNREAD, self.source.clock.elapsed_ns()
         return any(
             not self.tables.is_(name, aside) and now - (items[-1].moved_on_ns or now) < 2 * PATIENCE_SECONDS * 1e9
-            for (name, _), items in list(self.owed_scans.items())
+            for (name, _), items in list(self.unapplied_scans.items())
         )
 
     def due(
         self, upto: EventId, entries: Sequence[Entry], shown: Callable[[TableName], EventId]
     ) -> tuple[list[Entry], list[TableName]]:
-        """Entries for a window with these `entries` of the journal, and tables of which it can't be told where among
-        their events an entry belongs: they must be read."""
+        """Return the scans' entries for a window to `upto` with these `entries` of the journal, and the tables that
+        must be read: of these it can't be told where among their events an entry of a scan belongs. `shown` says which
+        event a table shows.
+
+            A scan after event 80 found `t` changed. `t` shows event 90 by now, and event 85 changed it.
+            The scan may have seen `t` before or after event 85, so `t` must be read.
+        """
         self.collect()
         self.prune({entry.keys.table for entry in entries})
         self.using = {}
         ready = {
             key: due_scans
-            for key, items in self.owed_scans.items()
+            for key, items in self.unapplied_scans.items()
             if not self.tables.is_(key[0], UNREAD)
             and (due_scans := [item for item in items if item.entry.event_id <= upto])
         }
-        stops: dict[tuple[TableName, int], list[tuple[str, OwedScan, int]]] = {}
+        stops: dict[tuple[TableName, int], list[tuple[str, UnappliedScan, int]]] = {}
         first_late_events: dict[TableName, EventId] = {}
         for (name, partition), numbered in self.numbered(ready).items():
             newest, shown_event = numbered[-1][0], shown(name)
@@ -109,7 +118,7 @@ class ScanBacklog:
         return scan_entries, sorted(lost)
 
     def collect(self) -> None:
-        """Take in what is new."""
+        """Take in the entries of new scans, of tables whose files the target copies."""
         if self.scans is None or self.last() <= self.read:
             return
         for entry in self.scans.entries(self.read):
@@ -118,25 +127,30 @@ class ScanBacklog:
             self.read = max(self.read, entry.scans[0])
             if self.side.admission.takes(keys.table) and self.side.admission.copies(keys.table):
                 for partition, location in zip(keys.partitions or ("",), keys.locations, strict=True):
-                    items = self.owed_scans.setdefault((keys.table, partition), [])
-                    items.append(OwedScan(entry.scans[0], location, entry))
+                    items = self.unapplied_scans.setdefault((keys.table, partition), [])
+                    items.append(UnappliedScan(entry.scans[0], location, entry))
                     del items[:-MANY]
 
     def prune(self, touched: Collection[TableName | None]) -> None:
-        """Forget what concerns no table that is here or comes, and what was found before an exact read."""
-        for (name, partition), items in list(self.owed_scans.items()):
+        """Forget what scans found of tables that are quarantined, or neither at the target nor in `touched` by this
+        window, and what was found before an exact read of the table."""
+        for (name, partition), items in list(self.unapplied_scans.items()):
             is_known = name in self.tables.rows or name in touched
             if not is_known or self.tables.is_(name, {State.QUARANTINED}):
                 items = []
             kept_items = [item for item in items if item.number > self.floors.get(name, 0)]
             if kept_items:
-                self.owed_scans[name, partition] = kept_items
+                self.unapplied_scans[name, partition] = kept_items
             else:
-                del self.owed_scans[name, partition]
+                del self.unapplied_scans[name, partition]
 
-    def numbered(self, ready: Mapping[ObjectKey, list[OwedScan]]) -> dict[ObjectKey, list[tuple[OwedScan, int]]]:
-        """Each with its number, negative where its files are gone. Left out is what moved on longer ago, and forgotten
-        in the end: whoever scans compares with it, and finds it changed when it is left alone."""
+    def numbered(
+        self, ready: Mapping[ObjectKey, list[UnappliedScan]]
+    ) -> dict[ObjectKey, list[tuple[UnappliedScan, int]]]:
+        """Return the scans of each directory with their numbers, negative where a scan's files are gone. A directory
+        that has been other than its newest scan for `PATIENCE_SECONDS` is left out, and its scans are forgotten after
+        `FORGET_SECONDS`. None is lost by that: the next scan compares the directory with the newest entry, and finds it
+        changed once it rests."""
         if not ready or self.scans is None:
             return {}
         recorded_listings = self.scans.listings({item.number for items in ready.values() for item in items})
@@ -152,7 +166,7 @@ class ScanBacklog:
             newest.moved_on_ns = 0 if is_unchanged else newest.moved_on_ns or clock_ns
             waited_seconds = 0.0 if is_unchanged else (clock_ns - newest.moved_on_ns) / 1e9
             if waited_seconds > FORGET_SECONDS:
-                del self.owed_scans[key]
+                del self.unapplied_scans[key]
             elif waited_seconds < PATIENCE_SECONDS:
                 stops = [
                     (item, signed(recorded_listings.get((item.number, item.location)), newest, files))
@@ -164,7 +178,7 @@ class ScanBacklog:
         return numbered_scans
 
     def is_touched(self, name: TableName, span: Span) -> bool:
-        """Whether an event of the span concerns the table; in doubt it does."""
+        """Tell whether an event of the span concerns the table; True where the journal does not have the span."""
         try:
             entries = self.source.journal.entries(span)
         except Refused:
@@ -174,40 +188,42 @@ class ScanBacklog:
         )
 
     def miss(self, names: Collection[TableName]) -> None:
-        """The window did not come to what was found of these: its entries are still to be taken."""
+        """Keep what scans found of the tables `names` for a later window, because this one did not come to it."""
         self.using = {key: number for key, number in self.using.items() if key[0] not in names}
 
     def done(self) -> None:
-        """The window's entries are shown."""
+        """Forget the scans that the window has shown."""
         for key, number in self.using.items():
-            kept_items = [item for item in self.owed_scans.get(key, ()) if item.number > number]
+            kept_items = [item for item in self.unapplied_scans.get(key, ()) if item.number > number]
             if kept_items:
-                self.owed_scans[key] = kept_items
+                self.unapplied_scans[key] = kept_items
             else:
-                self.owed_scans.pop(key, None)
+                self.unapplied_scans.pop(key, None)
         self.using = {}
 
     def progress(self) -> ScanProgress:
-        return ScanProgress(min([self.read, *(items[0].number - 1 for items in self.owed_scans.values())]))
+        return ScanProgress(min([self.read, *(items[0].number - 1 for items in self.unapplied_scans.values())]))
 
     def record(self) -> None:
-        """Have the ledger say what is taken, where that changed. After the epoch that tells of it: what a death leaves
-        unsaid is taken again, and changes nothing then."""
+        """Have the ledger say which scans are taken, where that changed. Called after the epoch that shows them: what a
+        death leaves unsaid is taken again, and changes nothing then."""
         progress = self.progress()
         if progress.newest_scan != self.recorded:
             self.side.ledger.put_records([progress])
             self.recorded = progress.newest_scan
 
 
-def signed(recorded: Listing | None, newest: OwedScan, files: tuple[File, ...]) -> int:
-    """1 where the files of an earlier entry are among those that are there now."""
+def signed(recorded: Listing | None, newest: UnappliedScan, files: tuple[File, ...]) -> int:
+    """Return 1 where the files of an earlier scan are all among those that lie in the newest one's directory now, else
+    -1."""
     return (
         1 if recorded is not None and recorded.location == newest.location and set(recorded.files) <= set(files) else -1
     )
 
 
-def entry_of(items: Collection[tuple[str, OwedScan, int]], least: EventId) -> Entry:
-    """What one scan found of a table, as far as it is owed, not before event `least`."""
+def entry_of(items: Collection[tuple[str, UnappliedScan, int]], least: EventId) -> Entry:
+    """Return one scan of a table as an entry, with the partitions in `items` (partition, scan, signed number), at event
+    `least` or later."""
     ordered = sorted(items, key=lambda item: item[0])
     entry = ordered[0][1].entry
     partitions = tuple(partition for partition, _, _ in ordered)
@@ -222,12 +238,12 @@ def entry_of(items: Collection[tuple[str, OwedScan, int]], least: EventId) -> En
 
 
 def newest_taken(records: Iterable[Record]) -> int:
-    """The number of the newest scan that a target has taken with all before it."""
+    """Return the number of the newest scan that a target has taken together with all before it; 0 for none."""
     progress = one_of(records, ScanProgress)
     return progress.newest_scan if progress is not None else 0
 
 
 def forget_taken(scans: Scans, ledgers: Iterable[Ledger]) -> int:
-    """Forget what every target has taken; how many went."""
+    """Forget the scans that every target has taken; return how many there were."""
     upto = min((newest_taken(ledger.records()) for ledger in ledgers), default=0)
     return scans.forget(upto) if upto else 0

@@ -1,5 +1,6 @@
-"""Contents of a group's states that have no evidence: inferred from what the target shows, from the evidence of other
-states, and from the messages of the events between. Messages are read only where they can say something."""
+"""The contents of a group's states that have no evidence: they are inferred from what the target shows, from the
+evidence of other states, and from the messages of the events between. Messages are read only where they can make a
+content known."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from calque.core.events.contents_by_event import contents_by_event, known_at
 from calque.core.states.fold import Chain, PartCell
 from calque.core.states.infer_contents import DirectoryEvent, FileChange, FilesUnknown, changes_of, infer_contents
-from calque.core.states.locate import observed_cells
+from calque.core.states.locate import observed_state
 from calque.core.states.moves import Move, places
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide
@@ -22,13 +23,14 @@ from calque.ports import EventFiles
 
 Listings = Mapping[Data, Listing]
 MOST_EVENTS = 1_000
-"""On one directory in a window. Behind a backlog there may be many more; their states are passed over as a rule."""
+"""Events on one directory in a window above which its contents are not inferred. Behind a backlog there may be many
+more; their states are passed over as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectoryTouch:
-    """An event on the directory that lies at `location` after all moves. Its content is `data` then, of the object
-    `cell`; None where the chain has no such state."""
+    """An event on the directory that lies at `location` after all moves. `data` is the content after the event, of the
+    object `cell`; None where the chain has no such state."""
 
     location: str
     entry: Entry
@@ -38,7 +40,7 @@ class DirectoryTouch:
 
 @dataclass(frozen=True, slots=True)
 class ShownContent:
-    """An object's files at the target, and the event that it is marked with."""
+    """The files of an object at the target, and the event that the object is marked with."""
 
     event_id: EventId
     listing: Listing
@@ -46,21 +48,23 @@ class ShownContent:
 
 @dataclass(frozen=True, slots=True)
 class ObjectRun:
-    """What happened to an object in one directory, where its files lie now: the content that the target shows, if it
-    does, and the events after that. `unlisted` are its contents that no listing says."""
+    """The run of events on an object in one directory. `location` is where the directory lies now. `base` is the
+    content that the target shows of the object, if it does, and `events` are those after that. `unlisted` are the
+    object's contents that no listing says."""
 
     location: str
     base: Listing | None
     events: Sequence[DirectoryEvent]
     unlisted: Sequence[Data]
     touched: Sequence[Data] = ()
-    """The object's contents after those events, listed or not, and those that no state of the chain has."""
+    """The object's contents after those events, listed or not, and contents that no state of the chain has."""
     shown: Data | None = None
-    """Which of the contents the target shows: a window that died brought it there."""
+    """The one of the contents that the target shows already, because a window that died brought it there."""
 
 
 def infer_listings(runs: Sequence[ObjectRun]) -> dict[Data, Listing]:
-    """Listings of contents that no listing says, where those before and after them do."""
+    """Return listings of contents that no listing says, as far as they follow from the contents before and after
+    them."""
     inferred: dict[Data, Listing] = {}
     for run in runs:
         contents = infer_contents(run.location, run.base, run.events)
@@ -69,7 +73,7 @@ def infer_listings(runs: Sequence[ObjectRun]) -> dict[Data, Listing]:
 
 
 def said_listings(event_files: EventFiles, runs: Sequence[ObjectRun]) -> dict[Data, Listing]:
-    """Listings of contents that no listing says, where the log came with its files."""
+    """Return listings of contents that no listing says, where the log came with its files."""
     files = event_files.files({data.event_id for run in runs for data in run.touched})
     said: dict[Data, Listing] = {}
     for run in runs:
@@ -94,8 +98,8 @@ def object_runs(
     shown: Mapping[TableName, ShownTable | None],
     shown_event: Callable[[TableName], EventId],
 ) -> list[ObjectRun]:
-    """What happened to each object with a content of the chain that is not among `listings`, in each directory that it
-    had; directories are where the last rename left them."""
+    """Return the runs of all objects in the directories that have a content of the chain which is not among `listings`.
+    Directories are where the last rename left them. `shown_event` says which event a table shows."""
     cells = {data: cell for data, cell in contents_with_cells(chain) if data not in chain.renamed}
     if all(data in listings for data in cells):
         return []
@@ -141,8 +145,8 @@ def object_run(
 
 
 def owners(run: Sequence[DirectoryTouch]) -> list[PartCell | None]:
-    """Whose content each touch changed. One that no state has belongs to the next one on the directory: one call wrote
-    both."""
+    """Return for each touch the object whose content it changed. A touch that no state has belongs to the object of the
+    next touch on the directory, because one call wrote both."""
     owner_by_location: dict[str, PartCell] = {}
     found: list[PartCell | None] = []
     for touch in reversed(run):
@@ -155,7 +159,7 @@ def owners(run: Sequence[DirectoryTouch]) -> list[PartCell | None]:
 def changes_in(
     source: SourceSide, runs: Iterable[Sequence[DirectoryTouch]], moves: Sequence[Move]
 ) -> dict[Data, FileChange]:
-    """What messages say that the touches did."""
+    """Return what the touches did to files, as the messages of their events say."""
     entries = {
         touch.entry.event_id: touch.entry
         for run in runs
@@ -172,7 +176,7 @@ def changes_in(
 def directory_touches(
     cells: Mapping[Data, PartCell], entries: Sequence[Entry], moves: Sequence[Move]
 ) -> Iterator[DirectoryTouch]:
-    """What the events touch, in their order."""
+    """Yield each directory that an event touched, in the order of the events."""
     for entry in entries:
         scans = entry.scans or (0,) * len(entry.keys.locations)
         for location, scan in zip(entry.keys.locations, scans, strict=True):
@@ -181,7 +185,7 @@ def directory_touches(
 
 
 def runs_of(touches: Sequence[DirectoryTouch]) -> dict[str, list[DirectoryTouch]]:
-    """The touches of each directory."""
+    """Return the touches by their directories."""
     runs: dict[str, list[DirectoryTouch]] = {}
     for touch in touches:
         runs.setdefault(touch.location, []).append(touch)
@@ -189,7 +193,7 @@ def runs_of(touches: Sequence[DirectoryTouch]) -> dict[str, list[DirectoryTouch]
 
 
 def contents_with_cells(chain: Chain) -> Iterator[tuple[Data, PartCell]]:
-    """The contents of tables (partition `""`) and partitions, with their lineages."""
+    """Yield the contents of tables (partition `""`) and partitions, with their lineages."""
     for step in chain.steps:
         for lineage, head in step.heads.items():
             if head.data is not None and head.data.location:
@@ -200,23 +204,24 @@ def contents_with_cells(chain: Chain) -> Iterator[tuple[Data, PartCell]]:
 
 
 def may_be_known(run: Sequence[DirectoryTouch], listings: Listings) -> bool:
-    """Whether a content is not listed, and not too many messages are to be read."""
+    """Tell whether a content of the run is not listed, and the run is short enough for its messages to be read."""
     return len(run) <= MOST_EVENTS and any(touch.cell is not None and touch.data not in listings for touch in run)
 
 
 def shown_contents(
     chain: Chain, shown: Mapping[TableName, ShownTable | None], shown_event: Callable[[TableName], EventId]
 ) -> dict[PartCell, ShownContent]:
-    """What is shown of the chain's tables and partitions, by their lineages. What carries no event is on its way."""
+    """Return what the target shows of the chain's tables and partitions, by their lineages. Objects that carry no event
+    are left out, because they are on their way."""
     observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
-    cells = observed_cells(chain, observed, shown_event)
+    values = observed_state(chain, observed, shown_event)
     contents: dict[PartCell, ShownContent] = {}
     for name, table in shown.items():
-        seen, lineage = observed[name], cells.names.get(name)
+        seen, lineage = observed[name], values.names.get(name)
         if table is None or seen is None or lineage is None:
             continue
         for partition, listing in table.listings.items():
-            part = cells.parts.get((lineage, partition)) if partition else None
+            part = values.parts.get((lineage, partition)) if partition else None
             part_lineage = part.lineage if part is not None else partition
             event_id = seen.parts[partition].event if partition else seen.event
             if event_id:
@@ -227,7 +232,8 @@ def shown_contents(
 def bases_of(
     touches: Sequence[DirectoryTouch], contents: Mapping[PartCell, ShownContent]
 ) -> dict[tuple[PartCell, str], ShownContent]:
-    """What is shown of each object, by it and the directory that it had when it was so."""
+    """Return what the target shows of each object, by the object and the directory that it had at the event of that
+    content."""
     locations: dict[PartCell, str] = {}
     for touch in touches:
         if touch.cell is None or touch.cell not in contents:
@@ -240,7 +246,8 @@ def bases_of(
 def event_of(
     touch: DirectoryTouch, cell: PartCell, changes: Mapping[Data, FileChange], listings: Listings
 ) -> DirectoryEvent:
-    """The event for the object; of what happens to the directory for another one nothing is said."""
+    """Return the touch as an event for the object `cell`; what a touch of another object does to the directory stays
+    unknown."""
     entry, data = touch.entry, touch.data
     if touch.cell != cell:
         return DirectoryEvent(entry.event_id, entry.event_time, FilesUnknown())

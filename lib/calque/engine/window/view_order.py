@@ -1,6 +1,5 @@
-"""What comes before what inside a window: views that go, before the tables that they showed; views that
-come, after theirs. Within one chain the events' own order does that.
-"""
+"""The order of views and tables inside a window: views that go, before the tables that they showed; views that come,
+after theirs. Within one chain the events' own order does that."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from calque.ports import Journal
 
 
 class ViewWave(IntEnum):
-    """Groups of one wave go side by side."""
+    """The waves of a window in their order; groups of one wave go side by side."""
 
     GOING_VIEWS = 0
     TABLES = 1
@@ -34,12 +33,13 @@ def wave_of(group: Sequence[Entry]) -> ViewWave:
 
 
 def is_of_views(group: Sequence[Entry]) -> bool:
-    """Whether a group that has views has nothing else."""
+    """Tell whether the group, which has a view, has no entry of a table."""
     return {entry.keys.shape for entry in group} <= {TableShape.VIEW, TableShape.NOT_SAID}
 
 
 def upto_drop(group: Sequence[Entry]) -> Sequence[Entry]:
-    """Of views that come back, what there is to do before their tables go: everything up to the last drop."""
+    """Return the entries of a group of views up to its last drop, which come before the views' tables go. Empty where
+    the group drops no view that comes back."""
     if wave_of(group) is not ViewWave.VIEWS or not is_of_views(group):
         return ()
     drops = [index for index, entry in enumerate(group) if entry.keys.kind is EventKind.DROP_TABLE]
@@ -47,7 +47,8 @@ def upto_drop(group: Sequence[Entry]) -> Sequence[Entry]:
 
 
 def bases_of(journal: Journal, group: Sequence[Entry]) -> set[TableName]:
-    """The tables that views show by their newest definition."""
+    """Return the tables that a view shows by the newest definition in the group; none where the group defines none.
+    Raises `Undecodable`."""
     of_views = (entry for entry in group if entry.keys.shape is TableShape.VIEW)
     defining = [entry.event_id for entry in of_views if entry.keys.kind in DEFINES_TABLE]
     if not defining:

@@ -1,4 +1,4 @@
-"""Is a statement about the audit: which relations of the schema `calque` does it read, and nothing else?"""
+"""The recognition of statements over the audit: which relations of the schema `calque` does a statement read?"""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ TODO = "Write a SELECT over calque." + ", calque.".join(RELATIONS)
 
 
 def audit_relations(text: str, database: str | None) -> frozenset[str] | None:
-    """The relations that the statement reads; None where it is another's. Names without a schema are in `database`.
+    """Return the relations of the audit that the statement reads; None for a statement of another engine. Names without
+    a schema are in `database`.
 
-    Raises `Refused` for one that mixes relations with other tables, does more than read, or names no relation."""
+    Raises `Refused` for a statement that mixes relations with other tables, does more than read, or names an unknown
+    relation.
+    """
     if not NAMES_IT.search(text) and database != SCHEMA:
         return None
     try:
@@ -44,7 +47,8 @@ def audit_relations(text: str, database: str | None) -> frozenset[str] | None:
 
 
 def tables_of(tree: exp.Expr) -> list[exp.Table]:
-    """Those that it names; not what it defines by WITH, and no function that makes rows."""
+    """Return the tables that the statement names, without those that it defines by WITH, and without functions that
+    make rows."""
     defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
     return [
         table

@@ -1,4 +1,4 @@
-"""What has to be installed to keep history."""
+"""The optional package that is needed to keep history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit as a plugin: what it adds, and nothing else."""
+"""The plugin of the audit: its statements, and the history that it keeps when ledgers and journals forget."""
 
 from __future__ import annotations
 

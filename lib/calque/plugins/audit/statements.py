@@ -12,8 +12,9 @@ from calque.statements.statement import EngineStatement
 
 
 def run_audit(statement: EngineStatement, session: Session) -> StreamedResult | None:
-    """None where the statement reads none of the relations. Raises `Refused` where the configuration has no source, and
-    with the engine's words; `Unavailable`, also while rows are read."""
+    """Execute a statement over relations of the audit; return None for a statement that reads none of them. Raises
+    `Refused` where the configuration has no source, and with the engine's words for a statement that it refuses. Raises
+    `Unavailable`, also while rows are read."""
     relations = audit_relations(statement.text, session.database)
     if relations is None:
         return None

@@ -1,4 +1,4 @@
-"""What the audit reads: the ledgers, journals and histories of a configuration."""
+"""The live objects of the audit: the ledgers, journals and histories of a configuration."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from calque.wiring.wiring import Wiring
 def ask_audit(
     wiring: Wiring, text: str, parameters: Sequence[object], relations: Collection[str], target: str | None
 ) -> tuple[tuple[str, ...], Iterator[tuple[object, ...]]]:
-    """The columns and rows of a statement over these relations; of one target, or of all. Raises `Refused` and
-    `Unavailable`, also while rows are read. Needs the extra `audit`."""
+    """Return the columns and the rows of a statement over these relations, of the target `target` or of all (None).
+    Raises `Refused` and `Unavailable`, also while rows are read. Needs the extra `audit`."""
     from calque.plugins.audit.adapters.relations import AuditedSource, AuditedTarget, query
 
     names = wiring.config.own_targets() if target is None else (target,)
@@ -38,17 +38,17 @@ def ask_audit(
 
 
 def history_of_source(source: SourceWiring) -> EventHistory:
-    """What is kept of events when the journal forgets them."""
+    """Return the history of the source's events, which keeps rows of those that the journal forgets."""
     return EventHistory(source.folder.table(source.places.history), source.folder.table_options)
 
 
 def history_of_target(target: TargetWiring) -> TargetHistory:
-    """What is kept of the ledger's epochs when it forgets them."""
+    """Return the history of the target's epochs and hops, which keeps rows of those that the ledger forgets."""
     return TargetHistory(target.folder.table(target.places.ledger), target.folder.table_options)
 
 
 def keep_events(source: SourceWiring, side: SourceSide, _begin: EventId) -> None:
-    """As long as the configuration says: of all events that the journal has."""
+    """Keep rows of all events that the journal has, and remove those that are older than the configuration says."""
     history, seconds = history_of_source(source), source.folder.section.history
     if seconds:
         journal = source.journal()
@@ -57,7 +57,8 @@ def keep_events(source: SourceWiring, side: SourceSide, _begin: EventId) -> None
 
 
 def keep_epochs(target: TargetWiring, before: int, now_ns: int) -> None:
-    """As long as the configuration says: of epochs below that number, which are to be forgotten."""
+    """Keep rows of the epochs below number `before`, which the ledger is going to forget, and remove those that are
+    older than the configuration says."""
     history, seconds = history_of_target(target), target.folder.section.history
     if seconds:
         history.keep(target.ledger(), before)

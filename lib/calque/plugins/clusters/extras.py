@@ -1,4 +1,4 @@
-"""What has to be installed for statements that run at engines."""
+"""The packages that statements at engines need besides calque's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from calque.plugins.clusters.config.sections import SPARK_CONNECT, clusters_of
 
 
 def engine(config: Config) -> str:
-    """The first cluster whose engine is reached by Spark Connect."""
+    """Return the section of the first cluster whose engine is reached by Spark Connect; empty where there is none."""
     clusters = clusters_of(config).values()
     return next((f"[clusters.{one.name}]" for one in clusters if one.engine.startswith(f"{SPARK_CONNECT}://")), "")
 

@@ -1,4 +1,5 @@
-"""Who has which table: what resolution of a statement's cluster decides from."""
+"""The facts from which the cluster of a statement is chosen: which cluster has which table, and what the statement
+reads and writes."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from calque.model.predicate import Predicate
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A table at a secondary cluster. `partitions` are those that are whole there; an unpartitioned table is there
-    whole. `lag_seconds` None: nobody knows. `absent` says why it counts as absent whatever it has; empty where it does
-    not. `local_name` is its name there, where that is another one."""
+    """A table at a secondary cluster. `partitions` are those that are whole there; an unpartitioned table is there as a
+    whole. `lag_seconds` is None where the lag is not known. `absent` says why the replica counts as absent, no matter
+    what it has; empty where it does not. `local_name` is its name there, None where it has the primary's."""
 
     partitions: frozenset[str] = frozenset()
     lag_seconds: float | None = 0.0
@@ -23,8 +24,9 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class ClusteredTable:
-    """A table of some cluster. `primaries` is one cluster, or several where originals of one name exist. `keys` are the
-    partition keys with their types; `partitions` all that the primary has. `view` is the text of a view."""
+    """A table and the clusters that have it. `primaries` is one cluster, or several where originals of one name exist.
+    `keys` are the partition keys with their types, `partitions` the names of all partitions that the primary has,
+    `replicas` the replicas by cluster. `view` is the text of a view, empty for a table."""
 
     primaries: tuple[str, ...]
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +37,8 @@ class ClusteredTable:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """All clusters in the order of the configuration, and how statements choose among them. `max_lag` in seconds."""
+    """The names of all clusters, in the order of the configuration, and how statements choose among them. `max_lag` is
+    in seconds."""
 
     names: tuple[str, ...]
     default: str
@@ -46,8 +49,8 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A table that a statement reads: only partitions that the predicate is true of, where there is one. `via` is the
-    view that reads it."""
+    """A table that a statement reads. With a `predicate` it reads only partitions of which that is true. `via` is the
+    view that reads the table, None where the statement names it."""
 
     name: TableName
     predicate: Predicate | None = None
@@ -56,7 +59,8 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class StatementTables:
-    """Inputs in the order of their appearance, outputs as they are written; the latter may be new."""
+    """The tables of a statement: inputs in the order of their appearance, outputs in the order in which they are
+    written. An output may not exist yet."""
 
     inputs: tuple[Input, ...] = ()
     outputs: tuple[TableName, ...] = ()
@@ -64,7 +68,7 @@ class StatementTables:
 
 @dataclass(frozen=True, slots=True)
 class Considered:
-    """A cluster that was looked at. `reason` says why it was chosen, or why not."""
+    """A cluster that was considered for a statement. `reason` says why it was chosen, or why not."""
 
     cluster: str
     chosen: bool
@@ -73,7 +77,8 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """`considered` in the order in which clusters were looked at; `refusal` says why none was chosen."""
+    """The cluster that was chosen for a statement. `considered` has the clusters in the order in which they were looked
+    at; where none was chosen, `cluster` is None and `refusal` says why."""
 
     cluster: str | None
     considered: tuple[Considered, ...] = ()

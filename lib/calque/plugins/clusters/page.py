@@ -1,4 +1,4 @@
-"""What the page tells of clusters."""
+"""The clusters as the page shows them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ AGAIN_SECONDS = 10.0
 
 @dataclass(slots=True)
 class ClusterLooks:
-    """Asks on a thread of its own, while somebody wants to know: a silent metastore holds up no answer of the page."""
+    """A memory of which clusters answer. A thread of its own asks them, at most every `AGAIN_SECONDS` and only while
+    the page asks for the document, so a silent metastore holds up no answer of the page."""
 
     answers: Mapping[str, bool] = field(default_factory=dict)
     thread: threading.Thread | None = None
     again: float = 0.0
 
     def document(self, wiring: Wiring) -> Json:
-        """Each cluster; `reachable` is None before it was asked."""
+        """Return the clusters as JSON, and begin to ask them again where the last answers are old. `reachable` is None
+        of a cluster that was not asked yet."""
         if not cluster_wirings(wiring):
             return []
         if time.monotonic() >= self.again and (self.thread is None or not self.thread.is_alive()):

@@ -1,4 +1,4 @@
-"""Clusters as a plugin: what they add, and nothing else."""
+"""The plugin `clusters`: the value `PLUGIN`, which names what clusters add to calque."""
 
 from __future__ import annotations
 

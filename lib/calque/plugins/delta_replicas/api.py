@@ -1,4 +1,4 @@
-"""The versions of a Delta replica by the source's events: `version_at`."""
+"""The versions of a Delta replica by the source's events, for `calque.version_at` and `SHOW VERSIONS OF`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ TABLE = "table"
 
 
 def version_of_target(wiring: Wiring, name: TableName, event_id: EventId, target: str | None) -> int:
-    """See `calque.version_at`."""
+    """Return the number of the version that shows the table at the event; `calque.version_at` explains the
+    parameters."""
     wiring.config.require_source()
     targets = wiring.config.select([target] if target is not None else [])
     if len(targets) != 1:
@@ -28,7 +29,8 @@ def version_of_target(wiring: Wiring, name: TableName, event_id: EventId, target
 
 
 def versions_of(wiring: Wiring, target: str, name: TableName) -> list[TableVersion]:
-    """Oldest first, as far as the table's log goes back. Raises `Refused`, `Unavailable`."""
+    """Return the versions of the table at the target, oldest first, as far as its log goes back. Raises `Refused` where
+    the table is not there or not a Delta table, and `Unavailable`."""
     target_wiring = wiring.target(target)
     at_target = target_wiring.admission().name_at_target(name)
     at_metastore = target_wiring.catalog_for_statements().table(at_target)
@@ -45,7 +47,8 @@ def versions_of(wiring: Wiring, target: str, name: TableName) -> list[TableVersi
 
 
 def versions_in(storage: Storage, root: str, shows: EventId) -> list[TableVersion]:
-    """Of the log at a root; versions that others made are left out."""
+    """Return the versions that the log at `root` has, oldest first. Versions that other writers made are left out.
+    `shows` is the event that the target shows of the table now."""
     commits = []
     for version in sorted(log_of(storage.children(join(root, LOG))).commits):
         rows = rows_of(storage.read(join(root, commit_path(version))) or b"")

@@ -1,4 +1,4 @@
-"""Delta replicas as a plugin: what they add, and nothing else."""
+"""The plugin `delta_replicas`: the value `PLUGIN`, which names what Delta replicas add to calque."""
 
 from __future__ import annotations
 

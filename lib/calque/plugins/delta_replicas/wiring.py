@@ -1,4 +1,4 @@
-"""The parts of a target whose tables may be Delta tables."""
+"""The wiring of Delta replicas: the parts of a target whose tables may be Delta tables, and the format's value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from calque.wiring.kinds import TargetContext
 
 @dataclass(frozen=True, slots=True)
 class DeltaFormat:
-    """`ports.formats.TableFormat`."""
+    """The format `delta` of tables at a target (port `ports.formats.TableFormat`)."""
 
     name: str = DELTA
     log: str = LOG

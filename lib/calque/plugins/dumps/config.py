@@ -1,4 +1,4 @@
-"""Keys of `[repl]`: where dumps lie, and how they are made and loaded."""
+"""The keys of `[repl]`: the place of dumps, and how they are made and loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from calque.config.sections import KeyPath, SectionKind, itself
 
 
 class Repl(Section):
-    """Of REPL DUMP and REPL LOAD. An empty `source` means the name of `[source]`."""
+    """The section `[repl]`, for REPL DUMP and REPL LOAD. An empty `source` means the name of `[source]`."""
 
     root: OptionalLocation = ""
     retain: Annotated[int, Field(ge=0)] = 3

@@ -1,4 +1,4 @@
-"""Dumps as a plugin: what they add, and nothing else."""
+"""The plugin of dumps: its section of the configuration, and its statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader of epochs needs of a target's ledger."""
+"""The port through which epochs are read: a target's ledger, as far as a reader needs it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from calque.model.ledger import Epoch
 
 
 class EpochLog(Protocol):
-    """The epochs of one target, numbered one by one. Another process publishes and forgets them meanwhile. Every method
-    may raise `Unavailable`, after which the same call may succeed, and `StateUnusable`."""
+    """The epochs of one target, numbered one by one. Another process publishes and forgets epochs meanwhile. Every
+    method may raise `Unavailable`, after which the same call may succeed, and `StateUnusable`."""
 
     def is_there(self) -> bool:
-        """Whether there is a ledger, perhaps one without an epoch."""
+        """Tell whether there is a ledger. It may have no epoch yet."""
 
     def numbers(self) -> range:
-        """The numbers of the epochs that are not forgotten; the empty range that begins at 1 before the first epoch.
-        Cheap: called many times a second."""
+        """Return the numbers of the epochs that are not forgotten; before the first epoch, the empty range that begins
+        at 1. Cheap, because it is called many times a second."""
 
     def epochs(self) -> Sequence[Epoch]:
-        """Those that are not forgotten, ascending."""
+        """Return the epochs that are not forgotten, ascending."""
 
     def changes(self, numbers: range) -> tuple[Sequence[Epoch], pa.Table]:
-        """The epochs of these numbers that are not forgotten, ascending, and rows of objects with these numbers in the
-        order in which things were done. The columns are at least `epoch`, `database`, `table`, `partition`,
-        `incarnation`, `event_id`, `change`, `location` and `delta_version`. There may be rows of epochs that are not
-        published, or forgotten: they do not count."""
+        """Return the epochs with these numbers that are not forgotten, ascending, and the rows of objects with these
+        numbers, in the order in which things were done. The columns are at least `epoch`, `database`, `table`,
+        `partition`, `incarnation`, `event_id`, `change`, `location` and `delta_version`. Rows of epochs that are not
+        published, or forgotten, may be among them: the caller leaves them out."""

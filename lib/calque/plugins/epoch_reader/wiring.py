@@ -1,7 +1,8 @@
-"""Where the ledger of a target lies, and the ledger there.
+"""The place of a target's ledger, and the ledger there.
 
-Spark loads this module in each Python process of a query. So what reads configurations, and all that they can name, is
-imported by the functions that need it (measured: 0.7 s of processor and 57 MB for each process).
+Spark loads this module in each Python process of a query. So modules that read configurations, and all that a
+configuration can name, are imported by the functions that need them (measured: 0.7 s of processor and 57 MB for each
+process).
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LedgerAddress:
-    """An absolute path or a URI, and delta-rs's options. It needs no configuration, and has references to secrets in
-    place of secrets."""
+    """The place of a ledger: an absolute path or a URI, and delta-rs's options. It needs no configuration, and has
+    references to secrets in place of secrets."""
 
     folder: str
     storage: Options
@@ -35,7 +36,8 @@ class LedgerAddress:
 
 
 def ledger_at(place: str, storage: Mapping[str, str]) -> LedgerAddress:
-    """The ledger at a path or URI; `storage` has options as `[state] storage` does. Raises `Refused`."""
+    """Return the place of the ledger at a path or URI; `storage` has options as `[state] storage` does. Raises
+    `Refused`."""
     from calque.config.places import folder
 
     try:
@@ -50,7 +52,8 @@ def name_of(key: str) -> str:
 
 
 def value_of(key: str, text: str) -> str | Secret:
-    """Secrets come from where `key` says. Raises `Refused` for one that stands in the option itself."""
+    """Return the value of a storage option; a `key` that ends with `_env` or `_file` gives a reference to a secret.
+    Raises `Refused` for a secret that stands in the option itself."""
     from calque.config.secret_keys import SECRET, file_secret, variable_secret
 
     name = name_of(key)
@@ -65,14 +68,16 @@ def value_of(key: str, text: str) -> str | Secret:
 
 
 def ledger_of(wiring: Wiring, target: str | None) -> LedgerAddress:
-    """The ledger of a target, which may be left out where the configuration has one. Raises `Refused`."""
+    """Return the place of the target's ledger. `target` may be None where the configuration has one target. Raises
+    `Refused`."""
     wiring.config.require_source()
     found = wiring.target(one_target(wiring.config, target))
     return LedgerAddress(found.folder.table(found.places.ledger), found.folder.table_options)
 
 
 def one_target(config: Config, target: str | None) -> str:
-    """The target of that name, or the only one. Raises `Refused`."""
+    """Return the name of the target: `target`, or, for None, the only one. Raises `Refused` where there is no such
+    target."""
     if target is None and len(config.targets) != 1:
         raise Refused(
             "No target is named", f"There are {len(config.targets)}", f"Name one: {', '.join(config.targets)}"

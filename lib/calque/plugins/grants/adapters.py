@@ -1,6 +1,6 @@
-"""A metastore's own privileges (port `Privileges`), over Thrift.
+"""The privileges that a metastore keeps itself, as port `Privileges` over Thrift.
 
-Servers keep grants by the object's row: they go with a renamed table, and end with a dropped one.
+Servers keep grants by the object's row: a renamed table keeps its grants, and a dropped one loses them.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ from calque.plugins.grants.model import USER, Grant
 from calque.ports import Conflict
 
 DATABASE, TABLE, PARTITION, COLUMN = 2, 3, 4, 5
-"""Of `HiveObjectType`."""
+"""The numbers of `HiveObjectType`."""
 ALL_PARTS = (
     ObjectReference(PARTITION, None),
     ObjectReference(COLUMN, None),
     ObjectReference(COLUMN, None, None, ("any",)),
 )
-"""Without a database servers answer all grants of the kind; of columns of partitions where there are values, whichever
-they are."""
+"""References without a database, for which servers return all grants of the kind. Grants on columns of partitions are
+returned for a column reference with values, whichever these are."""
 ALL_OBJECTS = (ObjectReference(DATABASE, None), ObjectReference(TABLE, None))
 CATALOG = "hive"
 GRANT, REVOKE = 1, 2
-"""Of `GrantRevokeType`."""
+"""The numbers of `GrantRevokeType`."""
 
 
 class HivePrivileges:
-    """Requests of a writer ask `permit` before they go out, as the client was made."""
+    """The privileges of one metastore, as `Privileges`. The client of a writer asks the lease's `permit` before each
+    request goes out."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -78,13 +79,15 @@ class HivePrivileges:
             raise
 
     def _change(self, kind: int, name: TableName, grants: Collection[Grant]) -> None:
-        """Servers declare one kind of exception for everything that may be wrong: what is there tells which it was."""
+        """Grant or revoke these grants on the object in one call. Raises `Conflict` where the object has one of them
+        already, or lacks one that is revoked. Servers raise one kind of exception for every problem, so the grants that
+        are there tell these cases apart."""
         bag = PrivilegeBag(tuple(row_of(name, each) for each in sorted(grants)))
         try:
             self._call(messages.GRANT_REVOKE, GrantRequest(kind, bag, False))
         except (CallFailed, Refused) as error:
-            present = {as_granted(each) for each in self.grants([name])[name]}
-            asked = {as_granted(each) for each in grants}
+            present = {comparable(each) for each in self.grants([name])[name]}
+            asked = {comparable(each) for each in grants}
             if (asked & present) if kind == GRANT else (asked - present):
                 raise Conflict(f"grants of {name} are not as they were: {error.why}") from error
             raise
@@ -106,14 +109,14 @@ class HivePrivileges:
 
 
 def reference_to(name: TableName, grant: Grant | None = None) -> ObjectReference:
-    """To a database or table, or to the part of a table that the grant is for."""
+    """Return the reference to a database or table, or to the part of a table that the grant is for."""
     values, column = (grant.partition or None, grant.column or None) if grant else (None, None)
     kind = COLUMN if column else PARTITION if values else TABLE if name.table else DATABASE
     return ObjectReference(kind, name.database, name.table or None, values, column)
 
 
 def by_name(rows: Iterable[ObjectPrivilege]) -> Mapping[TableName, frozenset[Grant]]:
-    """Of the catalog that all have."""
+    """Return the grants in the rows, by object. Rows of other catalogs than `hive` are left out."""
     found: dict[TableName, set[Grant]] = defaultdict(set)
     for row in rows:
         if row.object.catalog in {None, CATALOG}:
@@ -142,6 +145,6 @@ def grant_of(row: ObjectPrivilege) -> Grant:
     )
 
 
-def as_granted(grant: Grant) -> Grant:
-    """What a server tells grants of one object by."""
+def comparable(grant: Grant) -> Grant:
+    """Return the grant with only those fields by which a server tells the grants of one object apart."""
     return replace(grant, grant_option=False, grantor_kind=USER, authorizer="")

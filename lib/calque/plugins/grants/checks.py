@@ -1,4 +1,4 @@
-"""Can a target follow the grants of its source?"""
+"""The look of `calque check` at grants: can a target follow the grants of its source?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from calque.wiring.wiring import Wiring
 
 
 def check_grants(wiring: Wiring, name: str, findings: Findings) -> None:
-    """Of the target of that name."""
+    """Add to `findings` what keeps the target `name` from following grants; nothing where its policy does not follow
+    them."""
     target = wiring.target(name)
     if target.plug.keys.grants == "follow":
         where = where_of(name)
@@ -20,7 +21,8 @@ def check_grants(wiring: Wiring, name: str, findings: Findings) -> None:
 
 
 def check_privileges(where: str, of_source: Privileges | None, at_target: Privileges, findings: Findings) -> None:
-    """Reads only: a grant that is tried would be seen. `of_source` is None where the source keeps none."""
+    """Add to `findings` what keeps the target from following grants. The check only reads, because users would see a
+    grant that it tries. `of_source` is None where the source keeps no grants."""
     if of_source is None:
         todo = 'Write grants = "ignore" for the target'
         findings.add(where, Severity.ERROR, "There are no grants to follow", "The source keeps none", todo)

@@ -1,4 +1,4 @@
-"""Privileges that a metastore keeps of its databases, tables, partitions and columns."""
+"""The privileges that a metastore keeps of its databases, tables, partitions and columns."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ KINDS = {USER: "user", ROLE: "role", GROUP: "group"}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
-    """A privilege on a database, or on a table: all of it, one partition (`partition` has its values), one `column`, or
-    a column of a partition. Times are none of it. A metastore holds one of a principal, a privilege and a grantor;
-    `authorizer` is the plug-in of Hive's that the grant is for."""
+    """A privilege of one principal on a database, or on a table: on all of it, on one partition (`partition` has its
+    values), on one `column`, or on a column of a partition. Times are no part of it. A metastore holds at most one
+    grant for a principal, a privilege and a grantor; `authorizer` is the plug-in of Hive's that the grant is for."""
 
     principal: str
     kind: int

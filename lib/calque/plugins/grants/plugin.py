@@ -1,4 +1,4 @@
-"""Grants as a plugin: what they add, and nothing else."""
+"""The plugin of grants: a follower beside each target, a check, and a comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what by a metastore's own privileges, at a source and at a target."""
+"""The port to a metastore's own privileges, at a source and at a target."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from calque.ports.forwarding import Interceptor, direct
 
 class Privileges(Protocol):
     """The grants of databases (a name without a table) and of tables with their partitions and columns, and the names
-    of roles. None of the calls leaves an event. Every method raises `Refused` where the metastore keeps no
+    of roles. No call leaves an event in the log. Every method raises `Refused` where the metastore keeps no
     privileges."""
 
     def all_grants(self) -> Mapping[TableName, frozenset[Grant]]:
-        """Of all that has any, in a few calls however much there is."""
+        """Return the grants of all objects that have any. The number of calls does not grow with the number of
+        objects."""
 
     def grants(self, names: Collection[TableName]) -> Mapping[TableName, frozenset[Grant]]:
-        """One row for each name, in a call for each and a few for all; none where the object is missing."""
+        """Return the grants of each of these objects; an empty set for one that is missing. The method makes one call
+        for each name, and a few for all together."""
 
     def grant(self, name: TableName, grants: Collection[Grant]) -> None:
-        """In one call, all or nothing. `Conflict` where the object has one of them; of one that is missing nothing
-        becomes."""
+        """Give the object these grants in one call, all or nothing. Raises `Conflict` where it has one of them. Nothing
+        happens where the object is missing."""
 
     def revoke(self, name: TableName, grants: Collection[Grant]) -> None:
-        """In one call, all or nothing. `Conflict` where the object is missing, or lacks one of them."""
+        """Take these grants from the object in one call, all or nothing. Raises `Conflict` where it is missing, or
+        lacks one of them."""
 
     def roles(self) -> Sequence[str]: ...
 
     def create_role(self, name: str) -> None:
-        """`Conflict` where it is there."""
+        """Make a role. Raises `Conflict` where there is one of this name."""
 
 
 class ForwardingPrivileges:

@@ -1,4 +1,4 @@
-"""What has to be installed for locations on HDFS."""
+"""The optional package that locations on HDFS need."""
 
 from __future__ import annotations
 

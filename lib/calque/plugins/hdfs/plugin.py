@@ -1,4 +1,4 @@
-"""HDFS as a plugin: what it adds, and nothing else."""
+"""The plugin of HDFS: a kind of file system, and the optional package that it needs."""
 
 from __future__ import annotations
 

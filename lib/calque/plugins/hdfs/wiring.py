@@ -1,4 +1,4 @@
-"""How locations on HDFS are reached."""
+"""The file system kind of HDFS, by which locations on HDFS are reached."""
 
 from __future__ import annotations
 

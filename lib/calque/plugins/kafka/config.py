@@ -1,4 +1,4 @@
-"""Which settings of librdkafka, the Kafka client, a configuration may give."""
+"""The settings of librdkafka, the Kafka client, that a configuration may give."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ TAKEN: Mapping[str, tuple[str, str]] = {
         ),
     ),
 }
-"""Settings that calque needs for itself, or that another client has: why, and what to do."""
+"""Settings that calque needs for itself, or that belong to another client: why each can't be given, and what to do."""
 
 
 def refusal(options: Options) -> tuple[str, Refused] | None:
-    """The first setting that can't be given, if any, and why. Nothing is connected to."""
+    """Return the first setting that can't be given, and why; None where all can. No connection is made."""
     for key in options:
         if key in TAKEN:
             return key, Refused(f'"{key}" can\'t be set', *TAKEN[key])
@@ -62,7 +62,8 @@ def refusal(options: Options) -> tuple[str, Refused] | None:
 
 
 def _unknown(options: Options) -> tuple[str, Refused] | None:
-    """librdkafka itself is asked, without an address: it looks at names, values and files."""
+    """Ask librdkafka itself, without an address, so that it checks names, values and files, and return its refusal.
+    Secrets are blotted out of its message."""
     try:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient

@@ -1,4 +1,4 @@
-"""What has to be installed for a journal on Kafka."""
+"""The packages that a journal on Kafka needs besides calque's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka as a plugin: what it adds, and nothing else."""
+"""The plugin `kafka`: the value `PLUGIN`, which names what Kafka adds to calque."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The topics of a journal on Kafka: looked at, made, and the schema of their events registered."""
+"""The topics of a journal on Kafka: opened, made, and described for checks, with the schema of their events at a
+registry."""
 
 from __future__ import annotations
 
@@ -20,28 +21,29 @@ if TYPE_CHECKING:
 
 
 def cluster_of(topic: Topic) -> KafkaInfo:
-    """The brokers that the journal's topics are on."""
+    """Return the cluster of the topic's brokers, to ask about its topics."""
     from calque.plugins.kafka.adapters.client.cluster import KafkaCluster
 
     return KafkaCluster(topic)
 
 
 def required_topics(topic: Topic) -> Sequence[RequiredTopic]:
-    """The journal's topics, as they should be."""
+    """Return the journal's topics with the settings that each should have."""
     from calque.plugins.kafka.adapters.client.cluster import wanted_topics
 
     return wanted_topics(topic)
 
 
 def registry_at(topic: Topic) -> Registry:
-    """The registry that has the schema of the journal's events."""
+    """Return the registry that the journal names, with the schema of its events."""
     from calque.plugins.kafka.adapters.journal.registry import registry_of
 
     return registry_of(topic)
 
 
 def topic_of(source: Source, address: JournalAddress) -> Topic:
-    """The topic of a source's journal; how it is reached stands in the configuration."""
+    """Return the topic of a source's journal. `address` names it; how it is reached stands in the source's
+    configuration."""
     journal = source.journal
     return Topic(
         address.brokers or journal.brokers,
@@ -58,7 +60,8 @@ def opener(source: Source, _folder: StateFolder, address: JournalAddress) -> Ope
 
 
 def open_topic(topic: Topic) -> tuple[JournalTable, EvidenceStore]:
-    """The journal and the evidence on Kafka. Raises `Refused` where the extra `kafka` is not installed."""
+    """Return the journal and the evidence on Kafka, which connect when they are first used. Raises `Refused` where the
+    extra `kafka` is not installed."""
     try:
         from calque.plugins.kafka.adapters.journal.evidence import KafkaEvidence
         from calque.plugins.kafka.adapters.journal.journal import KafkaJournal
@@ -69,7 +72,8 @@ def open_topic(topic: Topic) -> tuple[JournalTable, EvidenceStore]:
 
 
 def make(source: Source, address: JournalAddress) -> MadeJournal:
-    """The topics, and the schema of events at the registry where there is one. Raises `Refused`, `Unavailable`."""
+    """Make the topics that are missing, register the schema of events where the journal names a registry, and report
+    both. Raises `Refused`, `Unavailable`."""
     from calque.plugins.kafka.adapters.client.create_topics import make_topics
 
     topic = topic_of(source, address)

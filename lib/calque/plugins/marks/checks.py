@@ -1,4 +1,4 @@
-"""Can marks of the source's tables be kept as these say?"""
+"""The check of `calque check` whether the tables of a source say for how long their marks are kept."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from calque.wiring.wiring import Wiring
 
 
 def check_lifetimes(wiring: Wiring, tables: Mapping[TableName, Table], findings: Findings) -> None:
-    """Of marks of the tables."""
+    """Add a finding for each problem that keeps partitioned tables among `tables` from being marked."""
     check_marks(tables, DoneSets(wiring).why_no_lifetime, findings)
 
 
 def check_marks(tables: Mapping[TableName, Table], why_no_lifetime: Callable[[Table], str], findings: Findings) -> None:
-    """`why_no_lifetime` says why it is not known how long a table's marks are kept; empty where it is."""
+    """Add a finding for each problem, with the tables that have it. `why_no_lifetime` says why it is not known how long
+    a table's marks are kept; empty where it is."""
     names_by_problem: dict[str, list[TableName]] = {}
     for name, table in tables.items():
         if is_partitioned(table) and (problem := why_no_lifetime(table)):

@@ -19,7 +19,7 @@ Pair = tuple[str, str]
 
 
 def pair(text: str) -> Pair:
-    """A usage error for what is none."""
+    """Split `KEY=VALUE`. Raises a usage error for a text without a key or a sign."""
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
         raise click.BadParameter(f'"{text}" is no key with a value. Write e.g. ds=2024-01-01')
@@ -27,7 +27,7 @@ def pair(text: str) -> Pair:
 
 
 def set_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`TABLE KEY=VALUE…`."""
+    """Give the command the arguments `TABLE KEY=VALUE…`."""
     command = click.argument("pairs", metavar="KEY=VALUE...", type=pair, nargs=-1, required=True)(command)
     return click.argument("table", metavar="TABLE")(command)
 
@@ -172,7 +172,7 @@ def named(table: str) -> TableName:
 
 
 def values_of(pairs: Sequence[Pair]) -> dict[str, str]:
-    """A usage error where a key stands twice."""
+    """Return the pairs as a dict. Raises a usage error where a key stands twice."""
     values = dict(pairs)
     if len(values) < len(pairs):
         raise click.UsageError("A key is given twice. Each has one value")
@@ -180,7 +180,7 @@ def values_of(pairs: Sequence[Pair]) -> dict[str, str]:
 
 
 def tell(settings: CommandSettings, name: TableName, partition: Any, target: str | None, verdict: Verdict) -> None:
-    """Print what is so, of a set that is not done only as JSON."""
+    """Print the verdict: as JSON, or for people; for them nothing where the set is not done."""
     from calque.commands.output import print_json, print_line
     from calque.plugins.marks.api.rows import verdict_row
     from calque.plugins.marks.core import Done

@@ -1,4 +1,4 @@
-"""Keys of `[done]`: how marks of complete sets are kept."""
+"""The section `[done]` of the configuration: how marks of complete sets are kept."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from calque.model.names import TableName
 
 
 class Done(Section):
-    """How marks of complete sets are kept, in seconds, and whether metastores are told of them."""
+    """The section `[done]`: for how many seconds marks of complete sets are kept, and whether metastores are told of
+    them."""
 
     retention: PositiveDuration = 30 * 86400.0
     retentions: Retentions = {}  # noqa: RUF012 - pydantic copies it
     metastore: bool = False
 
     def lifetimes(self) -> Callable[[TableName], float]:
-        """The seconds for which marks of a table are kept that says nothing itself. Of the patterns that match, the
-        longest decides."""
+        """Return a function that gives the seconds for which marks of a table are kept, if the table itself does not
+        say it. Of the patterns that match, the longest decides."""
         rules = [
             (parse_pattern(text), self.retentions[text]) for text in sorted(self.retentions, key=len, reverse=True)
         ]

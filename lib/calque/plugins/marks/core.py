@@ -1,8 +1,13 @@
-"""Is what a mark speaks of at a target? What became of its table is told by the events after it.
+"""The question whether what a mark speaks of is at a target, and the trail of a mark's table through the events after
+it.
 
 A mark stands behind an event. A target that shows its table at that event, or at a later one, has every partition that
 matched at the source then, or has dropped it by an event that it shows, because what a target shows of a table is a
 state of the source. So the question is which event the target shows of *that* table.
+
+    A mark of `t` with `ds=1` stands behind event 80. A target that shows `t` at event 85 has every partition with
+    `ds=1` that the source had at event 80, except those that events 81 to 85 dropped. Where event 82 dropped `t` and
+    event 84 made another one, the trail ended at 82, and the new `t` proves nothing about the mark.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from calque.core.events.effects import MAY_REBIND_NAMES
-from calque.core.records.standing import is_paused
+from calque.core.records.reached_state import is_paused
 from calque.model.gaps import Gap, GapCause
 from calque.model.journal import Entry, EventKind
 from calque.model.ledger import TableRow, TableState
@@ -23,7 +28,8 @@ from calque.plugins.marks.model import Mark, Trail
 
 
 def followed(trail: Trail, entries: Iterable[Entry], upto: EventId) -> Trail:
-    """The trail up to event `upto`; `entries` are those after its end, ascending. Others may be among them."""
+    """Return the trail continued up to event `upto`. `entries` are all events between the trail's end and `upto` that
+    may concern names, ascending; other events may be among them."""
     names, ended_by = list(trail.names), trail.ended_by
     for entry in entries:
         if ended_by is not None or not trail.upto < entry.event_id <= upto:
@@ -37,7 +43,8 @@ def followed(trail: Trail, entries: Iterable[Entry], upto: EventId) -> Trail:
 
 
 def name_after(name: TableName, entry: Entry) -> TableName | None:
-    """What the table of that name is called after the event; None where it is not there any more, or may be another."""
+    """Return the name that the table of that name has after the event; None where the table is gone then, or may be
+    another one."""
     keys = entry.keys
     if keys.kind is EventKind.DROP_DATABASE:
         return None if keys.table is not None and keys.table.database == name.database else name
@@ -45,17 +52,18 @@ def name_after(name: TableName, entry: Entry) -> TableName | None:
         return keys.table if keys.kind is EventKind.RENAME_TABLE else None
     if keys.table != name:
         return name
-    # Of a message that can't be read not even a rename is known, and a name that is taken anew was free before.
+    # A message that can't be read may be a rename. A name that another table takes must have been free before.
     return None if keys.kind in MAY_REBIND_NAMES else name
 
 
 def says_more(trail: Trail, known: Trail) -> bool:
-    """Whether it goes beyond what is known of the table."""
+    """Tell whether the trail goes beyond what is known of the table."""
     return known.ended_by is None and (trail.upto, len(trail.names)) > (known.upto, len(known.names))
 
 
 def lost_by(mark: Mark, gaps: Sequence[Gap]) -> Gap | None:
-    """The gap that took the history that the mark stands in, or that its table was followed in: the log went back."""
+    """Return the gap that took the history in which the mark stands, or in which its table was followed, because the
+    log went back; None for none."""
     went_back = (gap for gap in gaps if gap.cause is GapCause.WENT_BACK and gap.number > mark.after_gap)
     return next((gap for gap in went_back if gap.at < mark.trail.upto), None)
 
@@ -65,11 +73,11 @@ def lost_by(mark: Mark, gaps: Sequence[Gap]) -> Gap | None:
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """What is known of one target at one moment. `position` is the event that its live tables show (None: it has no
-    epoch), read before `rows`, which are its tables by their names at the source. `takes` says whether its policy, and
-    every other one under which it may have been written, takes a name with all partitions; `has_new_policy`, whether
-    they differ over one.
-    `behind_gap`: events are lost that it has not dealt with."""
+    """A target as it is known at one moment. `position` is the event that its live tables show, None where it has no
+    epoch; it was read before `rows`, the ledger's rows of its tables by their names at the source. `takes` says whether
+    its policy takes a name with all partitions. `has_new_policy` says whether that policy and one under which the
+    target may have been written differ over the name. `behind_gap` says that events are lost that the target has not
+    dealt with."""
 
     name: str
     position: EventId | None
@@ -79,21 +87,23 @@ class TargetView:
     is_paused: bool = False
     behind_gap: bool = False
     definitions_only: Callable[[TableName], bool] = field(default=lambda _: False)
-    """Whether the files of a table stay at the source."""
+    """The function that says whether the files of a table stay at the source."""
 
     def shows(self, name: TableName) -> EventId | None:
-        """The event of which a state of the table is shown; None where that is none of the source's, or not known."""
+        """Return the event as of which the table is shown; None where it shows no state of the source, or that is not
+        known."""
         row = self.rows.get(name)
         if row is None or self.position is None or row.state not in (TableState.LIVE, TableState.WAITING):
             return None
-        # Rows may be those of the next epoch: a live one of it shows more than the position.
+        # Rows may be those of the next epoch already: a live table of it shows more than the position.
         return max(row.shows or 0, self.position) if row.state is TableState.LIVE else row.shows
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """`shows` is the event that the target shows of the table (at the source: the mark's own), which is called `table`
-    there by now. With `definitions_only` the rows are what lies at the source's location now."""
+    """The verdict that a set is done. `shows` is the event that the target shows of the table (at the source: the
+    mark's own). `table` is the table's name at the source by now. With `definitions_only` the rows are those at the
+    source's location, as they are now."""
 
     mark: Mark
     table: TableName
@@ -103,8 +113,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class NotDone:
-    """`state` is a word for programs: `unmarked`, `ended`, `lost`, `renamed`, a table's state, `paused`, `behind`,
-    `missing`, `starting`, `repairing` or `policy`. `mark` is the newest that was looked at, if there is one."""
+    """The verdict that a set is not done. `state` is a word for programs: `unmarked`, `ended`, `lost`, `renamed`, a
+    table's state, `paused`, `behind`, `missing`, `starting`, `repairing` or `policy`. `mark` is the newest that was
+    looked at, if there is one."""
 
     state: str
     reason: str
@@ -113,7 +124,7 @@ class NotDone:
 
 @dataclass(frozen=True, slots=True)
 class OutsidePolicy:
-    """The target does not take the table, so that no waiting helps."""
+    """The verdict that the target does not take the table, so that waiting does not help."""
 
     table: TableName
     mark: Mark
@@ -123,20 +134,22 @@ Verdict = Done | NotDone | OutsidePolicy
 
 
 def at_source(mark: Mark, trail: Trail) -> Verdict:
-    """A mark is done at the source when it is made, until its table ends."""
+    """Return the verdict on a mark at the source, where a mark is done from the moment it is made until its table
+    ends."""
     return ended(mark, trail) or Done(mark, trail.name, mark.event_id)
 
 
 def at_target(mark: Mark, trail: Trail, view: TargetView) -> Verdict:
-    """Whether all that the mark speaks of is at the target. `trail` reaches at least as far as the view's position."""
+    """Return the verdict whether all that the mark speaks of is at the target. `trail` must reach at least as far as
+    the view's position."""
     if (end := ended(mark, trail)) is not None:
         return end
     if view.has_new_policy(trail.name):
         return NotDone("policy", f"The policy of {view.name} was changed, and no run has taken that up", mark)
     if view.behind_gap:
         return NotDone("repairing", f"{view.name} is being repaired behind a gap in the log", mark)
-    # Of a rename that the target does not show yet it may have made the call already: a reader finds the old name, or
-    # the new one. So the newest rename must be shown, also one that went back to a name which the table had before.
+    # The target may already have made the call of a rename whose event it does not show yet: a reader finds the old
+    # name, or the new one. So the newest rename must be shown, also one back to a name that the table had before.
     shows, since = view.shows(trail.name), trail.names[-1][0]
     if shows is not None and max(mark.event_id, since) <= shows <= trail.upto and view.takes(trail.name):
         return Done(mark, trail.name, shows, view.definitions_only(trail.name))
@@ -152,7 +165,7 @@ def ended(mark: Mark, trail: Trail) -> NotDone | None:
 
 
 def why_not(mark: Mark, trail: Trail, view: TargetView) -> NotDone:
-    """What keeps a table from being done that the target takes."""
+    """Say what keeps a table that the target takes from being done."""
     behind = f"the mark stands behind event {mark.event_id}"
     row = next((view.rows[name] for _, name in reversed(trail.names) if name in view.rows), None)
     if view.position is None and row is None:
@@ -185,7 +198,7 @@ def event(event_id: EventId | None) -> str:
 
 
 def covering(marks: Iterable[Mark], partition: Mapping[str, str], now_ns: int) -> list[Mark]:
-    """Those that have not expired and speak of all partitions that match, newest first."""
+    """Return the marks that have not expired at `now_ns` and speak of all partitions that match, newest first."""
     return sorted(
         (mark for mark in marks if mark.expires_at_ns > now_ns and mark.covers(partition)),
         key=lambda mark: -mark.number,
@@ -193,13 +206,14 @@ def covering(marks: Iterable[Mark], partition: Mapping[str, str], now_ns: int) -
 
 
 def expired(marks: Iterable[Mark], now_ns: int) -> list[int]:
-    """The numbers of marks that are to be forgotten."""
+    """Return the numbers of the marks that have expired at `now_ns`."""
     return [mark.number for mark in marks if mark.expires_at_ns <= now_ns]
 
 
 def best(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """Of the verdicts on several marks that cover one question, newest first: one that is done; else what the newest
-    waits for. A table that has ended, and another one that has its name, are two: what is under way counts more."""
+    """Choose among the verdicts on several marks that cover one question, given newest first: one that is done, else
+    what the newest waits for. None for no verdicts. A verdict of a table that has ended counts least, because another
+    table may have its name."""
     return min(verdicts, key=rank, default=None)
 
 

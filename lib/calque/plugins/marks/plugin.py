@@ -1,4 +1,4 @@
-"""Done sets as a plugin: what they add, and nothing else."""
+"""The plugin `marks`: the value `PLUGIN`, which names what done sets add to calque."""
 
 from __future__ import annotations
 

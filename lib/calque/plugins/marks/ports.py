@@ -1,4 +1,4 @@
-"""What is kept of a source's marks."""
+"""The ports of marks: the store of a source's marks, and the calls that tell a metastore of single partitions."""
 
 from __future__ import annotations
 
@@ -11,38 +11,39 @@ from calque.ports.forwarding import Interceptor, direct
 
 
 class MarkStore(Protocol):
-    """All marks of one source, in order of number. Several processes may add to it. The events of successive marks
-    ascend, but where the source's log went back between them."""
+    """The store of all marks of one source, in order of number. Several processes may add to it. The events of
+    successive marks ascend, except where the source's log went back between them."""
 
     def last(self) -> int:
-        """The newest number; 0 before the first. Cheap: called many times a second."""
+        """Return the newest number that a mark ever had; 0 before the first. Cheap, because it is called many times a
+        second."""
 
     def add(self, mark: Mark) -> bool:
-        """Make it durable where its number is the next one; False, and nothing is recorded, where another mark has that
-        number."""
+        """Make the mark durable where its number is the next one, and return True. Where another mark has that number,
+        record nothing and return False."""
 
     def after(self, number: int) -> Sequence[Mark]:
-        """Those with greater numbers that are not forgotten, ascending. Some may have expired."""
+        """Return the marks with greater numbers that are not forgotten, ascending. Some may have expired."""
 
     def follow(self, trails: Mapping[int, Trail], number: int, upto: EventId) -> None:
-        """Record that the tables of all marks up to `number` were followed to event `upto`, `trails` being those of
-        the marks whose tables got other names, or ended; numbers that are forgotten may be among them. Marks that were
-        followed further already stay so."""
+        """Record that the tables of all marks up to `number` were followed to event `upto`. `trails` are those of the
+        marks whose tables got other names, or ended; numbers of forgotten marks may be among them. What is known of a
+        mark that was followed further stays."""
 
     def forget(self, numbers: Collection[int]) -> int:
-        """Remove the marks of these numbers; how many went. `last()` stays."""
+        """Remove the marks with these numbers and return how many went. `last()` stays."""
 
 
 class PartitionEvents(Protocol):
-    """What a metastore is told of single partitions (PartitionEventType.LOAD_DONE). Every method may raise `Refused`
-    where it does not know the table or its keys, or has no such call, and `Unavailable`."""
+    """The calls that tell one metastore of single partitions (PartitionEventType.LOAD_DONE). Every method may raise
+    `Refused`, where the metastore does not know the table or its keys or has no such call, and `Unavailable`."""
 
     def mark_done(self, table: TableName, partition: Mapping[str, str]) -> None:
-        """Say that the partition, which all of the table's keys name, is complete. It need not be there. Said again,
-        nothing changes for those who ask."""
+        """Tell the metastore that the partition, named by all of the table's keys, is complete. The partition need not
+        exist. A second call changes nothing for clients that ask."""
 
     def is_done(self, table: TableName, partition: Mapping[str, str]) -> bool:
-        """Whether somebody has said it."""
+        """Tell whether the metastore was told that the partition is complete, by any client."""
 
 
 class ForwardingMarkStore:

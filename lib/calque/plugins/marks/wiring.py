@@ -1,4 +1,4 @@
-"""Live objects of marks: where they are kept, who is told of them, and what says whether they are done."""
+"""The live objects of marks: their store, the metastores that are told of them, and the judge of what is done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from calque.wiring.wiring import Wiring
 
 
 def mark_store(source: SourceWiring) -> MarkStore:
-    """Sets of the source that were marked done; the same at each call."""
+    """Return the store of the source's marks, the same one at each call."""
     return source.kept(wired_marks)
 
 
@@ -27,20 +27,21 @@ def wired_marks(source: SourceWiring) -> MarkStore:
 
 
 def events_of_source(source: SourceWiring) -> PartitionEvents:
-    """What the source's metastore is told of marks. Nothing else is written at a source's metastore."""
+    """Return the calls by which the source's metastore is told of marks. calque writes nothing else at a source's
+    metastore."""
     return source.runtime.guard.wrapped(
         "partition_events", HivePartitionEvents(source.client()), ForwardingPartitionEvents
     )
 
 
 def events_at(target: TargetWiring) -> PartitionEvents:
-    """What the target's metastore is told of marks, by whoever has the lease on the target."""
+    """Return the calls by which the target's metastore is told of marks. They need the lease on the target."""
     client = target.client(CallTerms(permit=target.lease().permit))
     return target.runtime.guard.wrapped("partition_events", HivePartitionEvents(client), ForwardingPartitionEvents)
 
 
 def judge_at(wiring: Wiring, target: TargetWiring) -> MarkJudge:
-    """What says whether marks are done at the target."""
+    """Return the judge of which marks are done at the target."""
     ledger, admission, source = target.ledger(), target.admission(), target.source.side()
 
     def view() -> TargetView:

@@ -1,4 +1,4 @@
-"""Look at the broker of a channel of notices, and at what calque may do there."""
+"""The look of `calque check` at the broker of each channel, and at what calque may do there."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from calque.wiring.wiring import Wiring
 
 NEEDED = ("DESCRIBE", "WRITE")
 SHOWN = 20
-"""Topics that are looked at: rights are mostly given by prefix."""
+"""The most topics of a channel that are looked at. A few tell of the rest, because rights are mostly given by
+prefix."""
 
 
 def check_channels(wiring: Wiring, findings: Findings) -> None:
-    """All channels of the configuration."""
+    """Look at every channel of the configuration and add what is found to `findings`."""
     for name, channel in channels(wiring).items():
         try:
             topics = channel.topics().topics(filter(channel.channel().selection.takes_table, channel.tables()))
@@ -34,7 +35,8 @@ def check_channels(wiring: Wiring, findings: Findings) -> None:
 
 
 def check_kafka_channel(name: str, cluster: KafkaInfo, topics: Iterable[str], findings: Findings) -> None:
-    """Nothing is made or sent."""
+    """Look whether the cluster answers, what it denies calque on the topics, and who else may write there. No topic is
+    made and no message is sent."""
     where = f"notices {name}"
     try:
         brokers = cluster.brokers()
@@ -58,7 +60,7 @@ def check_kafka_channel(name: str, cluster: KafkaInfo, topics: Iterable[str], fi
 
 
 def check_channel(name: str, broker: NoticeBroker, topic: str, findings: Findings) -> None:
-    """A subscription for a moment: whether the broker answers, and lets calque in."""
+    """Subscribe for a moment, to see whether the broker answers and takes the login, and close the connection."""
     where = f"notices {name}"
     try:
         broker.subscribe([topic]).close()

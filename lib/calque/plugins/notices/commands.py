@@ -45,7 +45,7 @@ def tail_command(settings: CommandSettings, name: str, follow: bool, seconds: fl
 
 
 def line_of(notice: Mapping[str, Any]) -> str:
-    """A notice for people; HCatalog's messages as they are."""
+    """Return the notice as a line for people; a message in HCatalog's form as it is."""
     if "notice" not in notice:
         return str(notice)
     table = f"{notice['database']}.{notice['table']}" if notice["table"] else "-"

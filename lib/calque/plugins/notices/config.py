@@ -1,4 +1,4 @@
-"""What the keys of a section [notices.NAME] must be: the broker's address, the topic, the types."""
+"""The sections [notices.NAME] of the configuration, their keys, and the checks of those keys."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ EXAMPLE = 'Write "kafka://host:9092" or "stomp://user@host:61613"'
 ADDRESS = re.compile(r"(?:([^@/\s]+)@)?([^@/\s]+)/?")
 TYPES = frozenset({*(one.value for one in NoticeType), FOUND})
 TOPICS = ("topic.partitions", "topic.copies")
-"""Options of how missing topics are made on Kafka."""
+"""Options that say with how many partitions and copies a missing topic is made on Kafka."""
 STOMP_OPTIONS = frozenset({"password", "keep", "tls", "tls.ca", "tls.certificate", "tls.key"})
-"""`tls` is `verified` or `unverified`; `keep` says how long a broker keeps messages for subscribers that are away."""
+"""The options that a STOMP channel may have. `tls` is `verified` or `unverified`; `keep` says how long a broker keeps
+messages for subscribers that are away."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerUrl:
-    """`brokers` is a comma-separated list of host:port; `user` may be empty."""
+    """The address of a broker. `brokers` is a comma-separated list of host:port; `user` may be empty."""
 
     protocol: Protocol
     brokers: str
@@ -47,7 +48,9 @@ class BrokerUrl:
 
 
 def broker_url(text: object) -> BrokerUrl:
-    """Raises `Refused`."""
+    """Return the address that a text such as `kafka://host:9092` or `stomp://user@host` names, with the protocol's port
+    added where a host has none. Raises `Refused` where the text is no address, or holds a password or, for Kafka, a
+    user's name."""
     if not isinstance(text, str):
         raise Refused("it has the wrong type", "It is text in quotes", EXAMPLE)
     scheme, separator, rest = text.partition("://")
@@ -72,7 +75,8 @@ def broker_url(text: object) -> BrokerUrl:
 
 
 def check_options(protocol: Protocol, options: Options) -> None:
-    """Raises `WrongError` for an option that the broker's client does not have."""
+    """Check the channel's options for this protocol. Raises `WrongError` for an option that the broker's client does
+    not have, and for a value that an option can't have."""
     if protocol == "kafka":
         refusal = librdkafka.refusal({key: value for key, value in options.items() if key not in TOPICS})
         if refusal is not None:
@@ -130,7 +134,7 @@ CHANNEL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 
 
 def named_channels(channels: Mapping[str, Notices]) -> Mapping[str, Notices]:
-    """Raises `WrongError` for a name that no channel can have."""
+    """Return the channels as they are. Raises `WrongError` for a name that no channel can have."""
     for name in channels:
         if not CHANNEL.fullmatch(name):
             why = 'Letters, digits, "_" and "-", at most 64, make a name'
@@ -140,7 +144,8 @@ def named_channels(channels: Mapping[str, Notices]) -> Mapping[str, Notices]:
 
 @dataclass(frozen=True, slots=True)
 class NoticeChannel:
-    """What is announced of the source of that name. `at` is `source`, or the target at which it is visible then."""
+    """One channel of notices of the configuration: its name, the source of whose tables it tells, and the keys of its
+    section. `at` is `source`, or the name of the target where what it tells of is visible when the notice is sent."""
 
     name: str
     source: str
@@ -155,7 +160,8 @@ class NoticeChannel:
 
 
 def misfits(config: ReadFile) -> Iterator[tuple[KeyPath, Refused]]:
-    """Channels at places that there are not, and a target that has the source's word for a name."""
+    """Yield a refusal, with its place in the file, for each channel at a place that does not exist, and for a target
+    called `source`, which the key `at` could not tell from the source itself."""
     channels = config.section(NOTICES)
     for name, channel in channels.items():
         if channel.at != AT_SOURCE and channel.at not in config.targets:
@@ -205,14 +211,14 @@ NOTICES = SectionKind(
 
 
 def channels_of(config: Config) -> Mapping[str, NoticeChannel]:
-    """By their names, as in the configuration."""
+    """Return the configuration's channels by name, in the order of the file."""
     channels = config.section(NOTICES)
     source = config.own_sources()[0] if channels else ""
     return {name: NoticeChannel(name, source, keys) for name, keys in channels.items()}
 
 
 def channel_of(config: Config, name: str) -> NoticeChannel:
-    """Raises `Refused` with the nearest name."""
+    """Return the channel of that name. Raises `Refused`, with the nearest name, where the configuration has none."""
     channels = channels_of(config)
     if name not in channels:
         todo = "Name a section [notices.NAME] of the configuration"
@@ -221,5 +227,5 @@ def channel_of(config: Config, name: str) -> NoticeChannel:
 
 
 def channels_at(config: Config, place: str) -> tuple[NoticeChannel, ...]:
-    """Those at `source`, or at the target of that name."""
+    """Return the channels at `place`, which is `source` or the name of a target."""
     return tuple(channel for channel in channels_of(config).values() if channel.at == place)

@@ -1,4 +1,4 @@
-"""What has to be installed for channels of notices."""
+"""The packages that channels of notices need besides calque's own: one extra for Kafka, one for STOMP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from calque.plugins.notices.config import Protocol, channels_of
 
 
 def channel_over(protocol: Protocol, config: Config) -> str:
-    """The first channel whose broker speaks that."""
+    """Return the section `[notices.NAME]` of the first channel whose broker speaks `protocol`; empty where there is
+    none."""
     channels = channels_of(config).values()
     return next((f"[notices.{one.name}]" for one in channels if one.keys.url.protocol == protocol), "")
 

@@ -1,4 +1,4 @@
-"""Notices as a plugin: what they add, and nothing else."""
+"""The plugin `notices`: the value `PLUGIN`, which names what channels of notices add to calque."""
 
 from __future__ import annotations
 

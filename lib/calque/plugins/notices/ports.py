@@ -1,4 +1,4 @@
-"""A message broker: what notices go to, and what subscribers of calque read from."""
+"""The port of a message broker: notices are published to it, and calque's own subscribers read from it."""
 
 from __future__ import annotations
 
@@ -10,37 +10,41 @@ from calque.ports.forwarding import Interceptor, direct
 
 
 class Subscription(Protocol):
-    """Messages of some topics, from the moment on at which the subscription was made."""
+    """A subscription to some topics. It receives the messages that were published after it was made."""
 
     def receive(self, seconds: float) -> Sequence[Message]:
-        """What came since the last call, in order for each topic and key; waits for the first message for that long,
-        and gives nothing where none came. A broker that is away is waited for, and no message is lost over that."""
+        """Return the messages that came since the last call, in order within each topic and key. Wait up to `seconds`
+        for the first message, and return an empty sequence where none came. While the broker is away the call waits for
+        it, and no message is lost over that."""
 
     def close(self) -> None:
-        """Idempotent."""
+        """End the subscription. A second call does nothing."""
 
 
 class NoticeBroker(Protocol):
-    """One broker, under one address. Every method may raise `AccessRefused` (the login, or rights on a topic)."""
+    """A broker at one address. Every method may raise `AccessRefused`, for the login or for rights on a topic."""
 
     def publish(self, messages: Sequence[Message]) -> None:
-        """Send them in order, and return when the broker has all of them durably. Topics that are missing are made.
-        `Unavailable` where that is not known of all: some may have arrived then, of each topic and key only first
-        ones; whoever sends all of them again loses none. Through the same object it sends none twice, as long as the
-        broker itself can tell what it took. `Refused` names a message that the
-        broker will never take (its size, its topic's name). Sockets and threads do not grow with the number of
-        topics."""
+        """Send the messages in order, make the topics that are missing, and return when the broker has all messages
+        durably.
+
+        Raises `Unavailable` where it is not known that all arrived. Some may have arrived then: of each topic and key
+        only the first ones. A caller that sends all of them again loses none, and through the same object none is sent
+        twice, as long as the broker itself can tell what it took. Raises `Refused`, which names the message, where the
+        broker will never take a message, for its size or its topic's name. Sockets and threads do not grow with the
+        number of topics.
+        """
 
     def subscribe(self, topics: Sequence[str]) -> Subscription:
-        """Whatever is published to the topics after this has returned is received. Topics that are missing are
-        made."""
+        """Subscribe to the topics, and make those that are missing. The subscription receives every message that is
+        published after this call has returned."""
 
     def close(self) -> None:
-        """Gives up what is being sent. Idempotent."""
+        """Close the connection and give up what is being sent. A second call does nothing."""
 
 
 class ForwardingBroker:
-    """A broker whose publications pass an interceptor."""
+    """A broker that passes each `publish` through an interceptor and hands everything else to `broker`."""
 
     def __init__(self, broker: NoticeBroker, intercept: Interceptor = direct) -> None:
         self._broker, self._intercept = broker, intercept

@@ -1,4 +1,5 @@
-"""A channel of notices, on a thread of its own: a broker that is slow or away holds back nothing else."""
+"""The part of the process that runs a channel of notices, on a thread of its own. A broker that is slow or away holds
+back nothing else."""
 
 from __future__ import annotations
 
@@ -17,16 +18,18 @@ from calque.plugins.marks.wiring import judge_at
 from calque.plugins.notices.config import channels_of
 from calque.plugins.notices.ports import NoticeBroker
 from calque.plugins.notices.wiring import ChannelWiring, Feed, channels
-from calque.serve.metrics import ChannelLook
+from calque.serve.metrics import ChannelSample
 from calque.streams.kinds import PublisherKind, PublisherSetup
-from calque.streams.shared import Bell, RunForParts, SourceStream
-from calque.streams.supervisor import Attempts, StatusRecord, Supervisor, Work
+from calque.streams.shared import ProcessContext, SourceStream, WakeUpSignal
+from calque.streams.supervisor import AttemptSchedule, StatusRecord, SupervisedWork, Supervisor
 
 LOG = logging.getLogger(__name__)
 LOOK_SECONDS = 0.25
-"""Between two looks without a bell: marks, and what other processes did, come without one."""
-ATTEMPTS = Attempts(unanswered=wait_exponential(multiplier=0.25, max=5), first=60.0, longest=60.0, never=(Broken,))
-"""A broker that refuses is tried again, too: somebody may have mended it."""
+"""Seconds between two looks for news without a signal, because marks, and the work of other processes, send none."""
+ATTEMPTS = AttemptSchedule(
+    unanswered=wait_exponential(multiplier=0.25, max=5), first=60.0, longest=60.0, never=(Broken,)
+)
+"""The pauses between attempts. A broker that refuses is tried again, too, because an operator may have mended it."""
 
 
 def part_name(channel: str) -> str:
@@ -34,58 +37,59 @@ def part_name(channel: str) -> str:
 
 
 def setups(config: Config) -> Mapping[str, PublisherSetup]:
-    """By the names of the parts of channels."""
+    """Return the setup of each channel's part, by the name of the part."""
     return {part_name(name): PublisherSetup(plug.at, plug) for name, plug in channels_of(config).items()}
 
 
-def begun(run: RunForParts, name: str) -> NoticePart:
-    """The part of that name, which has not begun."""
+def begun(run: ProcessContext, name: str) -> NoticePublisher:
+    """Make the part of that name. Its thread has not begun."""
     channel = next(one for one in channels(run.wiring).values() if part_name(one.plug.name) == name)
-    return NoticePart(run, run.streams[channel.plug.source], channel)
+    return NoticePublisher(run, run.streams[channel.plug.source], channel)
 
 
-class NoticePart:
-    """Its feed reads the journal, or a ledger, at its own pace: nothing waits for it, and it holds one batch. Nothing
-    that goes wrong here ends the process; the broker is asked by what is sent alone."""
+class NoticePublisher:
+    """The part that sends one channel's notices. Its feed reads the journal or a ledger at its own pace, so that no
+    other part waits for it, and holds a bounded number of messages. No error here ends the process. No call goes to the
+    broker but those that send."""
 
-    def __init__(self, run: RunForParts, stream: SourceStream, channel: ChannelWiring) -> None:
+    def __init__(self, run: ProcessContext, stream: SourceStream, channel: ChannelWiring) -> None:
         self.run, self.stream, self.channel = run, stream, channel
         self.wiring, self.name = run.wiring, part_name(channel.plug.name)
         record = channel.places.status_record
-        work = Work(
-            once=self.once,
+        work = SupervisedWork(
+            run_attempt=self.run_attempt,
             close=self.close,
             failed=self.failed,
             unanswered=self.look_at_lag,
-            cut=self.cut,
-            status=StatusRecord(self.tell_state, partial(self.wiring.control.remove, record)),
+            cancel_calls=self.cancel_calls,
+            status=StatusRecord(self.write_status, partial(self.wiring.control.remove, record)),
         )
         self.supervisor = Supervisor(run, self.name, work, ATTEMPTS, {"source": stream.name})
-        self.bell = Bell() if channel.target is None else run.bell(channel.plug.at)
+        self.signal = WakeUpSignal() if channel.target is None else run.epoch_signal(channel.plug.at)
         self.broker: NoticeBroker | None = None
         self.feed: Feed | None = None
         self.lag: int | None = None
 
-    def cut(self) -> None:
+    def cancel_calls(self) -> None:
         if self.broker is not None:
             self.broker.close()
 
-    def once(self) -> None:
-        if self.channel.target is None and self.bell not in self.stream.bells:
-            self.stream.bells.append(self.bell)
+    def run_attempt(self) -> None:
+        if self.channel.target is None and self.signal not in self.stream.signals:
+            self.stream.signals.append(self.signal)
         while not self.supervisor.stopped():
             self.supervisor.retry(self.send)
 
     def send(self) -> None:
-        """Send what there is, or wait for more."""
-        heard = self.bell.wait(-1, 0)
+        """Send the notices that are there; without any, wait for the signal or for `LOOK_SECONDS`."""
+        seen = self.signal.wait(-1, 0)
         feed = self.feed = self.feed or self.opened()
         went_on = feed.send()
-        self.run.meters.notices.labels(self.channel.plug.name).inc(feed.sender.taken())
-        self.supervisor.goes_on("running")
+        self.run.meters.notices.labels(self.channel.plug.name).inc(feed.publisher.taken())
+        self.supervisor.note_progress("running")
         self.lag = feed.lag()
         if not went_on:
-            self.bell.wait(heard, LOOK_SECONDS)
+            self.signal.wait(seen, LOOK_SECONDS)
 
     def opened(self) -> Feed:
         target = self.channel.target
@@ -104,8 +108,8 @@ class NoticePart:
             self.lag = self.feed.lag() if self.feed is not None else None
 
     def has_sent(self, event_id: EventId) -> bool:
-        """Whether all notices up to the event, which the place shows, are sent. A channel that gets no further is not
-        waited for."""
+        """Tell whether all notices up to the event, which the channel's place shows, are sent. True also for a channel
+        that failed or ended, because the process does not wait for a channel that makes no progress."""
         feed = self.feed
         if self.supervisor.last_error is not None or not self.supervisor.thread.is_alive():
             return True
@@ -116,16 +120,16 @@ class NoticePart:
         except CalqueError:
             return True
 
-    def look(self) -> ChannelLook:
-        return ChannelLook(self.channel.plug.name, self.supervisor.state, self.supervisor.last_error, self.lag)
+    def snapshot(self) -> ChannelSample:
+        return ChannelSample(self.channel.plug.name, self.supervisor.state, self.supervisor.last_error, self.lag)
 
-    def tell_state(self) -> None:
+    def write_status(self) -> None:
         state, error = self.supervisor.state, self.supervisor.last_error
         tell(self.wiring.control, self.channel.places.status_record, state, error, lag_events=self.lag)
 
     def close(self) -> None:
-        if self.bell in self.stream.bells:
-            self.stream.bells.remove(self.bell)
+        if self.signal in self.stream.signals:
+            self.stream.signals.remove(self.signal)
         if self.broker is not None:
             self.broker.close()
             self.broker = None

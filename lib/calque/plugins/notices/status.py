@@ -1,4 +1,4 @@
-"""Where each channel of notices is: by its record in the state folder, and by what the process that sends tells."""
+"""The state of each channel of notices: its position from the state folder, the rest from the process that sends."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from calque.wiring.wiring import Wiring
 
 
 def channel_states(wiring: Wiring) -> dict[str, Any]:
-    """By channel."""
+    """Return the state of each channel, by the channel's name."""
     return {name: of_channel(wiring, channel) for name, channel in channels(wiring).items()}
 
 
 def of_channel(wiring: Wiring, channel: ChannelWiring) -> dict[str, Any]:
-    """`position` is the event up to which all notices are sent; None before the channel first ran."""
+    """Return the channel's state as a document. Its `position` is the event up to which all notices are sent; None
+    before the channel first ran."""
     role = channel.source.places.role if channel.target is None else channel.target.places.role
     report = current_record(wiring, channel.places.status_record, role)
     record = wiring.control.read(channel.places.position_record)
@@ -32,8 +33,8 @@ def of_channel(wiring: Wiring, channel: ChannelWiring) -> dict[str, Any]:
 
 
 def lag_events(channel: ChannelWiring, position: int | None) -> int | None:
-    """Events that are captured, or shown at the target, and whose notices are not sent; None where that is not
-    known."""
+    """Return the number of events that the journal has, or the target shows, and whose notices are not sent. None where
+    the position or the place's newest event is not known."""
     if position is None:
         return None
     try:

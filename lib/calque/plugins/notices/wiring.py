@@ -1,4 +1,4 @@
-"""Live objects of one channel of notices."""
+"""The live objects of each channel of notices, and what retention keeps for channels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from calque.plugins.notices.core import channel as core
 from calque.plugins.notices.core.selection import Selection
 from calque.plugins.notices.core.topics import TopicTemplate
 from calque.plugins.notices.engine.keep_keys import retain_keys
+from calque.plugins.notices.engine.ordered_publisher import OrderedPublisher
 from calque.plugins.notices.engine.positions import KeyRecords, Position
-from calque.plugins.notices.engine.sending import Sender
 from calque.plugins.notices.engine.source_feed import SourceFeed
 from calque.plugins.notices.engine.target_feed import TargetFeed, TargetMarks
 from calque.plugins.notices.ports import ForwardingBroker, NoticeBroker
@@ -37,7 +37,7 @@ Feed = SourceFeed | TargetFeed
 
 @dataclass(slots=True)
 class ChannelWiring:
-    """What the plug of a channel names, made when it is asked for. `target` is None for a channel at the source."""
+    """The live objects of one channel, made when they are asked for. `target` is None for a channel at the source."""
 
     plug: NoticeChannel
     source: SourceWiring
@@ -50,11 +50,11 @@ class ChannelWiring:
         return ChannelPlaces(self.plug.name)
 
     def broker(self) -> NoticeBroker:
-        """A new connection."""
+        """Open a new connection to the channel's broker."""
         return self.runtime.guard.wrapped("broker", broker_of(self.plug), ForwardingBroker)
 
     def kafka_topic(self) -> Topic | None:
-        """How the brokers are reached, where they are Kafka's."""
+        """Return the address and options of the channel's Kafka brokers; None where the broker is not Kafka."""
         url, options = self.plug.keys.url, self.plug.keys.options
         if url.protocol != "kafka":
             return None
@@ -79,17 +79,18 @@ class ChannelWiring:
         return TopicTemplate(self.plug.keys.topic, self.source.plug.name)
 
     def feed(self, broker: NoticeBroker, first: EventId, target_marks: TargetMarks | None) -> Feed:
-        """`first` is where the source's journal began; `target_marks` says what is done at the channel's target."""
-        sender = Sender(self.channel(), broker, self.tables)
+        """Make the feed of the channel. `first` is the event after which the source's journal began; `target_marks`
+        judges which marks are done at the channel's target."""
+        publisher = OrderedPublisher(self.channel(), broker, self.tables)
         records, places, side = self.folder.control, self.places, self.source.side()
         keys = KeyRecords(records, places.keys_record, self.source.places.notice_keys_record)
         if self.target is None:
-            return SourceFeed(side, mark_store(self.source), sender, records, places.position_record, keys, first)
+            return SourceFeed(side, mark_store(self.source), publisher, records, places.position_record, keys, first)
         return TargetFeed(
             side,
             self.plug.at,
             self.target.ledger(),
-            sender,
+            publisher,
             records,
             places.position_record,
             keys,
@@ -99,7 +100,8 @@ class ChannelWiring:
         )
 
     def tables(self) -> Iterable[TableName]:
-        """All that there are now, where the channel is."""
+        """Return all tables that are there now: of the target's ledger, or of the source's metastore for a channel at
+        the source."""
         if self.target is not None:
             rows = self.target.ledger().tables().values()
             return [row.name for row in rows if isinstance(row, TableRow)]
@@ -108,7 +110,8 @@ class ChannelWiring:
 
 
 def channels(wiring: Wiring) -> Mapping[str, ChannelWiring]:
-    """By their names, as in the configuration."""
+    """Return the wiring of each channel, by the channel's name, in the order of the configuration. It is made once for
+    each `wiring`."""
     return wiring.kept(wired_channels)
 
 
@@ -122,12 +125,12 @@ def wired_channel(wiring: Wiring, plug: NoticeChannel) -> ChannelWiring:
 
 
 def named_channel(wiring: Wiring, name: str) -> ChannelWiring:
-    """Raises `Refused` for one that the configuration does not have."""
+    """Return the wiring of the channel of that name. Raises `Refused` where the configuration has none."""
     return channels(wiring)[channel_of(wiring.config, name).name]
 
 
 def broker_of(plug: NoticeChannel) -> NoticeBroker:
-    """The broker that the channel's address names."""
+    """Make the broker that the channel's address names."""
     url, options = plug.keys.url, plug.keys.options
     section = f"[notices.{plug.name}]"
     match url.protocol:
@@ -159,7 +162,7 @@ def broker_of(plug: NoticeChannel) -> NoticeBroker:
 
 
 def tls_of(options: Options) -> Tls | None:
-    """None where no option asks for TLS."""
+    """Return the TLS settings of a STOMP channel; None where no option asks for TLS."""
     if not any(key == "tls" or key.startswith("tls.") for key in options):
         return None
     ca, certificate, key = (str(options.get(f"tls.{name}", "")) for name in ("ca", "certificate", "key"))
@@ -171,13 +174,13 @@ def same_name(table: TableName) -> TableName:
 
 
 def keep_keys(source: SourceWiring, side: SourceSide, begin: EventId) -> None:
-    """See `retain_keys`."""
+    """Record the keys of the source's tables for channels that come later; see `retain_keys`."""
     retain_keys(side, source.folder.control, source.places.notice_keys_record, begin, source.plug.journal.retention)
 
 
 def sent_epoch(wiring: Wiring, target: str) -> int | None:
-    """The last epoch that all channels at the target have told of; None where no channel is there. Channels that never
-    ran want nothing of the past."""
+    """Return the last epoch that all channels at the target have told of; None where no channel that ever ran is there.
+    A channel that never ran wants nothing of the past."""
     places = (channel.places for channel in channels(wiring).values() if channel.plug.at == target)
     records = [record for one in places if (record := wiring.control.read(one.position_record)) is not None]
     return min((Position.of(record).epoch for record in records), default=None)

@@ -1,4 +1,4 @@
-"""The page as a plugin: what it adds, and nothing else."""
+"""The plugin of the operator's page, which a running process serves at `/`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def page(run: RunningProcess, has_token: bool) -> Page:
-    from calque.plugins.page.run.console import ConsoleOfRun
+    from calque.plugins.page.run.console import PageData
 
-    return ConsoleOfRun(run, has_token)
+    return PageData(run, has_token)
 
 
 PLUGIN = Plugin(name="page", page=page)

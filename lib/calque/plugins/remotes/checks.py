@@ -1,4 +1,4 @@
-"""Look at links: whether they can be followed, and which are set aside."""
+"""The look of `calque check` at links: whether they can be followed, and which are set aside."""
 
 from __future__ import annotations
 

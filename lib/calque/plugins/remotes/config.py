@@ -1,4 +1,5 @@
-"""Keys of `[remotes]`: the local metastore whose links are followed, what engines may link to, and as whom."""
+"""The keys of `[remotes]`: the local metastore whose links are followed, the addresses that engines may link to, and
+logins."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ Pattern = Annotated[str, AfterValidator(with_pydantic_errors(require_pattern))]
 
 
 class Credentials(Section):
-    """As whom remote catalogs are called whose links name this section. `endpoints` are the addresses where links may
-    use it that an engine's parameters alone name."""
+    """The login to remote catalogs for the links that name this section. `endpoints` are the addresses at which links
+    may use it whose addresses only an engine's parameters name."""
 
     endpoints: Annotated[tuple[Pattern, ...], Strict(False)] = ()
     user: User = ""
@@ -53,7 +54,7 @@ class Credentials(Section):
 
 
 LOGIN = tuple(key for key in MetastoreSection.model_fields if key != "metastore")
-"""Keys that say as whom a metastore is called."""
+"""The keys of the login to a metastore."""
 
 
 def _named(credentials: Mapping[str, Credentials]) -> Mapping[str, Credentials]:
@@ -78,7 +79,7 @@ class Remotes(MetastoreSection):
     credentials: Annotated[Mapping[str, Credentials], AfterValidator(_named)] = {}
 
     def lent(self) -> Mapping[str, LentLogin]:
-        """Of each section of credentials, by name."""
+        """Return the login that each section of credentials lends, by the section's name."""
         return {name: section.lent() for name, section in self.credentials.items()}
 
 
@@ -86,8 +87,9 @@ NOBODY = Credentials()
 
 
 def remote_source(name: str, uris: str, credentials: Credentials) -> Source:
-    """A remote metastore as a section `[source]` would have it; a catalog that is none has no addresses. No file of it
-    is kept, and its log is taken as it is: who links to it can't configure it. Raises `Refused`."""
+    """Return the section `[source]` that a remote metastore at the addresses `uris` would have. `uris` is empty for a
+    catalog that is no metastore. Files of the source are never kept, and its log is taken as it is, because the user of
+    a link can't configure the remote metastore. Raises `Refused` for a login that does not fit."""
     source = Source.model_construct(
         name=name,
         metastore=metastores(uris) if uris else (),
@@ -102,7 +104,7 @@ def remote_source(name: str, uris: str, credentials: Credentials) -> Source:
 
 
 def remote_access(credentials: Credentials, *, far_only: bool) -> RemoteAccess:
-    """As whom a catalog is called that is no metastore."""
+    """Return the login for a remote catalog that is no metastore."""
     return RemoteAccess(
         credentials.user,
         one_secret("password", credentials.password_env, credentials.password_file),
@@ -120,7 +122,8 @@ def projection(
     rename: Mapping[str, str],
     data: Mapping[str, str],
 ) -> Target:
-    """The local metastore as a section of `[targets]` would have it, for links; of those in `data` files are copied."""
+    """Return the section of `[targets]` that the local metastore would have as the target of links. Files are copied
+    only for the tables in `data`."""
     login = {key: getattr(remotes, key) for key in (*LOGIN, "metastore", "lease", "storage")}
     return Target.model_construct(
         warehouse=warehouse,
@@ -134,7 +137,7 @@ def projection(
 
 
 def journal() -> Journal:
-    """That of a remote catalog."""
+    """Return the section of the journal of a remote catalog."""
     return Journal()
 
 

@@ -1,4 +1,4 @@
-"""What has to be installed for links."""
+"""The optional packages that links need, by client and route."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from functools import partial
 
 from calque.config.extras import Extra
 from calque.config.plugs import Config
-from calque.plugins.remotes.wiring.looked_catalog import LookedCatalog
+from calque.plugins.remotes.wiring.polled_catalog import PolledCatalog
 
 
 def link_via(client: str, config: Config) -> str:
-    """The first source that links reach by that client."""
+    """Return words for the first source that links reach by that client; an empty text where there is none."""
     for name, source in config.sources.items():
-        if isinstance(source.catalog, LookedCatalog) and source.catalog.client.form.name == client:
+        if isinstance(source.catalog, PolledCatalog) and source.catalog.client.form.name == client:
             return f"The link to {name}"
     return ""
 

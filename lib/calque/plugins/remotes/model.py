@@ -1,6 +1,5 @@
-"""Names in a local catalog that stand for tables and databases of a remote one. The functions over them are in
-`plugins.remotes.core.layers`.
-"""
+"""The names in a local catalog that stand for tables and databases of a remote catalog. The functions over them are in
+`plugins.remotes.core.layers`."""
 
 from __future__ import annotations
 
@@ -13,14 +12,14 @@ from calque.model.secrets import Secret
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """All links into one remote catalog: local names are keys, names there are values. Several local names may stand
+    """All links into one remote catalog: local names are keys, remote names are values. Several local names may stand
     for one remote table or database. Names are lower-case."""
 
     tables: Mapping[TableName, TableName] = field(default_factory=dict)
     databases: Mapping[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[tuple[TableName, TableName]]:
-        """(local name, remote name) of each; a database's name is one without a table."""
+        """Return (local name, remote name) of each link; a database's name is one without a table."""
         for local, remote in self.databases.items():
             yield TableName(local), TableName(remote)
         yield from self.tables.items()
@@ -28,8 +27,8 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One remote catalog as one client reaches it: what has the same endpoint shares a connection, a capture and a
-    journal. `settings` are the client's own, normalized and sorted."""
+    """One remote catalog as one client reaches it. Links with the same endpoint share a connection, a capture and a
+    journal. `via` is the client's name; `settings` are the client's own settings, normalized and sorted."""
 
     via: str
     settings: tuple[tuple[str, str], ...]
@@ -37,8 +36,9 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class LinkDefinition:
-    """What a link is, as its statement or the parameters of a local object say: `local` stands for `remote`, a database
-    for a database (both without a table), a table for a table. `data` is `copy` for a table whose files are copied."""
+    """The definition of a link, as its statement or the parameters of a local object give it. `local` stands for
+    `remote`: a database for a database (both names without a table), or a table for a table. `data` is `copy` for a
+    table whose files are copied."""
 
     local: TableName
     remote: TableName
@@ -48,12 +48,12 @@ class LinkDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ClientForm:
-    """What a client of remote catalogs calls itself, and which settings it takes. `class_names` are names of Java
-    classes that stand for it, without their packages. `addresses` names the setting that says where it connects to,
-    `key_files` those that name files or places on calque's own machine, `route` the one that says through which hops. A
-    link with the setting `path` stands for the one table there: `default`, and the path's last word. `schemes` are
-    those of the addresses that parameters alone may name; empty for any. `own_login`: without credentials it uses a
-    login that calque's machine has."""
+    """The name of a client of remote catalogs, and the settings that it takes. `class_names` are names of Java classes
+    that stand for it, without their packages. `addresses` names the setting with the addresses that it connects to,
+    `route` the setting with the hops of SSH, and `key_files` those settings that name files or places on calque's own
+    machine. A link with the setting `path` stands for the one table there: `default`, and the path's last word.
+    `schemes` are those of the addresses that parameters alone may name; empty for any. `own_login`: without credentials
+    the client uses a login of calque's machine."""
 
     name: str
     class_names: frozenset[str]
@@ -69,9 +69,9 @@ class ClientForm:
 
 @dataclass(frozen=True, slots=True)
 class LentLogin:
-    """What a section of credentials lends to links whose addresses stand in parameters alone: it is used at addresses
-    that `endpoints` (patterns) name, and nowhere else. `secret`: a password or a token is sent to whom it is used at.
-    `tls`: within TLS, also where the address does not say so."""
+    """The login that a section of credentials lends to links whose addresses only parameters name. It is used only at
+    addresses that a pattern in `endpoints` matches. `secret`: the login sends a password or a token. `tls`: it is sent
+    within TLS, also where the address does not say so."""
 
     endpoints: tuple[str, ...] = ()
     secret: bool = False
@@ -80,8 +80,9 @@ class LentLogin:
 
 @dataclass(frozen=True, slots=True)
 class LinkRecord:
-    """A local object that says it is a link. `connected_to` and `via` are its parameters as they stand. One with a
-    reason is set aside; the others have a definition, and a layer (`plugins.remotes.core.layers`)."""
+    """A local object whose parameters say that it is a link. `connected_to` and `via` are these parameters as they
+    stand. A link with a `reason` is set aside. All others have a definition, and a layer
+    (`plugins.remotes.core.layers`)."""
 
     connected_to: str
     via: str
@@ -92,13 +93,12 @@ class LinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class LinkRegistry:
-    """All links of a local catalog, by their local names, as they were when somebody looked.
+    """All links of a local catalog, by their local names, as the last look found them.
 
-    `position` is the event of the local log up to which it was looked; None before the first look. `warehouse` is where
-    the local catalog has its databases. `granted` are endpoints that statements named, `made` the links that they made,
-    `copied` those whose files they have copied.
-    `leaving` are names that were links, with what is still to become of the objects: `drop`, or `unmark` where they
-    stay.
+    `position` is the event of the local log up to which that look saw; None before the first one. `warehouse` is the
+    location of the local catalog's databases. `granted` are the endpoints that statements named, `made` the links that
+    statements made, `copied` those whose files statements have copied. `leaving` has names that were links, with what
+    is still to become of their objects: `drop`, or `unmark` where the objects stay.
     """
 
     position: int | None = None
@@ -110,7 +110,7 @@ class LinkRegistry:
     leaving: Mapping[TableName, str] = field(default_factory=dict)
 
     def taken(self) -> Mapping[TableName, LinkDefinition]:
-        """Links that are not set aside."""
+        """Return the definitions of the links that are not set aside, by local name."""
         return {
             name: record.definition
             for name, record in self.links.items()
@@ -120,14 +120,15 @@ class LinkRegistry:
 
 @dataclass(frozen=True, slots=True)
 class SshHop:
-    """A machine on the way, as whom it is logged in to. The hop before it resolves its name."""
+    """A machine on the way to a metastore, and the user as whom calque logs in there. The hop before resolves the
+    machine's name."""
 
     user: str
     host: str
     port: int = 22
 
     def place(self) -> str:
-        """Host and port."""
+        """Return host and port as `host:port`."""
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def __str__(self) -> str:
@@ -136,10 +137,11 @@ class SshHop:
 
 @dataclass(frozen=True, slots=True)
 class SshRoute:
-    """The way to a metastore: the last hop resolves the metastore's name and connects to it.
+    """The way to a metastore over hops of SSH: the last hop resolves the metastore's name and connects to it.
 
-    keys: paths of files of private keys, one for each hop, or one for all. passphrase: of all that are encrypted.
-    known_hosts: path of the file that says which keys the hops have. seconds: how long each step may take.
+    `keys` are paths of files with private keys: one for each hop, or one for all. `passphrase` is that of all encrypted
+    keys. `known_hosts` is the path of the file that says which keys the hops have. `seconds` is how long each step may
+    take.
     """
 
     hops: tuple[SshHop, ...]
@@ -149,5 +151,5 @@ class SshRoute:
     seconds: float = 30.0
 
     def key(self, number: int) -> str:
-        """Of the hop of that number, from 0."""
+        """Return the path of the private key for the hop of that number, from 0."""
         return self.keys[number] if len(self.keys) > 1 else self.keys[0]

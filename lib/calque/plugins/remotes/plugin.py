@@ -1,4 +1,4 @@
-"""Remote tables as a plugin: what they add, and nothing else."""
+"""The plugin of remote tables: its section, statements, checks, captures, watch and parts of targets."""
 
 from __future__ import annotations
 

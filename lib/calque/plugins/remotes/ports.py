@@ -1,4 +1,5 @@
-"""What links ask of catalogs other than Hive metastores: a client that connects, and a catalog that it connects to.
+"""The ports of links to catalogs other than Hive metastores: a client that connects, and the catalog that it connects
+to.
 
 Packages that add a client import these from `calque.remotes`.
 """
@@ -14,16 +15,16 @@ from calque.model.hive import Database, Partition, Table
 from calque.model.names import EventId, TableName
 from calque.model.secrets import Secret
 from calque.model.tls import Tls
-from calque.plugins.remotes.core.compare_looks import KnownTable
+from calque.plugins.remotes.core.compare_polls import KnownTable
 from calque.plugins.remotes.model import ClientForm
 from calque.ports.source import EventLog
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteAccess:
-    """As whom a catalog is called: what the section [remotes.credentials.NAME] says that a link names, nothing where it
-    names none. Secrets are references, read when they are needed. With `far_only` nothing near calque itself is
-    connected to, whatever its name (`core.policy.near_addresses.is_near`)."""
+    """The login to a remote catalog, from the section [remotes.credentials.NAME] that a link names; empty where the
+    link names none. Secrets are references, which are read only when they are needed. With `far_only` the client
+    connects to no address near calque itself, even where a name leads there (`core.policy.near_addresses.is_near`)."""
 
     user: str = ""
     password: Secret | None = None
@@ -33,51 +34,54 @@ class RemoteAccess:
 
 
 class RemoteCatalog(Protocol):
-    """A catalog without a log: calque looks at it from time to time. Names are lower-case. Every method raises
-    `Unavailable` where the catalog does not answer, `AccessRefused` where it refuses calque, `Refused` for what can't
-    be. All are safe from several threads at once."""
+    """A catalog without a log, at which calque looks from time to time. Names are lower-case. Every method raises
+    `Unavailable` where the catalog does not answer, `AccessRefused` where it refuses calque, and `Refused` for settings
+    or answers that are invalid. All methods are safe from several threads at once."""
 
     def identity(self) -> str:
-        """What the catalog has to itself, the same whatever its address; empty where it has nothing of the kind."""
+        """Return an id that the catalog alone has, and that stays the same under each of its addresses; an empty text
+        where the catalog has no such id."""
 
     def databases(self) -> Sequence[str]: ...
 
     def database(self, name: str) -> Database | None: ...
 
     def versions(self, database: str) -> Mapping[str, str]:
-        """The tables and views of the database, by name, each with a text that is another one whenever the table's
-        definition is; an empty text where the catalog keeps nothing of the kind, and the table is read at each look.
-        Empty where the database is missing. It costs a few calls, not one for each table, where the catalog can."""
+        """Return the tables and views of the database by name, each with its version: a text that changes whenever the
+        table's definition does. A text is empty where the catalog keeps no versions; then the table is read at each
+        look. The result is empty where the database is missing. The method makes a few calls, not one for each table,
+        where the catalog can do so."""
 
     def table(self, name: TableName) -> Table | None:
-        """The table as Hive's engines read it."""
+        """Return the table's definition as Hive's engines read it; None where there is none."""
 
     def partitions(self, table: Table) -> Mapping[str, Partition]:
-        """All partitions of a table with partition keys, by their names in Hive's escaped form; empty when the table
-        is missing."""
+        """Return all partitions of a table with partition keys, by their names in Hive's escaped form; none where the
+        table is missing."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
 
 
 class RemoteClient(Protocol):
-    """One kind of catalogs."""
+    """A client for one kind of remote catalogs."""
 
     @property
     def form(self) -> ClientForm:
-        """Its name after VIA, and its settings. `addresses` names the setting with the address that `[remotes] allow`
-        has to allow for links by engines."""
+        """Return the client's name after VIA, and its settings. `addresses` of the form names the setting with the
+        address that `[remotes] allow` has to allow for links by engines."""
 
     def require(self, settings: Mapping[str, str]) -> None:
-        """Raises `Refused` for settings that can't be, without asking anybody."""
+        """Raise `Refused` for invalid settings, without a call to any server."""
 
     def connect(self, settings: Mapping[str, str], access: RemoteAccess) -> RemoteCatalog:
-        """Nothing is asked before the catalog is used."""
+        """Return the catalog with these settings. It makes its first call when it is first used."""
 
 
 @dataclass(frozen=True, slots=True)
-class LookedDatabase:
-    """What a look found of a database; no definition: it is gone, or nobody asks for it any more."""
+class PolledDatabase:
+    """The finding of a look at one database. `definition` is None where the database is gone, or links do not take it
+    any more."""
 
     name: str
     definition: Database | None
@@ -85,8 +89,9 @@ class LookedDatabase:
 
 
 @dataclass(frozen=True, slots=True)
-class LookedTable:
-    """The same of a table. `changed` and `gone` are the partitions that are other ones than before."""
+class PolledTable:
+    """The finding of a look at one table. `known` is None where the table is gone, or links do not take it any more.
+    `changed` and `gone` are the partitions that are new or changed, or gone, since the last look."""
 
     name: TableName
     known: KnownTable | None
@@ -95,24 +100,24 @@ class LookedTable:
     gone: tuple[str, ...] = ()
 
 
-class Looks(EventLog, Protocol):
-    """The log that looks at a catalog make, and what the last look knew. One process appends."""
+class PollHistory(EventLog, Protocol):
+    """The log of the looks at one catalog, and the state that the last look found. Only one process appends."""
 
     def databases(self) -> Mapping[str, Database]: ...
 
     def databases_with_tables(self) -> Sequence[str]: ...
 
     def versions(self, database: str) -> Mapping[str, str]:
-        """Of the tables that are known, by name."""
+        """Return the versions of the database's tables that the last look found, by table name."""
 
     def partitioned(self, database: str) -> Collection[str]:
-        """The names of those that have partition keys."""
+        """Return the names of the database's known tables that have partition keys."""
 
     def table(self, name: TableName) -> KnownTable | None: ...
 
-    def append(self, seconds: int, databases: Sequence[LookedDatabase], tables: Sequence[LookedTable]) -> EventId:
-        """Record what a look at that time found, and make its messages the next events, all or nothing. Returns the
-        newest event id; ids have no holes."""
+    def append(self, seconds: int, databases: Sequence[PolledDatabase], tables: Sequence[PolledTable]) -> EventId:
+        """Record what a look found at the time `seconds` (since the epoch), and make its messages the next events, all
+        or nothing. Return the newest event id. Ids have no holes."""
 
     def forget(self, upto: EventId) -> None:
-        """Let go of events up to that one."""
+        """Remove the events up to `upto` from the log."""

@@ -1,4 +1,4 @@
-"""What has to be installed for locations on S3."""
+"""The optional packages that locations on S3 need."""
 
 from __future__ import annotations
 

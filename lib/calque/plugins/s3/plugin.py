@@ -1,4 +1,4 @@
-"""S3 as a plugin: what it adds, and nothing else."""
+"""The plugin of S3: a kind of file system, and the optional packages that it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How locations on S3 are reached."""
+"""The file system kind of S3, by which locations on S3 are reached."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""A dashboard for Grafana and rules for Prometheus' alerts, over the metrics of a running process.
-
-They are files beside this module; `python -m calque.serve.monitoring` says where.
-"""
+"""A dashboard for Grafana and rules for Prometheus' alerts, over the metrics of a running process. They are files
+beside this module; `python -m calque.serve.monitoring` prints their paths."""
 
 from pathlib import Path
 

@@ -48,7 +48,7 @@ class Rig:
 
     def follow(self) -> int:
         """How many objects were changed."""
-        return self.follower().once()
+        return self.follower().run_once()
 
     def follower(self) -> GrantsFollower:
         return GrantsFollower(self.world.source_side, self.side, self.source, self.at_target)
@@ -182,7 +182,7 @@ def test_what_the_target_does_not_take_is_told_once_and_stops_no_other(caplog: p
     rig.source.grant(DATABASE, [BOB])
     follower = rig.follower()
     with caplog.at_level(logging.WARNING):
-        assert (follower.once(), follower.once()) == (1, 0)
+        assert (follower.run_once(), follower.run_once()) == (1, 0)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert granted(rig.target, DATABASE_THERE) == {BOB}
 

@@ -38,7 +38,7 @@ from calque.plugins.notices.core.notice import (
 from calque.plugins.notices.core.selection import Selection
 from calque.plugins.notices.core.table_keys import TableKeys
 from calque.plugins.notices.core.topics import TopicTemplate
-from calque.plugins.notices.engine.sending import MESSAGES_AT_ONCE, Sender
+from calque.plugins.notices.engine.ordered_publisher import MESSAGES_AT_ONCE, OrderedPublisher
 from calque.resources import cache_folder, schemas_folder
 from calque.sandbox.artifacts import Artifact, installed
 from calque.sandbox.java import java_17
@@ -311,29 +311,29 @@ def test_a_table_leaves_its_name_before_another_one_takes_it() -> None:
 # Sending again what is not known to have arrived
 
 
-def sends(sender: Sender, count: int) -> None:
+def sends(publisher: OrderedPublisher, count: int) -> None:
     notices = [TableAltered(replace(OCCASION, id=f"hq:{number}.0", event_id=number)) for number in range(count)]
-    sender.send(notices)
+    publisher.send(notices)
 
 
 def test_what_the_broker_has_taken_is_sent_once_though_the_position_is_not_recorded() -> None:
     broker = MemoryNoticeBroker()
-    sender = Sender(channel(), broker, lambda: ())
-    sends(sender, 3)
-    sends(sender, 5)
-    sender.recorded()
+    publisher = OrderedPublisher(channel(), broker, lambda: ())
+    sends(publisher, 3)
+    sends(publisher, 5)
+    publisher.recorded()
     assert [len(messages) for messages in broker.topics.values()] == [5]
 
 
 @pytest.mark.parametrize("taken", [0, 1, MESSAGES_AT_ONCE - 1, MESSAGES_AT_ONCE, MESSAGES_AT_ONCE + 1])
 def test_a_broker_that_goes_away_in_the_middle_gets_the_rest_when_it_is_back(taken: int) -> None:
     broker = MemoryNoticeBroker()
-    sender = Sender(channel(), broker, lambda: ())
+    publisher = OrderedPublisher(channel(), broker, lambda: ())
     broker.switch(dies_after=taken)
     with pytest.raises(Unavailable):
-        sends(sender, 2 * MESSAGES_AT_ONCE)
+        sends(publisher, 2 * MESSAGES_AT_ONCE)
     broker.switch(away=False)
-    sends(sender, 2 * MESSAGES_AT_ONCE + 1)
+    sends(publisher, 2 * MESSAGES_AT_ONCE + 1)
     (messages,) = broker.topics.values()
     events = [json.loads(message.body)["event_id"] for message in messages]
     assert events == list(range(2 * MESSAGES_AT_ONCE + 1))
@@ -341,11 +341,11 @@ def test_a_broker_that_goes_away_in_the_middle_gets_the_rest_when_it_is_back(tak
 
 def test_a_broker_that_answers_nothing_gets_nothing_twice() -> None:
     broker = MemoryNoticeBroker()
-    sender = Sender(channel(), broker, lambda: ())
+    publisher = OrderedPublisher(channel(), broker, lambda: ())
     broker.switch(silent=True)
     for _ in range(3):
         with pytest.raises(Unavailable):
-            sends(sender, 4)
+            sends(publisher, 4)
     broker.switch(silent=False)
-    sends(sender, 4)
+    sends(publisher, 4)
     assert [len(messages) for messages in broker.topics.values()] == [4]

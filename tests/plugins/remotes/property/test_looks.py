@@ -22,8 +22,8 @@ from calque.model.hive import Column, Database, Partition, SerDe, Storage, Table
 from calque.model.journal import LOOKED, Event, EventKind
 from calque.model.names import EventId, TableName, partition_name
 from calque.model.policy import Policy
-from calque.plugins.remotes.adapters.looks_log import LooksLog
-from calque.plugins.remotes.engine.looker import Looker
+from calque.plugins.remotes.adapters.polled_log import PolledLog
+from calque.plugins.remotes.engine.catalog_poller import CatalogPoller
 from support.memory.remote_catalog import MemoryCatalog
 from support.worlds.worlds import WorldClock
 
@@ -120,7 +120,7 @@ def test_the_log_says_of_each_table_the_states_that_looks_found_and_no_others(se
     admission, clock = Admission(POLICY), WorldClock()
     names = [TableName(database, table) for database in DATABASES for table in PLAIN + KEYED]
     with TemporaryDirectory() as folder:
-        log = LooksLog(Path(folder) / "looks.sqlite")
+        log = PolledLog(Path(folder) / "looks.sqlite")
         looks: list[tuple[EventId, Mapping[TableName, State]]] = []
         for number in reversed(range(writer.randint(2, 12))):
             for _ in range(writer.randint(0, 15)):
@@ -128,14 +128,14 @@ def test_the_log_says_of_each_table_the_states_that_looks_found_and_no_others(se
             there = {name: state_of(catalog, name) for name in names}
             catalog.answers = writer.randint(0, 20) if number and writer.random() < 0.3 else 1_000_000
             try:
-                Looker(catalog, log, lambda: [admission], clock).look()
+                CatalogPoller(catalog, log, lambda: [admission], clock).poll()
             except Unavailable:
                 assert catalog.answers < 0
             catalog.answers = 1_000_000
             looks.append((log.current(), there))
             clock.sleep(writer.choice([0, 1]))
         calls = catalog.calls
-        assert Looker(catalog, log, lambda: [admission], clock).look() == log.current()  # Nothing is new.
+        assert CatalogPoller(catalog, log, lambda: [admission], clock).poll() == log.current()  # Nothing is new.
         if has_versions:
             databases = {name.database for name, table in looks[-1][1].items() if table is not None}
             keyed = [name for name, table in looks[-1][1].items() if table is not None and name.table in KEYED]

@@ -17,7 +17,7 @@ from calque.model.names import TableName
 from calque.plugins.remotes.core.definitions import URIS, VIA
 from calque.plugins.remotes.core.objects import unfilled_table
 from calque.plugins.remotes.engine.linked_catalog import linked_parts, put_back
-from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
+from calque.plugins.remotes.wiring.missing_links import RecordedMissingLinks
 from calque.ports import Catalog, Conflict, parts_of
 from calque.ports.forwarding import ForwardingCatalog
 from support.memory.metastore import HIVE_3, HIVE_4, MemoryCatalog, MemoryMetastore
@@ -62,9 +62,11 @@ class World:
         for name, link in ((T, LINK), (U, OTHER)):
             self.plain.create_table(unfilled_table(name, replica(name), link, f"file:/warehouse/empty/{name.table}"))
         links = {T: LINK, U: OTHER, TableName("all"): DATABASE}
-        self.in_hand = RecordedLinksInHand(ControlStore(folder))
+        self.missing_links = RecordedMissingLinks(ControlStore(folder))
         guarded = FailpointGuard(self.hit).catalog(self.plain)
-        parts = linked_parts(parts_of(guarded), links, lambda name: name in (T, U, V), self.made.extend, self.in_hand)
+        parts = linked_parts(
+            parts_of(guarded), links, lambda name: name in (T, U, V), self.made.extend, self.missing_links
+        )
         self.linked = ForwardingCatalog(parts)
 
     def hit(self, name: str) -> None:
@@ -174,7 +176,7 @@ def test_whoever_dies_between_two_calls_loses_no_link(world: World, what: str, *
                 world.plain.drop_table(name)
         for name, link in ((T, LINK), (U, OTHER)):
             world.plain.create_table(unfilled_table(name, replica(name), link, "file:/warehouse/empty"))
-            world.in_hand.remove(name)
+            world.missing_links.remove(name)
         prepare()
         world.calls, world.dies_at = 0, death
         try:
@@ -183,7 +185,7 @@ def test_whoever_dies_between_two_calls_loses_no_link(world: World, what: str, *
             deaths += 1
         world.dies_at = -1
         if starts_anew:
-            put_back(world.plain, world.in_hand)
+            put_back(world.plain, world.missing_links)
             for name, link in ((T, LINK), (U, OTHER)):
                 assert world.parameters(name).items() >= link.items()
         for name in (T, U):
@@ -191,8 +193,8 @@ def test_whoever_dies_between_two_calls_loses_no_link(world: World, what: str, *
                 world.linked.create_table(replica(name, event=11))
         assert world.parameters(T).items() >= LINK.items()
         assert world.parameters(U).items() >= OTHER.items()
-        put_back(world.plain, world.in_hand)
-        assert not list(world.in_hand)
+        put_back(world.plain, world.missing_links)
+        assert not list(world.missing_links)
     assert deaths
 
 
@@ -205,15 +207,15 @@ def test_a_link_that_nobody_could_change_is_in_nobodys_hand(world: World) -> Non
     world.plain.create_table(replica(TableName("here", "taken")))
     with pytest.raises(Conflict):
         world.linked.alter_table(T, replace(shown, name="taken"))
-    assert not list(world.in_hand)
+    assert not list(world.missing_links)
     assert world.parameters(T).items() >= LINK.items()
 
 
 def test_a_record_of_a_link_that_is_there_makes_none_later(world: World) -> None:
-    world.in_hand.put(present(world.plain, T))
-    put_back(world.plain, world.in_hand)
+    world.missing_links.put(present(world.plain, T))
+    put_back(world.plain, world.missing_links)
     world.plain.drop_table(T)
-    put_back(world.plain, world.in_hand)
+    put_back(world.plain, world.missing_links)
     assert world.plain.table(T) is None
 
 
@@ -222,7 +224,7 @@ def test_a_record_of_a_link_that_cannot_be_read_is_told_of(tmp_path: Path, recor
     control = ControlStore(tmp_path)
     control.put("links-in-hand/1", record)  # type: ignore[arg-type]
     with pytest.raises(Broken, match="links-in-hand/1 of a link can't be read"):
-        list(RecordedLinksInHand(control))
+        list(RecordedMissingLinks(control))
 
 
 def present(catalog: Catalog, name: TableName) -> Table:
@@ -233,7 +235,7 @@ def present(catalog: Catalog, name: TableName) -> Table:
 
 def test_links_of_others_are_neither_dropped_nor_moved(world: World) -> None:
     others = ForwardingCatalog(
-        linked_parts(parts_of(world.plain), {U: OTHER}, lambda _: True, world.made.extend, world.in_hand)
+        linked_parts(parts_of(world.plain), {U: OTHER}, lambda _: True, world.made.extend, world.missing_links)
     )
     world.linked.create_table(replica(T))
     with pytest.raises(Conflict):

@@ -1,1 +1,2 @@
-"""What audit statements read: relations over ledgers, and the history that outlives them."""
+"""The relations over ledgers and journals that audit statements read, and the history that outlives ledgers and
+journals."""

@@ -1,8 +1,9 @@
-"""What is kept of epochs, hops and events when the ledger and the journal forget them: no files, no definitions, no
-messages.
+"""The rows of epochs, hops and events that are kept when the ledger and the journal forget them: without files,
+definitions and messages.
 
-A row is copied once, just before it is forgotten. Each table's application transaction `kept` carries the last number
-that was copied, in the commit that adds the rows: a copy that died is made again, and never twice.
+A row is copied once, just before it is forgotten. The application transaction `kept` of each table has the last number
+that was copied, and is written by the commit that adds the rows. So a copy that died is made again, and no row is there
+twice.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from calque.adapters.delta.columns import EPOCHS
 from calque.adapters.delta.ledger import DeltaLedger, passed
-from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
+from calque.adapters.delta.snapshot import DataFile, Snapshot, SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.model.names import EventId, Span
 from calque.model.secrets import Options
@@ -42,11 +43,12 @@ KEPT_EVENTS = pa.schema(
     ]
 )
 EPOCHS_AT_ONCE, EVENTS_AT_ONCE = 20_000, 500_000
-"""Copied by one commit: what one table's rows of so many lie together compresses them."""
+"""The numbers that one commit copies: rows of one table compress better the more of them lie together."""
 
 
 class TargetHistory:
-    """Beside the ledger below `folder`. `failpoint` is called with `history.hops` between the two tables' commits."""
+    """The kept epochs and hops of one target, in `history` below the ledger's `folder`. `failpoint` is called with
+    `history.hops` between the commits of the two tables."""
 
     def __init__(
         self, folder: str, storage_options: Options | None = None, failpoint: Callable[[str], None] = passed
@@ -56,7 +58,8 @@ class TargetHistory:
         self._failpoint = failpoint
 
     def keep(self, ledger: DeltaLedger, before: int) -> None:
-        """Copy what the ledger has of epochs below that number. Raises `Unavailable`."""
+        """Copy those epochs below number `before`, with their hops, that the ledger has and the history lacks. Raises
+        `Unavailable`."""
         rows = ledger.view()
         for first in range(max(rows.first, kept_upto(self.epochs) + 1), before, EPOCHS_AT_ONCE):
             numbers = range(first, min(first + EPOCHS_AT_ONCE, before))
@@ -67,7 +70,8 @@ class TargetHistory:
             copy(self.epochs, numbers, [filtered.sort_by("epoch").cast(KEPT_EPOCHS)])
 
     def expire(self, before: str) -> None:
-        """Forget epochs that were published before that time (ISO 8601), with their hops: whole files of them."""
+        """Remove epochs that were published before the time `before` (ISO 8601), with their hops. Only whole files are
+        removed, so that some older rows may stay."""
         files = forget_older(self.epochs, "published_at", before)
         if files:
             last = max(file.high for file in files)
@@ -75,14 +79,14 @@ class TargetHistory:
 
 
 class EventHistory:
-    """At `location`, beside the source's journal."""
+    """The kept events of one source, in the table at `location`."""
 
     def __init__(self, location: str, storage_options: Options | None = None) -> None:
         self.table = RangedTable(location, KEPT_EVENTS, (KEPT, GAP), storage_options)
 
     def keep(self, journal: Journal, rows: Callable[[Span], pa.Table], gap: int) -> None:
-        """Copy what the journal has and was not copied yet, behind that gap in the log. `rows` reads the journal.
-        Raises `Unavailable`."""
+        """Copy those events that the journal has and the history lacks. `gap` is the number of the newest gap in the
+        log, behind which the journal's events lie. `rows` reads the journal. Raises `Unavailable`."""
         oldest, last = journal.oldest(), journal.last()
         if oldest is None or last is None:
             return
@@ -91,12 +95,14 @@ class EventHistory:
             copy(self.table, numbers, [kept_events(rows(Span(first - 1, numbers[-1])), gap)], gap)
 
     def begin(self, oldest: EventId, gap: int) -> EventId:
-        """The first event that is not kept, of those behind that gap."""
+        """Return the first event that is not kept, of the events behind the gap of that number; `oldest` is the first
+        event of the journal."""
         marks = self.table.snapshot().marks
         return max(oldest, marks.get(KEPT, 0) + 1) if marks.get(GAP, 0) == gap else oldest
 
     def expire(self, before: int) -> None:
-        """Forget events from before that time (seconds since the epoch): whole files of them."""
+        """Remove events from before the time `before` (seconds since the epoch). Only whole files are removed, so that
+        some older rows may stay."""
         forget_older(self.table, "event_time", before)
 
 
@@ -105,7 +111,7 @@ def kept_upto(table: RangedTable) -> int:
 
 
 def kept_events(rows: pa.Table, gap: int) -> pa.Table:
-    """Of rows of the journal, in order of table and event."""
+    """Return the rows of the journal as rows of the history, ordered by table and event id."""
     columns = {
         "event_id": rows["event_id"],
         "event_time": rows["event_time"],
@@ -124,7 +130,8 @@ def kept_events(rows: pa.Table, gap: int) -> pa.Table:
 
 
 def copy(table: RangedTable, numbers: range, rows: Iterable[pa.Table], gap: int = 0) -> None:
-    """Add the rows of these numbers, behind that gap in the log, unless they were added before."""
+    """Add the rows with these numbers to the table in one commit, unless they were added before. `gap` is the number of
+    the gap in the log that they lie behind."""
 
     def is_there(snapshot: Snapshot) -> bool:
         return snapshot.marks.get(GAP, 0) == gap and snapshot.marks.get(KEPT, 0) >= numbers.start
@@ -134,10 +141,10 @@ def copy(table: RangedTable, numbers: range, rows: Iterable[pa.Table], gap: int 
     files = table.write(rows)
     is_added = False
 
-    def decide(snapshot: Snapshot) -> Change | None:
+    def decide(snapshot: Snapshot) -> SnapshotChange | None:
         nonlocal is_added
         is_added = not is_there(snapshot)
-        return Change(add=files, marks={KEPT: numbers[-1], GAP: gap}) if is_added else None
+        return SnapshotChange(add=files, marks={KEPT: numbers[-1], GAP: gap}) if is_added else None
 
     table.commit(decide)
     if not is_added:
@@ -155,7 +162,7 @@ def within(key: str, numbers: range) -> pc.Expression:
 
 
 def forget_older(table: RangedTable, column: str, before: str | int) -> tuple[DataFile, ...]:
-    """Remove the first files all of whose rows are older, by that column. Which went."""
+    """Remove the first files whose rows are all older than `before`, by the column. Return the removed files."""
     files: list[DataFile] = []
     for file in table.snapshot().files:
         newest = pc.max(table.files.read([file], None, (table.key, column))[column]).as_py()
@@ -169,9 +176,9 @@ def forget_older(table: RangedTable, column: str, before: str | int) -> tuple[Da
 def remove(table: RangedTable, files: Iterable[DataFile]) -> None:
     chosen = frozenset(files)
 
-    def decide(snapshot: Snapshot) -> Change | None:
+    def decide(snapshot: Snapshot) -> SnapshotChange | None:
         left = tuple(file for file in snapshot.files if file in chosen)
-        return Change(remove=left) if left else None
+        return SnapshotChange(remove=left) if left else None
 
     if chosen:
         table.commit(decide)

@@ -1,4 +1,4 @@
-"""Which hops do rows of a ledger's `objects` make? One row for each epoch, table and event that a hop ended at."""
+"""The hops that rows of a ledger's `objects` record: one row for each epoch, table and event that a hop ended at."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 
 def connection() -> duckdb.DuckDBPyConnection:
-    """An engine of its own: it opens no file and no address, and knows only what is registered. What exceeds its memory
-    goes to a temporary folder, which it removes when it is closed."""
+    """Return a new DuckDB engine. It opens no file and no address, and knows only the data that is registered with it.
+    Data beyond its memory goes to a temporary folder, which it removes when it is closed."""
     import duckdb
 
     spill = str(Path(gettempdir()) / f"calque-audit-{uuid4().hex}")
@@ -58,7 +58,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def hop_rows(engine: duckdb.DuckDBPyConnection, objects: ds.Dataset, epochs: range) -> pa.RecordBatchReader:
-    """Of these epochs, in order of table, epoch and event: so they compress best."""
+    """Return the hops of these epochs, ordered by table, epoch and event, because rows in this order compress best."""
     engine.register("objects", objects)
     hops = HOPS_OF.format(objects="objects", first=epochs.start, last=epochs.stop - 1)
     query = f'SELECT * FROM ({hops}) ORDER BY database, "table", epoch, event_id'

@@ -1,8 +1,8 @@
-"""SQL over what was shown when: the relations of the schema `calque`, over ledgers, journals and what is kept of them.
+"""SQL over the history of targets: the relations of the schema `calque`, over ledgers, journals and kept rows.
 
-A statement sees one version of everything: each table is opened once, a ledger before its history, so that what moves
-from one to the other meanwhile is neither lost nor there twice. The engine reads Arrow's data sets: of a table only the
-columns and row groups that a statement needs, batch by batch.
+A statement sees one version of everything. Each table is opened once, a ledger before its history, so that a row that
+moves from one to the other meanwhile is neither lost nor there twice. The engine reads Arrow's data sets: only the
+columns and row groups of a table that a statement needs, batch by batch.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ class AuditedTarget:
 
 
 class JournalOfRows(Protocol):
-    """A journal of any format."""
+    """A journal of any format, read as Arrow rows."""
 
     def oldest(self) -> EventId | None: ...
 
     def last(self) -> EventId | None: ...
 
     def rows(self, span: Span) -> pa.Table:
-        """The rows of the span without their messages."""
+        """Return the rows of the span without their messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedSource:
-    """`gap` is the number of the newest gap in its log."""
+    """A source with its journal and its kept events. `gap` is the number of the newest gap in its log."""
 
     name: str
     journal: JournalOfRows
@@ -79,8 +79,8 @@ def query(
     targets: Sequence[AuditedTarget],
     sources: Sequence[AuditedSource],
 ) -> tuple[tuple[str, ...], Iterator[tuple[object, ...]]]:
-    """The columns and rows of a statement over these relations. Raises `Refused` for what it can't be, and
-    `Unavailable`, also while rows are read."""
+    """Return the columns and the rows of a statement over these relations. Raises `Refused` for a statement that can't
+    be carried out, and `Unavailable`, also while rows are read."""
     engine = connection()
     try:
         for statement in definitions(engine, relations, targets, sources):
@@ -103,7 +103,8 @@ def rows_of(engine: duckdb.DuckDBPyConnection, reader: pa.RecordBatchReader) -> 
 
 
 def as_own(error: Exception) -> Refused | Unavailable:
-    """With the engine's first line, and the place that it shows of a syntax error."""
+    """Return the engine's error as an error of calque, with the first line of its text. A syntax error also has the
+    engine's picture of the place."""
     first, _, excerpt = str(error).strip().partition("\n")
     kind, _, text = first.rpartition("Error: ")
     match error:
@@ -123,7 +124,8 @@ def definitions(
     targets: Sequence[AuditedTarget],
     sources: Sequence[AuditedSource],
 ) -> Iterator[str]:
-    """The views, in their order; what they read is registered."""
+    """Register the data of these relations with the engine, and return the statements that make their views, in
+    order."""
     if "tables" in relations or OF_EVENTS & set(relations):
         engine.register("states", pa.Table.from_pylist([*states_of(targets)], schema=STATES))
         yield TABLES
@@ -135,7 +137,7 @@ def definitions(
 
 
 def of_ledgers(engine: duckdb.DuckDBPyConnection, targets: Sequence[AuditedTarget]) -> Iterator[str]:
-    """Epochs and hops: those that the ledgers have, and older ones that were kept."""
+    """Return the statements for the views of epochs and hops: those in the ledgers, and older ones that were kept."""
     epochs, hops = [], []
     for number, target in enumerate(targets):
         rows = target.ledger.view()
@@ -174,7 +176,7 @@ def of_ledgers(engine: duckdb.DuckDBPyConnection, targets: Sequence[AuditedTarge
 def of_journals(
     engine: duckdb.DuckDBPyConnection, targets: Sequence[AuditedTarget], sources: Sequence[AuditedSource]
 ) -> Iterator[str]:
-    """Events and lags: those that the journals have, and older ones that were kept."""
+    """Return the statements for the views of events and lags: events in the journals, and older ones that were kept."""
     events = []
     for number, source in enumerate(sources):
         fresh_rows, first, last = rows_of_journal(source)
@@ -199,8 +201,9 @@ def registered(engine: duckdb.DuckDBPyConnection, number: int, data: Mapping[str
 
 
 def rows_of_journal(source: AuditedSource) -> tuple[ds.Dataset | pa.Table, int, int]:
-    """What the journal has, as an engine reads it, with the first event that no history keeps, and the last one. Of a
-    journal in a topic what is not kept is read into memory."""
+    """Return the journal's rows as the engine reads them, the first event that no history keeps, and the journal's last
+    event. A Delta journal is read from its files. Of a journal in a topic the events that are not kept are read into
+    memory."""
     oldest, last = source.journal.oldest(), source.journal.last()
     if oldest is None or last is None:
         return KEPT_EVENTS.empty_table(), 1, 0
@@ -212,7 +215,7 @@ def rows_of_journal(source: AuditedSource) -> tuple[ds.Dataset | pa.Table, int, 
 
 
 def journal_rows(name: str, gap: int, is_whole: bool, first: int, last: int) -> str:
-    """With the columns of kept events."""
+    """Return the SQL for the journal's rows from `first` to `last`, with the columns of kept events."""
     if not is_whole:
         return name
     return f"""(
@@ -316,4 +319,5 @@ LAG = """
          AND events."table" = stops."table" AND events.place <= stops.place
     JOIN epochs ON stops.target = epochs.target AND stops.epoch = epochs.epoch
 """
-"""The first epoch of the first hop that ended at the event or after it; `place` orders hops by event, then by epoch."""
+"""The lag of an event ends with the first epoch of the first hop that ended at the event or after it; `place` orders
+hops by event, then by epoch."""

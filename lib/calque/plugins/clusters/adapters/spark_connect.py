@@ -1,4 +1,4 @@
-"""Run statements over Spark Connect, by pyspark's own client."""
+"""The engine of a cluster over Spark Connect, by pyspark's own client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 15002
 CONNECT_SECONDS = 10.0
 RETRIES, LONGEST_RETRY_MS = 5, 2_000
-"""Calls that an engine does not answer are tried again for some seconds."""
+"""The most retries of a call that the engine does not answer, and the longest pause between two, in milliseconds: some
+seconds in all."""
 STACK_TRACE = "JVM stacktrace:"
 NOT_ANSWERING = (
     "StatusCode.UNAVAILABLE",
@@ -27,11 +28,11 @@ NOT_ANSWERING = (
     "stopped SparkContext",
     "SparkContext was shut down",
 )
-"""What the words of an engine have that is gone, or going."""
+"""Texts in the errors of an engine that is gone or going."""
 
 
 class SparkConnectEngine:
-    """A session at `url` (`sc://host:port`), opened by the first statement."""
+    """A session at the engine at `url` (`sc://host:port`). The first statement opens it."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -65,7 +66,7 @@ class SparkConnectEngine:
                 raise Refused(
                     "No statement can be sent to an engine", why, "Say pip install 'calque-replicator[clusters]'"
                 ) from error
-            # pyspark logs whatever it raises.
+            # pyspark logs each error that it raises.
             logging.getLogger("SQLQueryContextLogger").disabled = True
             self._require_answer()
             with self._own_errors():
@@ -86,7 +87,7 @@ class SparkConnectEngine:
                 self._interrupt(self._session)
 
     def _interrupt(self, session: SparkSession) -> None:
-        """Nobody wants the rest of the rows."""
+        """Cancel the statement that runs, because the caller stopped before the last row."""
         try:
             with self._own_errors():
                 session.interruptAll()
@@ -94,7 +95,8 @@ class SparkConnectEngine:
             logging.getLogger(__name__).debug("The statement at %s could not be interrupted", self.url)
 
     def _require_answer(self) -> None:
-        """gRPC waits long for a server that is not there."""
+        """Connect to the engine's port and close the connection again. Raises `Unavailable` after `CONNECT_SECONDS`,
+        because gRPC itself waits long for a server that is not there."""
         parts = urlsplit(self.url)
         host, port = parts.hostname or "", parts.port or DEFAULT_PORT
         try:
@@ -104,13 +106,14 @@ class SparkConnectEngine:
 
     @contextmanager
     def _own_errors(self) -> Iterator[None]:
-        """The engine's errors as calque's, with the engine's words."""
+        """Raise the engine's errors as calque's, with the engine's own words: `Unavailable` where it does not answer,
+        else `Refused`."""
         import grpc
         from pyspark.errors import PySparkException
 
         try:
             with warnings.catch_warnings():
-                # pyspark warns that it gives up, and raises then.
+                # pyspark warns before it gives up and raises.
                 warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
                 yield
         except PySparkException as error:
@@ -122,7 +125,8 @@ class SparkConnectEngine:
             raise self._lost(" ".join(str(error.details() if hasattr(error, "details") else error).split())) from error
 
     def _lost(self, why: str) -> Unavailable:
-        """The engine is gone, and with it the session: the next statement opens another one."""
+        """Forget the session, which is gone with the engine, so that the next statement opens another one, and return
+        the error to raise."""
         self._session = self._database = None
         return self._unavailable(why)
 

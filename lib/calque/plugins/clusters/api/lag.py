@@ -1,4 +1,4 @@
-"""How far does a replica of a table lag? By the events of the source that it does not show."""
+"""The lag of a table's replica, by the events of its source that the replica does not show."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from calque.ports import EventLog, Journal
 from calque.wiring.source import SourceWiring
 
 PAGE, MOST_LOOKED_AT = 2_000, 50_000
-"""Events that are looked at together, and in all: one behind them is taken for one on the table."""
+"""The events that are read together, and the most that are looked at in all. The event after those is taken for one on
+the table."""
 
 
 def lag_seconds(
     source: SourceWiring, log: EventLog, name: TableName, shows: EventId, *, is_running: bool
 ) -> float | None:
-    """Seconds since an event on the table that is newer than what a replica shows; 0 where there is none. The oldest
-    such event, as in `status`, while the replica is kept; the newest one where nobody keeps it. None where nobody
-    knows: the source does not answer, or has forgotten events."""
+    """Return the seconds since an event on the table that is newer than event `shows`; 0 where there is none. While a
+    process keeps the replica (`is_running`) the oldest such event counts, as in `status`; else the newest. Return None
+    where the lag is not known, because the source does not answer or has forgotten events."""
     journal = source.side().journal
     try:
         head, captured = log.current(), journal.last() or 0
@@ -38,7 +39,8 @@ def lag_seconds(
 
 
 def found_on(parts: Sequence[tuple[Journal | LogJournal, Span]], name: TableName, *, newest: bool) -> Entry | None:
-    """The first event on the table, or the last one. Raises `Refused` where not all of the spans is there."""
+    """Return the first event on the table in the spans, or the last one for `newest`; None where there is none. Raises
+    `Refused` where the journal or the log does not have a whole span any more."""
     step, looked_at = -1 if newest else 1, 0
     for events, span in parts[::step]:
         for after in range(span.after, span.upto, PAGE)[::step]:

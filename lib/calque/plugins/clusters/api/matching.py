@@ -1,4 +1,4 @@
-"""At which cluster is each source and target of the deployments? The metastores themselves say it."""
+"""The matching of clusters with the sources and targets of the deployments, by what the metastores themselves say."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ PATIENCE_SECONDS = 3.0
 
 
 def reachable(wiring: Wiring) -> Mapping[str, bool]:
-    """Whether the metastore of each cluster answers; a silent one is waited for no longer than `PATIENCE_SECONDS`."""
+    """Tell of each cluster, by name, whether its metastore answers. All are asked at once, and a silent one is waited
+    for no longer than `PATIENCE_SECONDS`."""
 
     def answers(name: str) -> bool:
         try:
@@ -34,8 +35,8 @@ def reachable(wiring: Wiring) -> Mapping[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A target of a deployment that follows a source of it, each with the cluster that its metastore is of; None where
-    it is no cluster's."""
+    """A target of a deployment with the source that it follows, and the clusters of their metastores. A metastore that
+    belongs to no cluster has None."""
 
     deployment: Wiring
     source: SourceWiring
@@ -46,15 +47,16 @@ class Stream:
 
 @dataclass(slots=True)
 class Matching:
-    """Addresses that are equal mean one metastore; of others the metastores' own ids decide. What was found is
-    remembered, but not what did not answer."""
+    """A memory of which cluster each metastore belongs to. Equal addresses mean one metastore; for others the ids that
+    the metastores keep decide. Answers are remembered; a metastore that did not answer is asked again."""
 
     wiring: Wiring
     _ids: dict[str, str] = field(default_factory=dict)
     _streams: tuple[Stream, ...] | None = None
 
     def streams(self) -> Sequence[Stream]:
-        """Those of all deployments. A metastore that does not answer is no cluster's by its id."""
+        """Return the streams of all deployments. A metastore that does not answer belongs to no cluster for now, unless
+        its address says otherwise."""
         if self._streams is not None:
             return self._streams
         streams, is_final = [], True
@@ -71,13 +73,14 @@ class Matching:
         return streams
 
     def identity(self, cluster: str) -> str:
-        """Of the cluster's metastore; empty where it keeps none. Raises `Unavailable` and `AccessRefused`."""
+        """Return the id of the cluster's metastore; empty where it keeps none. Raises `Unavailable` and
+        `AccessRefused`."""
         if cluster not in self._ids:
             self._ids[cluster] = cluster_wirings(self.wiring)[cluster].catalog().identity()
         return self._ids[cluster]
 
     def _cluster_of(self, addresses: tuple[str, ...], identity: Callable[[], str]) -> tuple[str | None, bool]:
-        """The cluster, and whether that is certain."""
+        """Return the cluster of the metastore, None for none, and whether that answer is certain."""
         for name, cluster in cluster_wirings(self.wiring).items():
             if one_metastore(addresses, cluster.plug.keys.metastore):
                 return name, True
@@ -96,8 +99,8 @@ class Matching:
 
 
 def check_clusters(wiring: Wiring, findings: Findings) -> None:
-    """Whether each cluster's metastore answers, is another than the others', and is one of a deployment's. Nothing
-    where the configuration has no clusters."""
+    """Check that each cluster's metastore answers, is another than those of the other clusters, and is the source or a
+    target of a deployment. A configuration without clusters has no findings."""
     if not clusters_of(wiring.config):
         return
     matching = Matching(wiring)
@@ -139,7 +142,7 @@ def check_clusters(wiring: Wiring, findings: Findings) -> None:
 
 
 def strange_metastores(streams: Sequence[Stream]) -> Mapping[str, str]:
-    """Sources and targets that are at no cluster, with their addresses."""
+    """Return the sources and targets that are at no cluster, each with its addresses."""
     strange = {}
     for stream in streams:
         file = stream.deployment.config.path.name

@@ -1,4 +1,5 @@
-"""Clusters for programs: where a table is, where a statement runs, and what a table is at one cluster."""
+"""The clusters of a configuration for programs: where a table is, where a statement runs, and a table's definition at
+one cluster."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from calque.wiring.wiring import Wiring
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`text` is the statement with the names that its tables have at the chosen cluster; `database` that of names
-    without one, None where no name needs it."""
+    """A statement's cluster, and the statement as that cluster needs it. `text` has the names that the tables have
+    there. `database` is that of names without one; None where no name needs it."""
 
     resolution: Resolution
     text: str
@@ -34,8 +35,8 @@ class Route:
 
 @dataclass(slots=True)
 class OpenClusters:
-    """Tables are called as at their primaries, `database.table`. Each question looks anew. Every method may raise
-    `Refused` and `Unavailable`."""
+    """The clusters of `wiring`, open for questions. A table is named as at its primary, `database.table`. Each question
+    looks at the clusters anew. Every method may raise `Refused` and `Unavailable`."""
 
     wiring: Wiring
     matching: Matching = field(init=False)
@@ -56,23 +57,22 @@ class OpenClusters:
         self.close()
 
     def close(self) -> None:
-        """Close idle connections."""
+        """Close the idle connections to the clusters' metastores."""
         for cluster in cluster_wirings(self.wiring).values():
             cluster.client().close()
 
     def locate(self, table: str) -> tuple[Placement, ...]:
-        """Where the table is, its primary first. Raises `Refused` where no cluster has it."""
+        """Return the places of the table, its primary first. Raises `Refused` where no cluster has it."""
         return self.look(named_table(table)).placements
 
     def resolve(self, statement: str, *, used: str | None = None, database: str = "default") -> Resolution:
-        """The cluster that the statement runs on, or why there is none. `used` is the cluster of `USE CLUSTER`;
-        `database` is that of names without one.
-
-        Raises `Refused` for a statement of which nobody can tell the tables, unless a cluster is used."""
+        """Return the cluster that the statement runs on, or why there is none. `used` is the cluster of `USE CLUSTER`;
+        `database` is that of names without one. Raises `Refused` for a statement whose tables can't be told, unless a
+        cluster is forced by `used` or by `use_default`."""
         return self.route(statement, used, database).resolution
 
     def route(self, statement: str, used: str | None, database: str | None) -> Route:
-        """The same, with the statement as it is to be said there."""
+        """Return what `resolve` returns, together with the statement as it has to be sent to that cluster."""
         clusters, session_database = self.clusters, database or "default"
         used = cluster_of(self.wiring.config, used).name if used is not None else None
         if not clusters.enabled:
@@ -102,12 +102,13 @@ class OpenClusters:
         if not names:
             return Route(resolution, statement, database)
         text = rewritten(statement, session_database, names)
-        # Each input has its database then; the session's may be called otherwise there, or be missing.
+        # The rewritten inputs name their databases. Only outputs still need the session's, which may have another name
+        # at that cluster, or be missing there.
         return Route(resolution, text, database if statement_tables.outputs else None)
 
     def table(self, table: str, *, cluster: str | None = None) -> Table:
-        """The table's definition at the cluster, else at the default one: under the name that it has there. Raises
-        `Refused` where it is not there, or counts as absent."""
+        """Return the table's definition at `cluster`, else at the default one, under the name that it has there. Raises
+        `Refused` where the table is not there, or counts as absent."""
         chosen = cluster_of(self.wiring.config, cluster if cluster is not None else self.clusters.default).name
         name = named_table(table)
         placement = next((one for one in self.look(name).placements if one.cluster == chosen), None)
@@ -121,14 +122,14 @@ class OpenClusters:
         return definition
 
     def look(self, name: TableName) -> TableLook:
-        """Raises `Refused` where no cluster has the table."""
+        """Return the table and its places. Raises `Refused`, with the nearest name, where no cluster has the table."""
         look = Presence(self.wiring, self.matching).look(name)
         if look is None:
             raise Refused(f"There is no table {name}", nearest(str(name), self.tables(name.database)), "Name one")
         return look
 
     def tables(self, database: str) -> Sequence[str]:
-        """Of the database, at whatever clusters answer."""
+        """Return the tables of the database, `database.table` and sorted, over all clusters that answer."""
         names: set[str] = set()
         for cluster in cluster_wirings(self.wiring).values():
             try:

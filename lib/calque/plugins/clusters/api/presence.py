@@ -1,4 +1,4 @@
-"""What of a table is at which cluster: the original by the metastores, replicas by ledgers and marks."""
+"""The presence of a table at each cluster: the original by the metastores, replicas by ledgers and marks."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Role = Literal["primary", "secondary"]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A table at one cluster. `partitions` is how many the primary has, `partitions_present` how many of them are whole
-    there; None for a table without partitions, and for what is not known. `event_id` is an event of the primary's
-    source of which the table is shown (None: not yet). `absent` says why it counts as absent there; empty where it does
-    not. `table` is its name there."""
+    """A table at one cluster, under the name `table`. `partitions` is the number of partitions that the primary has,
+    `partitions_present` how many of them are whole here; both are None for a table without partitions, and where they
+    are not known. `event_id` is the event of the primary's source as of which the table is shown here; None where it is
+    not shown yet. `absent` says why the table counts as absent here; empty where it does not."""
 
     cluster: str
     role: Role
@@ -46,7 +46,8 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class TableLook:
-    """What was found of a table: for resolution, and for people. Primaries come first."""
+    """A table as it was found at the clusters: `table` for the resolution of statements, `placements` for people,
+    primaries first."""
 
     table: ClusteredTable
     placements: tuple[Placement, ...]
@@ -54,7 +55,8 @@ class TableLook:
 
 @dataclass(slots=True)
 class Presence:
-    """Of one moment: what was looked at once is not looked at again."""
+    """The presence of tables at one moment. What was looked at once is not looked at again, so a new question needs a
+    new object."""
 
     wiring: Wiring
     matching: Matching
@@ -62,12 +64,14 @@ class Presence:
     _looks: dict[TableName, TableLook | None] = field(default_factory=dict)
 
     def table(self, name: TableName) -> ClusteredTable | None:
-        """What resolution needs of the table. Raises as `look` does."""
+        """Return the table as the resolution of statements needs it; None where no cluster has it. Raises `Unavailable`
+        as `look` does."""
         look = self.look(name)
         return look.table if look is not None else None
 
     def look(self, name: TableName) -> TableLook | None:
-        """None where no cluster has the table. Raises `Unavailable` where one that does not answer may have it."""
+        """Return the table and its places; None where no cluster has it. Raises `Unavailable` or `AccessRefused` where
+        a cluster that may have it does not answer."""
         if name not in self._looks:
             self._looks[name] = self._look(name)
         return self._looks[name]
@@ -84,7 +88,7 @@ class Presence:
             and (stream.source_cluster in originals if originals else stream.source_cluster in away)
             and self.follows(stream, name, headers)
         ]
-        # Where the original's metastore is away, replicas tell of it.
+        # Where the original's metastore does not answer, the replicas tell which cluster is the primary.
         primaries = originals or list(dict.fromkeys(filter(None, (one.source_cluster for one in followers))))
         if not primaries:
             if away:
@@ -115,7 +119,7 @@ class Presence:
         return TableLook(clustered_table(primaries, definition, names, replicas), tuple(placements))
 
     def headers(self, name: TableName) -> tuple[Mapping[str, Table], Mapping[str, CalqueError]]:
-        """The definitions under the name by cluster, and the clusters that do not answer."""
+        """Return the definitions under the name, by cluster, and the error of each cluster that does not answer."""
         headers: dict[str, Table] = {}
         away: dict[str, CalqueError] = {}
         for cluster, wiring in cluster_wirings(self.wiring).items():
@@ -129,14 +133,14 @@ class Presence:
         return headers, away
 
     def follows(self, stream: Stream, name: TableName, headers: Mapping[str, Table]) -> bool:
-        """Whether the target has the table, or is to have it."""
+        """Tell whether the stream's target has the table, or its policy takes it."""
         admission = stream.target.admission()
         original = headers.get(stream.source_cluster or "")
         is_taken = admission.takes(name) and (original is None or admission.subset.has_table(original))
         return is_taken or name in self.view(stream).rows
 
     def view(self, stream: Stream) -> TargetView:
-        """What the target's ledger says."""
+        """Return what the ledger of the stream's target says."""
         deployment, target = stream.deployment, stream.target
         key = str(deployment.config.path), target.plug.name
         if key not in self._views:
@@ -152,7 +156,8 @@ class Presence:
     def replica(
         self, stream: Stream, name: TableName, names: frozenset[str] | None
     ) -> tuple[Replica, Placement, Table | None]:
-        """`names` are the partitions that the primary has; None where there are none, or where they are not known."""
+        """Look at the replica at the stream's target, and return it for resolution, for people, and its definition.
+        `names` are the partitions that the primary has; None where the table has none, or where they are not known."""
         cluster, admission, view = stream.target_cluster or "", stream.target.admission(), self.view(stream)
         local_name, shows = admission.name_at_target(name), view.shows(name)
         catalog = cluster_wirings(self.wiring)[cluster].catalog()
@@ -188,7 +193,7 @@ class Presence:
         return Replica(present or frozenset(), lag, absent, other_name), placement, header
 
     def why_absent(self, stream: Stream, name: TableName, header: Table | None, shows: EventId | None) -> str:
-        """Why nothing of the replica can be counted upon; empty where its partitions can be looked at."""
+        """Say why the replica can't be counted upon at all; empty where its partitions can be looked at."""
         view, row = self.view(stream), self.view(stream).rows.get(name)
         target = f"target {stream.target.plug.name}"
         if view.behind_gap:
@@ -225,15 +230,16 @@ def clustered_table(
 
 
 def partition_names(catalog: CatalogReader, name: TableName, table: Table | None) -> frozenset[str] | None:
-    """None for a table without partitions, and for one that is not known."""
+    """Return the table's partitions; None for a table without partitions, and for `table` None."""
     return frozenset(catalog.partition_names(name)) if table is not None and is_partitioned(table) else None
 
 
 def whole_partitions(
     stream: Stream, catalog: CatalogReader, name: TableName, local_name: TableName, header: Table
 ) -> frozenset[str] | None:
-    """The partitions at the target that calque wrote: those that the ledger has, and those that are marked, as the ones
-    of the next epoch. Whatever else stands there is not known to be whole. None for a table without partitions."""
+    """Return the partitions at the target that calque wrote: those that the ledger has, and those that carry calque's
+    mark, as the partitions of the next epoch do. Other partitions there are not known to be whole. None for a table
+    without partitions."""
     names = partition_names(catalog, local_name, header)
     if names is None:
         return None
@@ -256,7 +262,7 @@ def whole_partitions(
 
 
 def newest_event(log: EventLog) -> EventId | None:
-    """None where the metastore does not say."""
+    """Return the newest event of the log; None where the metastore does not say it."""
     try:
         return log.current()
     except CalqueError:

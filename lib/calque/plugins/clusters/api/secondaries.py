@@ -1,4 +1,5 @@
-"""Have a table, or partitions of it, replicated to a cluster, or no more: the policy of a target changes, durably."""
+"""The replication of a table, or of partitions of it, to a cluster: begun and ended by a durable change of a target's
+policy."""
 
 from __future__ import annotations
 
@@ -26,14 +27,16 @@ PATIENCE_SECONDS = 120.0
 
 @dataclass(slots=True)
 class Secondaries:
-    """Every method returns when the change is recorded, and a `run` over the deployment, if there is one, has taken it
-    over. Raises `Refused` for what can't be replicated so, and `Unavailable`."""
+    """The changes of which tables are replicated to which cluster. A method returns when its change is recorded and a
+    `run` over the deployment, if there is one, has taken it over. It raises `Refused` for a table that can't be
+    replicated so, and `Unavailable`."""
 
     wiring: Wiring
     matching: Matching
 
     def add(self, name: TableName, cluster: str, predicate: str | None) -> None:
-        """With a predicate the partitions of which it is true, besides those that are replicated already."""
+        """Have the table replicated to `cluster`. With `predicate`, only the partitions that it is true of are added to
+        those that are replicated already."""
         stream, original = self.stream(name, cluster)
         added = parsed(predicate, name, original)
         admission = stream.target.admission()
@@ -51,7 +54,8 @@ class Secondaries:
             self.change(stream, SecondaryTable(str(name), True, predicate_text(together)))
 
     def drop(self, name: TableName, cluster: str, predicate: str | None) -> None:
-        """With a predicate the partitions of which it is true; others stay."""
+        """End the replication of the table to `cluster`. With `predicate`, only the partitions that it is true of
+        leave; the others stay."""
         stream, original = self.stream(name, cluster)
         dropped = parsed(predicate, name, original)
         admission = stream.target.admission()
@@ -65,12 +69,13 @@ class Secondaries:
         self.change(stream, SecondaryTable(str(name), True, predicate_text(rest)))
 
     def stream(self, name: TableName, cluster: str) -> tuple[Stream, Table]:
-        """The target at the cluster that follows the table's primary, and the table's original."""
+        """Return the stream from the table's primary to `cluster`, and the table's original. Raises `Refused` where
+        there is no such stream, or more than one."""
         presence = Presence(self.wiring, self.matching)
         headers, away = presence.headers(name)
         if cluster not in headers and away:
             raise next(iter(away.values()))
-        # What stands at the cluster already, as somebody copied it by hand, is for `adopt`.
+        # A table that stands at the cluster already, because a person copied it, is no original: `adopt` takes it over.
         originals = [one for one, table in headers.items() if SOURCE not in (table.parameters or {}) and one != cluster]
         if not originals:
             if cluster in headers and SOURCE not in (headers[cluster].parameters or {}):
@@ -95,7 +100,8 @@ class Secondaries:
         return streams[0], headers[originals[0]]
 
     def everything(self, target: Target, name: TableName, original: Table) -> str:
-        """What takes all partitions: nothing, unless a pattern of the file leaves some out."""
+        """Return the predicate that takes all partitions: an empty text, which leaves the choice to the file, unless a
+        pattern of the file leaves some out."""
         alone = amended_target(target, [SecondaryTable(str(name), True)])
         if alone.admission().subset.predicate(name) is None:
             return ""
@@ -125,7 +131,9 @@ class Secondaries:
             raise Refused(f"{self.named(stream)} can't take {table.table}", why, "Change its exclude, and reload")
 
     def take_over(self, deployment: Wiring) -> None:
-        """Have whoever runs read it. Raises what a process answers."""
+        """Ask the processes that run the deployment to read the change, and wait for their answers, at most
+        `PATIENCE_SECONDS`. Raises the error of a process that refuses, and `Unavailable`; returns at once where no
+        process runs."""
         if not processes(deployment.control):
             return
         for process in answers(deployment.control, ask_reload(deployment.control), PATIENCE_SECONDS):
@@ -138,7 +146,8 @@ class Secondaries:
 
 
 def parsed(text: str | None, name: TableName, original: Table) -> Predicate | None:
-    """The predicate over the table's partition keys. Raises `Refused` where it is none."""
+    """Return the predicate over the table's partition keys; None for no text. Raises `Refused` where the text is no
+    predicate or does not fit the table."""
     if text is None:
         return None
     predicate = parse_predicate(text)

@@ -1,4 +1,5 @@
-"""What statements say of a target's tables, in place of what the file says: `ALTER TABLE … SECONDARY CLUSTER`."""
+"""The tables that statements add to a target's policy, or take from it, over what the file says: `ALTER TABLE …
+SECONDARY CLUSTER`."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from calque.config.plugs import Config, Target
 
 @dataclass(frozen=True, slots=True)
 class SecondaryTable:
-    """A table of a target: whether it is taken, and which of its partitions. `table` is its name at the source,
-    `database.table`; an empty `partitions` leaves the choice to the file."""
+    """The newest word of statements on a table of a target: whether the target takes it, and which of its partitions.
+    `table` is the name at the source, `database.table`. `partitions` is a predicate; an empty one leaves the choice to
+    the file."""
 
     table: str
     is_taken: bool
@@ -20,14 +22,15 @@ class SecondaryTable:
 
 
 def amended(config: Config, tables: Mapping[str, Sequence[SecondaryTable]]) -> Config:
-    """The configuration with these tables, by target."""
+    """Return the configuration with these words of statements, given by target, added to the policies of its
+    targets."""
     targets = {name: amended_target(target, tables.get(name, ())) for name, target in config.targets.items()}
     return replace(config, targets=targets) if targets != config.targets else config
 
 
 def amended_target(target: Target, tables: Sequence[SecondaryTable]) -> Target:
-    """The newest word on a table counts; words of before are forgotten. What the file's `exclude` leaves out stays
-    out."""
+    """Return the target with its file's policy changed by these words. The last word on a table counts, and words of an
+    earlier call are forgotten. A table that the file's `exclude` leaves out stays out."""
     keys = target.written or target.keys
     if not tables:
         return target if target.written is None else replace(target, keys=keys, written=None)

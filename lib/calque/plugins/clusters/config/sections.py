@@ -1,4 +1,4 @@
-"""Keys of `[clusters]`, and of a section [clusters.NAME] for each of them."""
+"""The section `[clusters]` of the configuration, and a section [clusters.NAME] for each cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ ENGINE_EXAMPLE = 'Write e.g. "sc://host:15002", or leave engine out'
 
 
 def _engine(text: str) -> str:
-    """Empty for none."""
+    """Return the address of an engine as it is; empty stands for none. Raises `Refused` where it is no address, holds a
+    secret, or is of an engine that is not installed."""
     if not text:
         return text
     if places.has_login(text) or re.search(r";\s*token=", text, re.IGNORECASE):
@@ -47,7 +48,7 @@ def _engine(text: str) -> str:
 
 
 def _deployments(paths: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    """Absolute, each once."""
+    """Return the paths, absolute and each once."""
     if "" in paths:
         raise WrongError(Refused("a path is empty", "Each names a configuration of calque", 'Write e.g. ["c1.toml"]'))
     return tuple(dict.fromkeys(places.absolute(base_folder(info) / path) for path in paths))
@@ -58,11 +59,13 @@ HIVE_NAMES = {
     "hive.use.default.cluster": "use_default",
     "hive.disable.clusters": "enabled",
 }
-"""Hive's names, of "Hive across Multiple Data Centers", with the keys; the last one says the opposite."""
+"""The settings of "Hive across Multiple Data Centers", each with calque's key. `hive.disable.clusters` says the
+opposite of its key."""
 
 
 def without_hive_names(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The section without Hive's names, and the values that these have."""
+    """Split the section into the values under calque's keys and those under Hive's names, whether the latter are quoted
+    or nested by their dots."""
     own_values, given = dict(values), {}
     for name in HIVE_NAMES:
         if name in own_values:
@@ -80,7 +83,7 @@ def without_hive_names(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[
 
 
 def taken_out(table: Any, path: Sequence[str]) -> tuple[Any, Mapping[str, Any]]:
-    """The value at the path, None where there is none, and the table without it."""
+    """Return the value at the path, None where there is none, and the table without it."""
     if not isinstance(table, Mapping) or path[0] not in table:
         return None, {}
     rest = {key: value for key, value in table.items() if key != path[0]}
@@ -97,7 +100,8 @@ class Cluster(MetastoreSection):
 
 
 class Clusters(Section):
-    """How statements choose among the clusters, which are sub-sections: the keys that this class does not name."""
+    """The choice of a cluster for each statement. The clusters themselves are sub-sections: the keys that this class
+    does not name."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True)
     __pydantic_extra__: dict[str, Cluster] = Field(init=False)
@@ -121,8 +125,9 @@ class Clusters(Section):
     @model_validator(mode="before")
     @classmethod
     def _by_hives_names(cls, values: Any) -> Any:
-        """Hive's own names for three of the keys, in quotes or as dots make them: each refused beside its own. Of such
-        validators the one that is written last runs first."""
+        """Replace Hive's names for three of the keys, in quotes or nested by their dots, by calque's keys. A name
+        beside its own key is refused. pydantic runs validators of this mode from the last to the first, so this one
+        comes before `_others_are_sections`."""
         if not isinstance(values, Mapping):
             return values
         own_values, given = without_hive_names(values)
@@ -157,7 +162,8 @@ class Clusters(Section):
 
 @dataclass(frozen=True, slots=True)
 class HiveCluster:
-    """A Hive metastore, and the engine that processes statements over its tables; an empty address for none."""
+    """A cluster of the configuration: its Hive metastore, and the address of the engine that processes statements over
+    its tables, empty for none."""
 
     name: str
     keys: Cluster
@@ -173,7 +179,7 @@ def sections_in(clusters: Clusters | None) -> Iterator[BaseModel]:
 
 
 def misfits(config: ReadFile) -> Iterator[tuple[KeyPath, Refused]]:
-    """Clusters that have one metastore."""
+    """Yield a refusal for each two clusters that have one metastore."""
     for one, other in combinations(clusters_of(config).values(), 2):
         if places.one_metastore(one.keys.metastore, other.keys.metastore):
             what = f"{one.name} and {other.name} have one metastore"
@@ -222,14 +228,14 @@ CLUSTERS = SectionKind(
 
 
 def clusters_of(config: ReadFile) -> Mapping[str, HiveCluster]:
-    """By their names, as in the configuration."""
+    """Return the clusters by name, in the order of the configuration; none where it has no `[clusters]`."""
     section = config.section(CLUSTERS)
     named = section.named if section is not None else {}
     return {name: HiveCluster(name, keys) for name, keys in named.items()}
 
 
 def require_clusters(config: Config) -> model.Clusters:
-    """The clusters as statements choose among them. Raises `Refused` where the file has none."""
+    """Return the clusters as the choice for a statement needs them. Raises `Refused` where the file has none."""
     keys = config.section(CLUSTERS)
     if keys is None:
         todo = "Add [clusters], and a section [clusters.NAME] for each"
@@ -238,7 +244,7 @@ def require_clusters(config: Config) -> model.Clusters:
 
 
 def cluster_of(config: Config, name: str) -> HiveCluster:
-    """Raises `Refused` with the nearest name."""
+    """Return the cluster of that name. Raises `Refused`, with the nearest name, where the configuration has none."""
     require_clusters(config)
     clusters = clusters_of(config)
     if name not in clusters:

@@ -1,1 +1,1 @@
-"""On which cluster a statement runs: its tables by a SQL parser, and the cluster by the rules of `resolve`."""
+"""The choice of a statement's cluster: a SQL parser tells its tables, the rules of `resolve` the cluster."""

@@ -22,7 +22,8 @@ Tables = Mapping[TableName, ClusteredTable]
 
 
 def resolve(statement: StatementTables, tables: Tables, clusters: Clusters, used: str | None = None) -> Resolution:
-    """`used` is the cluster of `USE CLUSTER`. Tables that are not among `tables` do not exist."""
+    """Return the cluster that processes the statement, with every cluster that was considered and why. `used` is the
+    cluster of `USE CLUSTER`. A table that is not among `tables` does not exist."""
     if not clusters.enabled:
         reason = "clusters are disabled: all statements run on the default cluster"
         return Resolution(clusters.default, (Considered(clusters.default, True, reason),))
@@ -95,7 +96,7 @@ def _tried(
 def obstacles_at(
     cluster: str, statement: StatementTables, outputs: Tables, tables: Tables, max_lag: float
 ) -> list[str]:
-    """Why the cluster can't process the statement; empty where it can."""
+    """Say why the cluster can't process the statement, one text for each table in the way; empty where it can."""
     obstacles = [
         f"the output {name} can be written at {table.primaries[0]} alone"
         for name, table in outputs.items()
@@ -110,7 +111,7 @@ def obstacles_at(
 
 
 def absence(one: Input, table: ClusteredTable, cluster: str, max_lag: float) -> str:
-    """Why the cluster lacks some of the input; empty where it has all that may be read."""
+    """Say why the cluster lacks some of the input that the statement may read; empty where it has all of it."""
     if cluster in table.primaries:
         return ""
     replica = table.replicas.get(cluster)
@@ -131,7 +132,8 @@ def absence(one: Input, table: ClusteredTable, cluster: str, max_lag: float) -> 
 
 
 def pruned_at(cluster: str, statement: StatementTables, tables: Tables) -> list[str]:
-    """Which partitions that a cluster lacks the statement can't read; only for one that can process it."""
+    """Say which partitions the cluster lacks that the statement can't read, one text for each table. Call it only for a
+    cluster that can process the statement."""
     reasons = []
     for one in statement.inputs:
         table = tables.get(one.name)
@@ -148,7 +150,7 @@ def pruned_at(cluster: str, statement: StatementTables, tables: Tables) -> list[
 
 
 def pruning(one: Input, table: ClusteredTable) -> Predicate | None:
-    """The predicate that says which partitions may be read; None where nothing proves that some are not."""
+    """Return the predicate that proves which partitions are not read; None where nothing is proven."""
     return one.predicate if one.predicate is not None and not misfit(one.predicate, table.keys) else None
 
 

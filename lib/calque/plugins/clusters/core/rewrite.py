@@ -1,8 +1,8 @@
-"""A statement with the names that its tables have at one cluster.
+"""The rewriting of a statement to the names that its tables have at one cluster.
 
 Only the places where tables are named change, found by the parser; quoting, comments and everything else stay. A table
-that gets another name gets its old one as an alias, so that columns are found by it. What can't be rewritten safely is
-refused, with the reason.
+that gets another name gets its old one as an alias, so that columns are found by it. A statement that can't be
+rewritten safely is refused, with the reason.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ Tables = Mapping[TableName, ClusteredTable]
 Names = Mapping[TableName, TableName]
 PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 BEHIND_THE_NAME = ("sample", "pivots", "when", "version", "only", "partition", "hints", "laterals", "joins")
-"""What may stand behind a table's name, and before its alias or in its place."""
+"""Arguments of sqlglot's table node that may stand behind the name and before the alias, or in the alias's place."""
 
 
 def names_at(cluster: str, statement: StatementTables, tables: Tables) -> Names:
-    """The inputs that are called otherwise there. The tables below a view are named in the view's own text there."""
+    """Return the inputs that have another name at the cluster, with that name. Tables below a view are left out,
+    because the view's own text at the cluster names them."""
     names = {}
     for one in statement.inputs:
         replica = tables[one.name].replicas.get(cluster) if one.name in tables else None
@@ -37,7 +38,8 @@ def names_at(cluster: str, statement: StatementTables, tables: Tables) -> Names:
 
 
 def rewritable(text: str, database: str, statement: StatementTables, tables: Tables, clusters: Sequence[str]) -> Tables:
-    """The tables; replicas for whose names the statement can't be rewritten count as absent."""
+    """Return the tables, with each replica marked as absent whose cluster has other names that the statement can't be
+    rewritten to."""
     changed = dict(tables)
     for cluster in clusters:
         names = names_at(cluster, statement, tables)
@@ -53,7 +55,8 @@ def rewritable(text: str, database: str, statement: StatementTables, tables: Tab
 
 
 def rewritten(text: str, database: str, names: Names) -> str:
-    """The statement with these names in place of its own, each table with its database. Raises `Refused`."""
+    """Return the statement with these names in place of its own, each table with its database. The result is parsed
+    again, to see that it names the right tables. Raises `Refused` where the statement can't be rewritten safely."""
     if not names:
         return text
     tree, nodes = named_tables(text, database)
@@ -71,7 +74,9 @@ def rewritten(text: str, database: str, names: Names) -> str:
 
 
 def edit_of(name: TableName, local_name: TableName, node: exp.Table) -> tuple[int, int, str] | None:
-    """From where to where the text becomes what; None where it stays."""
+    """Return the edit that renames this place of the text: the offsets of its begin and of its end, and the new text.
+    None where the place stays. Raises `Refused` where the place is not known, or the table would need an alias that
+    can't stand there."""
     if local_name == name and node.db:
         return None
     parts = [part for part in node.parts if isinstance(part, exp.Identifier)]

@@ -1,4 +1,4 @@
-"""Which tables a statement reads and writes, and which partitions it can read, by a SQL parser (Hive's dialect).
+"""The tables that a statement reads and writes, and the partitions that it can read, by a SQL parser (Hive's dialect).
 
 Names of common table expressions hide tables. Views are read with the tables below them. A predicate over partition
 keys proves that a table's other partitions are not read when it stands in the WHERE of the query that names the table,
@@ -25,16 +25,17 @@ from calque.plugins.clusters.model import ClusteredTable, Input, StatementTables
 
 Tables = Mapping[TableName, ClusteredTable]
 Hidden = frozenset[str]
-"""Names of common table expressions."""
+"""The names of common table expressions that hide tables of the same name, in lower case."""
 DEPTH = 50
-"""Of views over views."""
+"""The most views over views."""
 WRITES = (exp.Insert, exp.Create, exp.Drop, exp.Alter, exp.TruncateTable, exp.Update, exp.Delete, exp.Merge)
 TODO = "Say USE CLUSTER and the cluster that is to run it"
 
 
 def tables_of(text: str, database: str, lookup: Callable[[TableName], ClusteredTable | None]) -> StatementTables:
-    """Names without a database belong to `database`; `lookup` tells views and partition keys. Raises `Refused` for a
-    statement that the parser does not know."""
+    """Return the tables that the statement reads and writes. Names without a database belong to `database`; `lookup`
+    returns what is known of a table, above all a view's text and the partition keys. Raises `Refused` for a statement
+    that the parser does not know."""
     definition = DEFINITION.match(text)
     if definition is not None:
         name = table_name(*_named(definition["name"], database))
@@ -48,8 +49,8 @@ def tables_of(text: str, database: str, lookup: Callable[[TableName], ClusteredT
 
 
 def named_tables(text: str, database: str) -> tuple[exp.Expr, Sequence[tuple[TableName, exp.Table]]]:
-    """The statement as it was parsed, and each place in it where a table is named that it reads, with the table. Raises
-    `Refused` where the parser knows the statement in part alone."""
+    """Return the parsed statement, and each place in it that names a table which it reads, with the table's full name.
+    Raises `Refused` where the parser knows only a part of the statement."""
     if DEFINITION.match(text) or list(_parts(text)) != [text]:
         why = "the parser knows statements of this kind in part alone"
         raise Refused("The places of the statement's tables can't be told", why, TODO)
@@ -66,11 +67,12 @@ DEFINITION = re.compile(
       \s+(?!(?:FUNCTION|DATABASE|SCHEMA|NAMESPACE|CATALOG|QUERY)\s)(?P<name>{NAME}(?:\s*\.\s*{NAME})?)(?!.*\bEXCHANGE\s+PARTITION\b)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-"""Statements that name one table, which the parser knows in part alone."""
+"""Statements about one table of which the parser understands only a part. This pattern finds the table's name
+instead."""
 FIRST_WORDS = frozenset(
     {"select", "with", "from", "insert", "create", "update", "delete", "merge", "truncate", "values", "(", "alter"}
 )
-"""How statements begin that the parser knows."""
+"""The first words of statements that the parser knows."""
 
 
 ALTER_TABLE = re.compile(r"\s*ALTER\s+TABLE\b", re.IGNORECASE)
@@ -92,7 +94,7 @@ def _parsed(text: str) -> exp.Expr:
 
 
 DIALECTS = ("hive", "spark")
-"""Tried in this order: what Hive does not know may be Spark's."""
+"""The parser's dialects in the order in which they are tried: a statement that Hive does not know may be Spark's."""
 
 
 def _trees(text: str) -> list[exp.Expr]:
@@ -106,8 +108,8 @@ def _trees(text: str) -> list[exp.Expr]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The statement, or what a multi-insert (`FROM t INSERT … SELECT … INSERT … SELECT …`) consists of: its source as a
-    query, and each insert with that source."""
+    """Yield the statement as it is, or the parts of a multi-insert (`FROM t INSERT … SELECT … INSERT … SELECT …`): each
+    insert with the source that all share."""
     try:
         tokens = sqlglot.tokenize(text, read="hive")
     except (SqlglotError, RecursionError):
@@ -128,7 +130,7 @@ PREFIXES = (TokenType.FROM, TokenType.WITH)
 
 
 def _top_level(tokens: list[Token]) -> Iterator[Token]:
-    """Tokens outside all parentheses."""
+    """Yield the tokens outside all parentheses."""
     depth = 0
     for token in tokens:
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
@@ -141,7 +143,8 @@ ENDS_TOO = (TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY, TokenType.LIMIT, Toke
 
 
 def _with_source(insert: str, source: str) -> str:
-    """The insert's query with the source that it shares, before its WHERE."""
+    """Return the insert with the shared source put before its WHERE, or before whichever clause comes first after the
+    SELECT list."""
     for token in _top_level(sqlglot.tokenize(insert, read="hive")):
         if token.token_type in (*ENDS, *ENDS_TOO):
             return f"{insert[: token.start]} {source} {insert[token.start :]}"
@@ -154,7 +157,7 @@ class _Reading:
         self.inputs: list[Input] = []
         self.outputs: list[TableName] = []
         self.nodes: list[tuple[TableName, exp.Table]] = []
-        """Where inputs are named, in the order of reading."""
+        """The places where inputs are named, in the order of reading."""
 
     def statement(self, tree: exp.Expr) -> StatementTables:
         target: exp.Expr | None = None
@@ -177,7 +180,7 @@ class _Reading:
         return StatementTables(tuple(self.inputs), tuple(self.outputs))
 
     def expressions(self, tree: exp.Expr, hidden: Hidden, depth: int) -> Hidden:
-        """Read the common table expressions of the query; which names are hidden in it."""
+        """Read the common table expressions of the query, and return all names that are hidden in it."""
         with_ = tree.args.get("with_") or tree.args.get("with")
         if with_ is None:
             return hidden
@@ -220,7 +223,8 @@ class _Reading:
 
 
 def predicate_on(table: exp.Table, clustered: ClusteredTable) -> Predicate | None:
-    """What the query that names the table demands of its partition keys; None where nothing is provable."""
+    """Return what the query that names the table demands of the table's partition keys; None where nothing can be
+    proven."""
     select = table.parent_select
     if select is None or not isinstance(select, exp.Select) or not _is_source(table, select):
         return None
@@ -248,7 +252,7 @@ def predicate_on(table: exp.Table, clustered: ClusteredTable) -> Predicate | Non
 
 
 def _is_source(table: exp.Table, select: exp.Select) -> bool:
-    """Whether the table stands in the query's own FROM or one of its joins."""
+    """Tell whether the table stands in the query's own FROM or in one of its joins."""
     from_ = select.args.get("from_") or select.args.get("from")
     sources = [from_.this if from_ is not None else None, *(join.this for join in select.args.get("joins") or [])]
     return any(table is source for source in sources)

@@ -1,1 +1,1 @@
-"""Statements over clusters, and statements that run on one."""
+"""The statements about clusters, and the execution of other statements on one."""

@@ -1,4 +1,4 @@
-"""Statements on clusters: which there are, who has a table, where a statement would run."""
+"""The executors of the statements about clusters: which there are, which have a table, where a statement would run."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ from calque.wiring.wiring import Wiring
 
 @dataclass(slots=True)
 class ClusterSession:
-    """What a session keeps: the cluster of `USE CLUSTER`, None where each statement's is resolved; the open clusters,
-    None until they are asked for; and a session at the engine of each cluster on which a statement ran."""
+    """The part of a session that belongs to clusters. `used` is the cluster of `USE CLUSTER`; with None each
+    statement's cluster is resolved. `clusters` is None until it is asked for. `engines` has the session at the engine
+    of each cluster on which a statement ran."""
 
     used: str | None = None
     clusters: OpenClusters | None = None
     engines: dict[str, Engine] = field(default_factory=dict)
 
     def engine(self, cluster: str, wiring: Wiring) -> Engine:
-        """The session there, the same for all statements. Raises `Refused` where the cluster has no engine."""
+        """Return the session at the cluster's engine, the same for all statements. Raises `Refused` where the cluster
+        has no engine."""
         if cluster not in self.engines:
             self.engines[cluster] = cluster_wirings(wiring)[cluster].engine()
         return self.engines[cluster]
@@ -52,7 +54,8 @@ class ClusterSession:
 
 
 def use_cluster(statement: UseCluster, session: Session) -> Result:
-    """Raises `Refused` for an unknown cluster, and where clusters are disabled."""
+    """Send the statements that follow to one cluster; without a name, to the one that is resolved for each. Raises
+    `Refused` for an unknown cluster, and where clusters are disabled."""
     config = session.wiring.config
     clusters = require_clusters(config)
     kept = session.kept(ClusterSession)
@@ -85,7 +88,8 @@ def show_clusters(_: ShowClusters, session: Session) -> Result:
 
 
 def show_clusters_of_table(statement: ShowClustersOfTable, session: Session) -> Result:
-    """Raises `Refused` for a table that no cluster has, and `Unavailable` where one that is away may have it."""
+    """Return a row for each cluster that has, or is to have, the table. Raises `Refused` for a table that no cluster
+    has, and `Unavailable` where a cluster that may have it does not answer."""
     placements = opened(session).look(named(statement.table, session)).placements
     return Result(
         PLACEMENT_COLUMNS,
@@ -94,8 +98,8 @@ def show_clusters_of_table(statement: ShowClustersOfTable, session: Session) -> 
 
 
 def explain_cluster(statement: ExplainCluster, session: Session) -> Result:
-    """A row for each cluster that was looked at; where none had to be, one that says why the statement is refused.
-    Raises `Unavailable`."""
+    """Return a row for each cluster that was considered for the statement; where none was, one row that says why the
+    statement is refused. Raises `Unavailable`."""
     try:
         text = statement.statement.rstrip().rstrip(";")
         resolution = opened(session).resolve(
@@ -109,12 +113,14 @@ def explain_cluster(statement: ExplainCluster, session: Session) -> Result:
 
 
 def add_secondary(statement: AddSecondaryCluster, session: Session) -> Result:
-    """Returns when it is recorded, and taken over by a `run` that there is. Raises `Refused` and `Unavailable`."""
+    """Have a table, or partitions of it, replicated to a cluster. Returns when the change is recorded, and taken over
+    by a `run` if there is one. Raises `Refused` and `Unavailable`."""
     return alter(Secondaries.add, statement, session)
 
 
 def drop_secondary(statement: DropSecondaryCluster, session: Session) -> Result:
-    """As `add_secondary`."""
+    """End the replication of a table, or of partitions of it, to a cluster. Returns when the change is recorded, and
+    taken over by a `run` if there is one. Raises `Refused` and `Unavailable`."""
     return alter(Secondaries.drop, statement, session)
 
 
@@ -132,8 +138,9 @@ def alter(
 
 
 def run_on_cluster(statement: EngineStatement, session: Session) -> StreamedResult | None:
-    """None where the configuration has no clusters. Raises `Refused` where no cluster can process the statement, where
-    the one that can has no engine, and with the engine's words; `Unavailable` where something does not answer."""
+    """Run the statement on the cluster that is chosen for it, and return its rows as they come; None where the
+    configuration has no clusters. Raises `Refused` where no cluster can process the statement, where the chosen one has
+    no engine, and with the engine's words; `Unavailable` where a metastore or the engine does not answer."""
     if not clusters_of(session.wiring.config):
         return None
     kept = session.kept(ClusterSession)
@@ -148,7 +155,8 @@ def run_on_cluster(statement: EngineStatement, session: Session) -> StreamedResu
 
 
 def opened(session: Session) -> OpenClusters:
-    """The session's, made when it is first asked for. Raises `Refused` where the configuration has no clusters."""
+    """Return the session's open clusters, made when they are first asked for. Raises `Refused` where the configuration
+    has no clusters."""
     require_clusters(session.wiring.config)
     kept = session.kept(ClusterSession)
     if kept.clusters is None:

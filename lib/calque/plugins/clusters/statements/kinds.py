@@ -1,4 +1,4 @@
-"""What statements over clusters say, and the columns of their rows."""
+"""The parsed statements about clusters as values, and the columns of their rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXPLAIN_COLUMNS = ("cluster", "chosen", "reason")
 
 @dataclass(frozen=True, slots=True)
 class UseCluster:
-    """Without `cluster` each statement's cluster is resolved again."""
+    """The statement `USE CLUSTER`. With `cluster` None each statement's cluster is resolved again."""
 
     cluster: str | None
 
@@ -38,14 +38,15 @@ class ShowClustersOfTable:
 
 @dataclass(frozen=True, slots=True)
 class ExplainCluster:
-    """`statement` is the text of another statement."""
+    """The statement `EXPLAIN CLUSTER`. `statement` is the text of the statement that it explains."""
 
     statement: str
 
 
 @dataclass(frozen=True, slots=True)
 class AddSecondaryCluster:
-    """`predicate` is the text of one over partition keys."""
+    """The statement `ALTER TABLE … ADD SECONDARY CLUSTER`. `predicate` is the text of a predicate over partition keys;
+    None for all partitions."""
 
     table: QualifiedTable
     cluster: str

@@ -1,1 +1,1 @@
-"""Live clusters, with their engines."""
+"""The live objects of clusters, with their engines."""

@@ -1,4 +1,4 @@
-"""Live objects of one cluster."""
+"""The live objects of one cluster, and the deployments of a configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from calque.wiring.wiring import Wiring
 
 @dataclass(slots=True)
 class ClusterWiring:
-    """What the plug of a cluster names, made when it is first asked for. Nothing is written at its metastore."""
+    """The live objects of one cluster, made when they are first asked for. None of them writes at its metastore."""
 
     plug: HiveCluster
     _client: Client | None = None
@@ -36,13 +36,13 @@ class ClusterWiring:
         return self._client
 
     def impatient_server(self, seconds: float) -> MetastoreServer:
-        """What the metastore says of itself, through a connection of its own, on which an answer is waited for no
-        longer than that."""
+        """Open a connection of its own to the metastore, on which connecting and each call wait at most `seconds`, and
+        return it for questions about the metastore itself."""
         return MetastoreServer(self._opened(connect_timeout=seconds, call_timeout=seconds, connections=1))
 
     def engine(self) -> Engine:
-        """A new session at the cluster's engine; nothing connects before a statement is run. Raises `Refused` where it
-        has none."""
+        """Make a new session at the cluster's engine, which connects when a statement is run. Raises `Refused` where
+        the cluster has no engine."""
         name, address = self.plug.name, self.plug.engine
         if not address:
             raise Refused(f"The cluster {name} has no engine", todo=f"Write engine below [clusters.{name}]")
@@ -61,7 +61,8 @@ class ClusterWiring:
 
 
 def cluster_wirings(wiring: Wiring) -> Mapping[str, ClusterWiring]:
-    """By their names, as in the configuration."""
+    """Return the live objects of each cluster, by name, in the order of the configuration. They are made once for each
+    `wiring`."""
     return wiring.kept(wired_clusters)
 
 
@@ -70,7 +71,8 @@ def wired_clusters(wiring: Wiring) -> Mapping[str, ClusterWiring]:
 
 
 def deployments(wiring: Wiring) -> tuple[Wiring, ...]:
-    """What has the sources and targets of the clusters: this wiring where it has some, and others."""
+    """Return the wirings that have the sources and targets of the clusters: those of the files that `deployments`
+    names, and first this wiring itself where it has sources."""
     return wiring.kept(wired_deployments)
 
 

@@ -1,4 +1,4 @@
-"""Keep what statements say of a target's tables, in the state folder."""
+"""The words of statements on a target's tables, kept in the state folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from calque.wiring.state_folder import StateFolder
 
 
 def as_statements_have_it(config: Config) -> Config:
-    """The configuration with what all statements so far say of its targets' tables. Raises `Unavailable`, `Broken`."""
+    """Return the configuration with what all statements so far say of its targets' tables. Raises `Unavailable`,
+    `Broken`."""
     control = StateFolder(config.state, Runtime().guard).control
     return amended(config, {name: secondary_tables(control, name) for name in config.targets})
 
@@ -28,7 +29,7 @@ def secondary_tables(control: Records, target: str) -> Sequence[SecondaryTable]:
 
 
 def put_secondary_tables(control: Records, target: str, tables: Sequence[SecondaryTable]) -> None:
-    """In place of those before; durable when this returns."""
+    """Record the newest word on each table in place of those that were recorded. They are durable when this returns."""
     newest = {one.table: one for one in tables}
     rows: list[Json] = [[one.table, one.is_taken, one.partitions] for one in newest.values()]
     control.put(TargetPlaces(target).secondary_record, {"tables": rows})

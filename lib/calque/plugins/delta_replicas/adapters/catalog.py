@@ -1,9 +1,9 @@
-"""A target's catalog in which some tables are Delta tables.
+"""The parts of a target in which some tables are Delta tables.
 
-The engine sees such a table as the source has it, with partitions, each with its definition and its files. What it sees
-is in the table's log; a state is one commit there. The metastore has the table without partitions, at the root of its
-log, and is told of a state after its commit: who finds the table there reads the log. A rename is the metastore's
-call alone, so that it is one step for whoever goes by names; the log learns of it afterwards.
+The engine sees such a table as the source has it: with partitions, each with its definition and its files. All of that
+is in the table's log, and each state is one commit there. The metastore has the table without partitions, at the root
+of its log, and is told of a state after its commit, because a reader who finds the table there reads the log. A rename
+is a call to the metastore alone, so that it is one step for readers who go by names; the log learns of it afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from calque.model.plan import ShownState
 from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
 from calque.plugins.delta_replicas.adapters.statistics import DescribeFiles, describe_parquet
 from calque.plugins.delta_replicas.core.definition import registered, with_registered
-from calque.plugins.delta_replicas.core.log import Change, LoggedTable, NewContent, ShownVersion, names_of
+from calque.plugins.delta_replicas.core.log import LogChange, LoggedTable, NewContent, ShownVersion, names_of
 from calque.plugins.delta_replicas.core.replica_mark import is_delta_replica
 from calque.plugins.delta_replicas.core.schema import data_columns, partition_columns, partition_values, schema_of
 from calque.ports import Conflict, Facets, Partitions, Storage, TableCommit, Tables, TargetParts
@@ -36,15 +36,16 @@ def with_delta_replicas(
     next_epoch: Callable[[], int],
     describe: DescribeFiles = describe_parquet,
 ) -> TargetParts:
-    """The parts of a target some of whose tables are Delta tables. `next_epoch` is the number of the epoch that will
-    tell of what is done now; `describe` finds what the log says of new files."""
+    """Return the parts of a target, changed so that some of its tables are Delta tables. `next_epoch` returns the
+    number of the epoch that will tell of what is done now; `describe` finds what the log says of new files."""
     tables = DeltaReplicaTables(parts.tables, storage, logs, next_epoch, describe)
     partitions = DeltaReplicaPartitions(parts.partitions, tables)
     return replace(parts, tables=tables, partitions=partitions, facets=DeltaReplicaFacets(parts.facets, tables))
 
 
 class DeltaReplicaTables:
-    """`at_metastore` are the tables as the target's metastore has them."""
+    """The tables of a target, of which some are Delta tables. `at_metastore` are the tables as the target's metastore
+    has them; calls for a table that is not a Delta table go there unchanged."""
 
     def __init__(
         self,
@@ -57,8 +58,8 @@ class DeltaReplicaTables:
         self._metastore = at_metastore
         self._storage, self._logs, self._next_epoch, self._describe = storage, logs, next_epoch, describe
         self._roots: dict[TableName, str] = {}
-        """Of tables as they were seen or written last, so that none is asked for twice; empty for those that are no
-        Delta tables."""
+        """The roots of tables as they were seen or written last, so that none is asked for twice; empty for a table
+        that is not a Delta table."""
 
     # What the engine sees
 
@@ -70,7 +71,8 @@ class DeltaReplicaTables:
         return at_metastore if at_metastore is None else self._shown(at_metastore)
 
     def headers(self, database: str, names: Sequence[str]) -> Mapping[str, Table]:
-        """One whose log is gone is as the metastore has it: no other table's look may fail for it."""
+        """Return the definitions of these tables. A table whose log is gone has the metastore's, because the look at
+        other tables must not fail for it."""
         headers = {}
         for name, at_metastore in self._metastore.headers(database, names).items():
             try:
@@ -97,7 +99,7 @@ class DeltaReplicaTables:
         return table
 
     def _root(self, name: TableName) -> str:
-        """Empty for a table that is no Delta table, or missing."""
+        """Return the root of the table's log; empty for a table that is missing or not a Delta table."""
         if name not in self._roots:
             self.at_metastore(name)
         return self._roots.get(name, "")
@@ -107,7 +109,8 @@ class DeltaReplicaTables:
         return self._logs.read(root) if root else None
 
     def _shown(self, at_metastore: Table) -> Table:
-        """The source's definition. What came with a rename that the log has not heard of, the metastore says."""
+        """Return the source's definition from the log. After a rename that the log has not heard of, the metastore's
+        newer words replace the log's. Raises `Refused` where the log is gone."""
         if not is_delta_replica(at_metastore):
             return at_metastore
         root = location_of(at_metastore) or ""
@@ -125,7 +128,8 @@ class DeltaReplicaTables:
         return replace(table, database=at_metastore.database, name=at_metastore.name, parameters=parameters)
 
     def shown(self, name: TableName) -> Table | None:
-        """None of a table that is no Delta table."""
+        """Return the definition of a Delta table as the engine sees it; None for a table that is missing or not a Delta
+        table."""
         return self.table(name) if self._root(name) else None
 
     def require_plain(self, name: TableName) -> None:
@@ -163,8 +167,13 @@ class DeltaReplicaTables:
             self._logs.forget(root)
 
     def commit_table(self, commit: TableCommit) -> None:
-        """The commit first, then the metastore, which has no table meanwhile where it gets another name: nobody is to
-        see the one without the other."""
+        """Make a commit of the change in the table's log, then tell the metastore. Where the commit also gives the
+        table another name, the metastore has the table under neither name meanwhile, because no reader may see the new
+        name with the old state, or the old name with the new one.
+
+            Event 93 renames `t` to `u`, and event 94 adds a partition to `u`; one hop makes both. The metastore loses
+            `t`, the log gets the commit of event 94, the metastore gets `u`.
+        """
         table, name = commit.table, commit.name
         if not is_delta_replica(table):
             self._metastore.commit_table(commit)
@@ -181,7 +190,9 @@ class DeltaReplicaTables:
         schema = schema_of(table)
         others = logged.metadata is not None and logged.metadata["schemaString"] != schema
         restated = self._restated(logged, table) if others else {}
-        change = Change(table, schema, partition_columns(table), put, tuple(drop), contents, commit.cascade, restated)
+        change = LogChange(
+            table, schema, partition_columns(table), put, tuple(drop), contents, commit.cascade, restated
+        )
         event_id = event_of(table)
         shows = commit.shows or ShownState(max(event_id, logged.shows), 0)
         shown = ShownVersion(replace(shows, first_event=shows.first_event or logged.shows + 1), self._next_epoch())
@@ -209,7 +220,8 @@ class DeltaReplicaTables:
             self._metastore.alter_table(name, wanted)
 
     def _require_event(self, name: TableName, logged: LoggedTable, expected: str) -> None:
-        """What the log says, or the metastore after a rename that the log has not heard of."""
+        """Check that the table still shows the event that the caller expects: by the log, or by the metastore after a
+        rename that the log has not heard of. Raises `Conflict` where it shows another one."""
         if expected == str(event_of(logged.table)):
             return
         at_metastore = self.at_metastore(name)
@@ -248,14 +260,15 @@ class DeltaReplicaTables:
         }
 
     def _restated(self, logged: LoggedTable, table: Table) -> dict[str, str]:
-        """Statistics of all files that are there, for other columns than the table had."""
+        """Return new statistics of all files that are there, by path, because the table is to have other columns than
+        before."""
         paths = {join(logged.root, path): path for files in logged.files.values() for path in files}
         statistics = self._describe(self._storage, list(paths), data_columns(table))
         return {paths[path]: text for path, text in statistics.items()}
 
 
 class DeltaReplicaPartitions:
-    """The partitions of a Delta table are in its log."""
+    """The partitions of a target's tables. Those of a Delta table are in its log; all others are the metastore's."""
 
     def __init__(self, at_metastore: Partitions, tables: DeltaReplicaTables) -> None:
         self._metastore, self._tables = at_metastore, tables
@@ -286,7 +299,7 @@ class DeltaReplicaPartitions:
         self._metastore.add_partitions(name, partitions)
 
     def alter_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
-        """Their definitions alone."""
+        """Change the definitions of partitions, not their files."""
         table = self._tables.shown(name)
         if table is None:
             self._metastore.alter_partitions(name, partitions)
@@ -303,7 +316,8 @@ class DeltaReplicaPartitions:
 
 
 class DeltaReplicaFacets:
-    """A Delta table has no column statistics at the metastore: its log has those of its files."""
+    """The statistics and constraints of a target's tables. A Delta table has no column statistics at the metastore,
+    because its log has those of its files."""
 
     def __init__(self, at_metastore: Facets, tables: DeltaReplicaTables) -> None:
         self._metastore, self._tables = at_metastore, tables

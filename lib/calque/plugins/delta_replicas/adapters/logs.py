@@ -1,4 +1,4 @@
-"""The logs of Delta tables, over any storage: read, taken on by a commit, checkpointed and cleaned.
+"""The logs of Delta tables, over any storage: read, continued by a commit, checkpointed and cleaned.
 
 A commit is one new file, which is there whole or not at all. Of two writers that make the same version one fails.
 """
@@ -20,7 +20,7 @@ from calque.plugins.delta_replicas.core.checkpoint import checkpoint_of, rows_of
 from calque.plugins.delta_replicas.core.log import (
     FEATURES,
     READER_VERSION,
-    Change,
+    LogChange,
     LoggedTable,
     ShownVersion,
     actions_of,
@@ -32,12 +32,12 @@ from calque.ports.steady_clock import STEADY
 
 CHECKPOINT_EVERY = 20
 KEPT = 64
-"""Tables whose logs are held in memory."""
+"""The most tables whose logs are held in memory."""
 
 
 class ReplicaLogs:
-    """`grace` is how long, in seconds, commits are kept that a checkpoint stands for; there is a checkpoint in so many
-    versions."""
+    """A reader and writer of the logs of a target's Delta tables, safe from several threads. Commits that a checkpoint
+    stands for are kept for `grace` seconds more. Every `checkpoint_every` versions there is a checkpoint."""
 
     def __init__(
         self,
@@ -52,13 +52,14 @@ class ReplicaLogs:
         self._tables: OrderedDict[str, LoggedTable] = OrderedDict()
 
     def read(self, root: str) -> LoggedTable:
-        """What the log at a root says now; at version -1 where there is none."""
+        """Return what the log at `root` says now, at version -1 where there is none. Raises `Refused` where another
+        writer raised its protocol."""
         with self._alone(root):
             return self._newest(root)
 
     def begin(self, root: str) -> LoggedTable:
-        """What the log at a root says to whoever makes a table there. A replica's whose protocol another raised is
-        removed: by its name the table is gone."""
+        """Return what the log at `root` says, for a table that is to be made there. The log of a replica whose protocol
+        another writer raised is removed first, because by its name that table is gone."""
         try:
             return self.read(root)
         except Refused:
@@ -68,8 +69,9 @@ class ReplicaLogs:
             self.forget(root)
             return LoggedTable(root)
 
-    def commit(self, root: str, change: Change, shown: ShownVersion, source: str) -> bool:
-        """Make the next version; False where nothing would be another. Raises `Conflict` where another made it."""
+    def commit(self, root: str, change: LogChange, shown: ShownVersion, source: str) -> bool:
+        """Write the change as the next version. Return False where it would change nothing. Raises `Conflict` where
+        another writer made that version."""
         with self._alone(root):
             logged, now_ms = self._newest(root), self.now_ms()
             actions = actions_of(logged, change, str(uuid4()), now_ms)
@@ -93,13 +95,13 @@ class ReplicaLogs:
             return True
 
     def forget(self, root: str) -> None:
-        """What is held in memory of a table."""
+        """Forget what is held in memory of the table at `root`."""
         with self._lock:
             self._tables.pop(root, None)
 
     @contextmanager
     def _alone(self, root: str) -> Iterator[None]:
-        """One at a time for each root."""
+        """Let one thread at a time work on the log at `root`."""
         with self._lock:
             lock = self._locks.setdefault(root, Lock())
         with lock:
@@ -123,7 +125,7 @@ class ReplicaLogs:
             and logged.version >= 0
             and not self.storage.exists(join(root, commit_path(newest.version)))
         ):
-            # The newest commit is never removed: others made versions, and let go of the commits that lead to them.
+            # The newest commit is never removed. So another process made newer versions and removed those between.
             newest = self._advanced(self._loaded(root))
         require_own_protocol(newest)
         self._keep(newest)
@@ -135,7 +137,8 @@ class ReplicaLogs:
         return logged
 
     def _loaded(self, root: str) -> LoggedTable:
-        """From the newest checkpoint, which a newer one may have followed while it was read."""
+        """Return the state of the newest checkpoint. Where that one goes while it is read, because a newer one replaced
+        it, the newer one is read."""
         while True:
             log = log_of(self.storage.children(join(root, LOG)))
             if not log.checkpoints:
@@ -149,11 +152,11 @@ class ReplicaLogs:
                 return logged
 
     def _checkpoint(self, logged: LoggedTable) -> LoggedTable:
-        """A checkpoint of the version, then away with what is older than the grace and stands in it. The version
-        without what was removed before."""
+        """Write a checkpoint of the version, then remove the files of older versions that are older than the grace.
+        Return the version without its records of removed files that are older than the grace."""
         directory = join(logged.root, LOG)
         entries = self.storage.entries(directory)
-        # Not ahead of the storage's clock when the newest commit was written, just now.
+        # The newest commit was written just now: its time is the storage's clock, which ours may be ahead of.
         newest_ms = max((entry.modified_ns for entry in entries), default=0) // 10**6
         cutoff_ms = min(self.now_ms(), newest_ms or self.now_ms()) - int(self.grace * 1000)
         tombstones = logged.removed.items()
@@ -177,8 +180,9 @@ class ReplicaLogs:
 
 
 def require_own_protocol(logged: LoggedTable) -> None:
-    """`Refused` where another writer raised the protocol: who does not know what it asks for may neither write to the
-    table, nor say what its rows are."""
+    """Check that the log asks only for what calque knows of the Delta protocol. Raises `Refused` where another writer
+    raised it, because a writer that does not know a feature may neither write to the table nor say what its rows
+    are."""
     protocol = logged.protocol or {}
     features = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
     unknown = sorted(features - FEATURES)

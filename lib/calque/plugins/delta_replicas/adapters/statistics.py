@@ -1,4 +1,4 @@
-"""What a Delta log says of data files beside their names: statistics from their Parquet footers."""
+"""The statistics of data files for a Delta log, from the files' Parquet footers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from calque.plugins.delta_replicas.core.parquet_statistics import file_statistic
 from calque.ports import FormatMisfit, Storage
 
 TAIL = 1 << 16
-"""Bytes at the end of a file that are read for its footer; a longer one takes a second call."""
+"""Bytes at the end of a file that are read for its footer; a longer footer takes a second call."""
 
 DescribeFiles = Callable[[Storage, Sequence[str], Sequence[Column]], Mapping[str, str]]
-"""What a log says of the files at these full paths, of a table with these columns: the text of `stats`, by path. Raises
-`FormatMisfit` for a file that readers of Delta would misread."""
+"""A function that returns what a log says of the files at these full paths, in a table with these columns: the text of
+`stats`, by path. It raises `FormatMisfit` for a file that readers of Delta would misread."""
 
 
 def describe_parquet(storage: Storage, paths: Sequence[str], columns: Sequence[Column]) -> dict[str, str]:
-    """As `DescribeFiles` has it. What is not there is left out."""
+    """Return the text of `stats` for each of the files, by path; files that are not there are left out. Raises
+    `FormatMisfit` for a file that readers of Delta would misread."""
     statistics = {}
     for path, tail in footers(storage, paths).items():
         if why := why_misread(tail, columns):
@@ -30,7 +31,8 @@ def describe_parquet(storage: Storage, paths: Sequence[str], columns: Sequence[C
 
 
 def footers(storage: Storage, paths: Sequence[str]) -> Mapping[str, bytes]:
-    """The ends of files, with the whole footer of each. `FormatMisfit` for what has none."""
+    """Return the end of each file, by path, with at least its whole footer. Raises `FormatMisfit` for a file without
+    one."""
     tails = dict(storage.tails(paths, TAIL))
     longer: dict[str, int] = {}
     for path, tail in tails.items():

@@ -1,1 +1,2 @@
-"""What fits into a Delta table, what its metastore and its log say of it, and what its files say of their columns."""
+"""The rules of Delta replicas: which tables fit, what the metastore and the log say of a table, and what its files say
+of their columns."""

@@ -1,4 +1,4 @@
-"""A checkpoint of a replica's Delta log: all that its version says, in one Parquet file. Source: the Delta transaction
+"""The checkpoint of a replica's Delta log: all that a version says, in one Parquet file. Source: the Delta transaction
 log protocol, "Checkpoints"."""
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ MAPS = {"add": ("partitionValues", "tags"), "remove": ("partitionValues",), "met
 
 
 def checkpoint_of(logged: LoggedTable) -> tuple[bytes, int]:
-    """The file's content, and how many actions it has."""
+    """Return the content of the checkpoint's file, and the number of its actions."""
     rows = [*rows_in(logged)]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), sink, compression="snappy")
@@ -99,7 +99,7 @@ def rows_in(logged: LoggedTable) -> Iterator[dict[str, Any]]:
 
 
 def rows_of_checkpoint(content: bytes) -> Iterator[dict[str, Any]]:
-    """The actions in the file of a checkpoint, whoever wrote it."""
+    """Yield the actions in the file of a checkpoint, no matter which writer made it."""
     file = pq.ParquetFile(pa.BufferReader(content))
     names = [name for name in SCHEMA.names if name in file.schema_arrow.names]
     for batch in file.iter_batches(columns=names):
@@ -110,7 +110,7 @@ def rows_of_checkpoint(content: bytes) -> Iterator[dict[str, Any]]:
 
 
 def plain(name: str, action: dict[str, Any]) -> dict[str, Any]:
-    """As JSON has it: maps as objects, and nothing that is not said."""
+    """Return the action as a commit's JSON has it: maps as objects, and without keys that have no value."""
     maps = {key: dict(action[key]) for key in MAPS.get(name, ()) if action.get(key) is not None}
     if name == "metaData":
         options = (action.get("format") or {}).get("options") or ()

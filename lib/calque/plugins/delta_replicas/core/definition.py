@@ -1,4 +1,4 @@
-"""A table of the source kept as a Delta table at the target: what the target's metastore says of it.
+"""The definition with which the target's metastore has a table that is kept as a Delta table.
 
 The table's log says what it shows (`plugins.delta_replicas.core.log`). The metastore has it as a Delta table, so that
 Spark and other readers find it there: without partitions, its partition keys among its columns, at its root.
@@ -16,12 +16,12 @@ OF_SPARK = "spark.sql."
 INPUT = "org.apache.hadoop.mapred.SequenceFileInputFormat"
 OUTPUT = "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat"
 SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-"""What Spark itself says of Delta tables: nothing that Hive could read."""
+"""The formats that Spark itself registers for Delta tables. Hive can't read a table by them."""
 
 
 def registered(table: Table, root: str) -> Table:
-    """The table as the target's metastore has it. Statistics are left out, and what Spark wrote of the columns of the
-    source's table: readers take both from the log."""
+    """Return the table as the target's metastore has it. Statistics are left out, and what Spark wrote of the columns
+    of the source's table, because readers take both from the log."""
     storage = table.storage or Storage()
     parameters = {key: value for key, value in (table.parameters or {}).items() if is_said(key)}
     return replace(
@@ -44,7 +44,7 @@ def registered(table: Table, root: str) -> Table:
 
 
 def with_registered(table: Table, at_metastore: Table) -> Table:
-    """A definition as a log has it, with what the metastore was told since under `registered`."""
+    """Return the definition `table` of a log, with what the metastore was told since then by `registered`."""
     parameters = {key: value for key, value in (table.parameters or {}).items() if not is_said(key)}
     said = {key: value for key, value in (at_metastore.parameters or {}).items() if is_said(key)}
     storage, columns = table.storage or Storage(), at_metastore.storage.columns if at_metastore.storage else None
@@ -60,5 +60,5 @@ def with_registered(table: Table, at_metastore: Table) -> Table:
 
 
 def is_said(parameter: str) -> bool:
-    """Whether the metastore is told of such a parameter as the source has it."""
+    """Tell whether the metastore is told the parameter as the source has it."""
     return not parameter.startswith(OF_SPARK) and parameter not in STATISTICS

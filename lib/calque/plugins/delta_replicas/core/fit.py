@@ -1,9 +1,9 @@
-"""Why a Hive table, or one partition of it, is kept plain and not shown as a Delta table.
+"""The reasons why a Hive table, or one partition of it, is kept plain and not shown as a Delta table.
 
 A Delta log over a table's own files must show the rows that Hive shows: `why_plain` and `why_partition_plain` look at
-definitions, `parquet_fit.why_misread` at each file. All of them give the end of a sentence, as in "It is kept plain:
+definitions, `parquet_fit.why_misread` at each file. All of them return the end of a sentence, as in "It is kept plain:
 its column c has the type char(3), which Delta does not have"; empty where nothing is against it. Buckets and skew are
-no reason: Delta knows neither, and reads every file.
+no reason, because Delta knows neither and reads every file.
 """
 
 from __future__ import annotations
@@ -34,30 +34,32 @@ from calque.model.names import DEFAULT_PARTITION
 from calque.plugins.delta_replicas.core.schema import data_columns, key_columns, own_columns, rounded, spark_schema
 
 REFUSED_IN_NAMES = re.compile(r"[ ,;{}()\n\t=]")
-"""Delta without column mapping refuses these in names of columns (`ParquetSchemaConverter.checkFieldName` of Spark)."""
+"""Characters that Delta without column mapping refuses in names of columns (`ParquetSchemaConverter.checkFieldName` of
+Spark)."""
 READ_BY_INDEX = "parquet.column.index.access"
-"""Hive's `DataWritableReadSupport` then takes columns by their place in the file."""
+"""The parameter by which Hive's `DataWritableReadSupport` takes columns by their place in the file."""
 INT96_ZONE = ("parquet.mr.int96.write.zone", "parquet.mr.int96.enable.utc.write.zone")
 """Hive's parameters that say in which time zone a table's INT96 timestamps are written; other readers ignore them."""
 LINES_SKIPPED = ("skip.header.line.count", "skip.footer.line.count")
-"""Hive leaves out so many rows at the ends of files, of any format."""
+"""Parameters by which Hive leaves out rows at the ends of files, of any format."""
 SPARK_PROVIDERS = frozenset({"", "hive", "parquet"})
 NANOSECONDS = re.compile(r".*\.\d{6}\d*[1-9]\d*")
-"""Delta's timestamps have microseconds."""
+"""Timestamps with more than microseconds, which Delta's don't have."""
 
 
 def why_plain(table: Table) -> str:
-    """Why no Delta log can show the table's rows; empty where one can, if its partitions and files fit too."""
+    """Say why no Delta log can show the table's rows; empty where one can, if its partitions and files fit too."""
     return next(reasons(table), "")
 
 
 def why_partition_plain(table: Table, partition: Partition) -> str:
-    """Why the log of a table can't show the rows of this partition; empty where it can, if its files fit too."""
+    """Say why the log of the table can't show the rows of this partition; empty where it can, if its files fit too."""
     return next(partition_reasons(table, partition), "")
 
 
 def why_not_delta(table: Table, partitions: Iterable[Partition]) -> str:
-    """The same of a table with these partitions."""
+    """Say why no Delta log can show the rows of the table with these partitions; empty where one can, if its files fit
+    too."""
     return why_plain(table) or next(filter(None, (why_partition_plain(table, one) for one in partitions)), "")
 
 
@@ -113,7 +115,7 @@ def format_reasons(storage: Storage) -> Iterator[str]:
 
 
 def parameter_reasons(parameters: Mapping[str, str] | None, storage: Storage) -> Iterator[str]:
-    """Of parameters with which Hive reads other rows than those in the files, by name."""
+    """Yield a reason for each parameter with which Hive reads other rows than those in the files, by name."""
     serde = (storage.serde.parameters if storage.serde else None) or {}
     merged = {key.lower(): value.strip() for key, value in [*(parameters or {}).items(), *serde.items()]}
     if merged.get(READ_BY_INDEX, "").lower() == "true":
@@ -168,9 +170,9 @@ def type_reasons(column: str, kind: HiveType) -> Iterator[str]:
 
 
 def is_doubtful(kind: HiveType, value: str) -> bool:
-    """Whether Hive's versions and Delta's readers make different values of a partition's text, or one of them fails.
-    Where none of them makes a value of it, as of `x` for an INT, it is NULL for all. delta-rs takes the fraction of a
-    negative number for no number when it makes a data set for Arrow."""
+    """Tell whether Hive's versions and Delta's readers make different values of a partition's text, or one of them
+    fails. Where none of them makes a value of it, as of `x` for an INT, it is NULL for all. delta-rs takes the fraction
+    of a negative number for no number when it makes a data set for Arrow."""
     if value in ("", DEFAULT_PARTITION):
         return False
     match kind:

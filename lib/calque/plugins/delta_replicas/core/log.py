@@ -1,10 +1,10 @@
 """The log of a Delta table that is a replica: what it shows, as the source's definitions and files say it, and the
 actions that take it from one state to another.
 
-Beside what the Delta protocol asks for, the log holds in domains of its own (`domainMetadata`, which readers pass over)
-the definitions that the source has: of the table, and of each partition, since those without files are nowhere else in
-a Delta log. Files carry the partition that they belong to, and the time that the source says, as tags. Source: the
-Delta transaction log protocol.
+Beside what the Delta protocol asks for, the log holds the source's definitions in domains of its own (`domainMetadata`,
+which readers pass over): that of the table, and that of each partition, because a partition without files is nowhere
+else in a Delta log. Files carry as tags the partition that they belong to, and the time that the source says. Source:
+the Delta transaction log protocol.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ TABLE_DOMAIN = "calque.table"
 PARTITION_DOMAIN = "calque.partition/"
 READER_VERSION, FEATURES = 1, frozenset({"domainMetadata"})
 PROTOCOL = {"minReaderVersion": READER_VERSION, "minWriterVersion": 7, "writerFeatures": sorted(FEATURES)}
-"""Every reader reads it."""
+"""The protocol that calque gives a log. Every reader of Delta can read it."""
 PARTITION_TAG, TIME_TAG = "calque.partition", "calque.modified_ns"
 APPLICATION = "calque:"
-"""How the identifier of our transactions begins."""
+"""The beginning of the identifier of calque's transactions in a log."""
 Action = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedFile:
-    """A data file by its path below the table's root, decoded. `record` is the action that added it."""
+    """A data file of a log, by its decoded path below the table's root. `record` is the action that added it."""
 
     path: str
     partition: str
@@ -51,9 +51,9 @@ class LoggedFile:
 
 @dataclass(slots=True)
 class LoggedTable:
-    """What a log says at its `version`, which nobody changes once others know it. `partitions` are texts, by Hive's
-    names of the partitions; `files` by the partition (`""`: the table itself) and their paths; `others` are domains of
-    others."""
+    """The state of a log at `version`. Once it is shared it is not changed any more; `after` makes the next version.
+    `partitions` are the texts of definitions by Hive's names of the partitions. `files` are by partition (`""`: the
+    table itself) and by path. `others` are the domains of other writers."""
 
     root: str
     version: int = -1
@@ -66,13 +66,13 @@ class LoggedTable:
     removed: dict[str, Action] = field(default_factory=dict)
     others: dict[str, Action] = field(default_factory=dict)
     _owners: dict[str, str] = field(default_factory=dict)
-    """The partition of each file."""
+    """The partition of each file, by path."""
     _table: Table | None = None
     _own: set[str] = field(default_factory=set)
-    """Partitions whose files are in a dictionary of this version's own."""
+    """The partitions whose files are in a dictionary that only this version has."""
 
     def after(self, actions: Iterable[Action]) -> LoggedTable:
-        """The version that a commit with these actions makes."""
+        """Return the version that a commit with these actions makes; this one stays as it is."""
         later = replace(
             self,
             version=self.version + 1,
@@ -88,7 +88,7 @@ class LoggedTable:
         return later
 
     def play(self, actions: Iterable[Action]) -> None:
-        """Take the state on by the actions of a commit, or of a checkpoint: only before others know it."""
+        """Change this state by the actions of a commit, or of a checkpoint. Call it only before the state is shared."""
         for row in actions:
             if (add := row.get("add")) is not None:
                 self.add(add)
@@ -121,7 +121,7 @@ class LoggedTable:
         self.removed[path] = action
 
     def forget(self, path: str) -> None:
-        """The file at the path belongs to no partition any more."""
+        """Take the file at the path out of its partition, if it is in one."""
         partition = self._owners.pop(path, None)
         if partition is not None:
             files = self.own_files(partition)
@@ -151,7 +151,7 @@ class LoggedTable:
             self.others[domain] = action
 
     def partition_of(self, values: Mapping[str, str | None]) -> str:
-        """Of a file that another writer added: by its values, as they are."""
+        """Return the partition of a file that another writer added, by its partition values as they are."""
         if not values:
             return ""
         return partition_name(list(values), [value or "__HIVE_DEFAULT_PARTITION__" for value in values.values()])
@@ -160,8 +160,8 @@ class LoggedTable:
 
     @property
     def table(self) -> Table:
-        """The source's definition as the target shows it; its location is where a table without partitions has its
-        content. `Broken` where the log is none of ours."""
+        """The source's definition as the target shows it. Its location is where a table without partitions has its
+        content. Raises `Broken` where the log is not one of calque's."""
         if self._table is None:
             if not self.definition:
                 raise Broken(
@@ -173,21 +173,23 @@ class LoggedTable:
         return self._table
 
     def partition_names(self) -> set[str]:
-        """In Hive's form; those too of which there are only files, which another writer added."""
+        """Return the names of all partitions in Hive's form, also of those that have only files, which another writer
+        added."""
         nulls = {self.partition_of_nulls()} if self.strays() else set()
         return {*self.partitions, *self.files, *nulls} - {""}
 
     def strays(self) -> Mapping[str, LoggedFile]:
-        """Files of a table with partition keys that have no values of them. Readers see their rows with NULLs."""
+        """Return the files of a table with partition keys that have no partition values, by path. Readers see their
+        rows with NULLs as keys."""
         strays = self.files.get("", {})
         return strays if strays and self.definition and self.table.partition_keys else {}
 
     def partition_of_nulls(self) -> str:
-        """The partition whose rows have NULL for each key."""
+        """Return the name of the partition whose rows have NULL for each key."""
         return self.partition_of({key.name: None for key in self.table.partition_keys or ()})
 
     def partition(self, name: str) -> Partition | None:
-        """The definition of a partition, by its name in Hive's form."""
+        """Return the definition of the partition of that name, in Hive's form; None where there is none."""
         text = self.partitions.get(name)
         if text is not None:
             return partition_of(text, self.table, self.root)
@@ -202,12 +204,12 @@ class LoggedTable:
 
     @property
     def shows(self) -> EventId:
-        """The event of the newest state that was committed."""
+        """The event of the newest state that was committed; 0 before the first."""
         events = (row["version"] for app, row in self.transactions.items() if app.startswith(APPLICATION))
         return max(events, default=0)
 
     def contents(self, name: str) -> Listing:
-        """The files of a partition, or of the table (`""`)."""
+        """Return the files of the partition, or of the table itself (`""`)."""
         thing = self.partition(name) if name else self.table
         location = (location_of(thing) if thing is not None else None) or self.root
         prefix = below(self.root, location)
@@ -222,7 +224,8 @@ class LoggedTable:
 
 
 def below(root: str, location: str) -> str:
-    """How paths of files at the location begin in the log of the table at that root. `Broken` where it is outside."""
+    """Return the prefix that paths of files at `location` have in the log of the table at `root`. Raises `Broken` where
+    the location is outside."""
     if location.rstrip("/") == root.rstrip("/"):
         return ""
     prefix = f"{root.rstrip('/')}/"
@@ -235,7 +238,7 @@ def below(root: str, location: str) -> str:
 
 
 def partition_text(partition: Partition, table: Table, root: str) -> str:
-    """What the log says of a partition: what it has in common with its table is left out."""
+    """Return what the log says of a partition, as JSON. What it has in common with its table is left out."""
     location = location_of(partition) or ""
     record: dict[str, Any] = {
         "partition": tjson(replace(partition, storage=None, database="", table="", catalog=None)),
@@ -270,8 +273,8 @@ def without_place(storage: Storage | None) -> Storage | None:
 
 @dataclass(frozen=True, slots=True)
 class NewContent:
-    """The files that a partition (`""`: the table) is to have, with what the log says of each, by their paths below the
-    location: their statistics, as text. `values` are the partition's, by Delta's rules."""
+    """The files that a partition (`""`: the table) is to have. `statistics` are the texts of their statistics, by the
+    files' paths below the location; `values` are the partition's values in Delta's form."""
 
     listing: Listing
     values: Mapping[str, str | None]
@@ -279,11 +282,11 @@ class NewContent:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """What a commit is to make of a table. `put` are partitions that are there afterwards, with these definitions;
-    `contents` those of them (`""`: the table) that get these files, and no others. `restated` are new statistics of
-    files that stay, by their paths below the root: delta-rs takes a bound that is not said for one of NULL, so that
-    those of columns which the table had not are to be known of every file."""
+class LogChange:
+    """The change that a commit is to make of a table. `put` are the partitions that are there afterwards, with these
+    definitions. `contents` are the partitions among them (`""`: the table) that get these files, and no others.
+    `restated` are new statistics of files that stay, by their paths below the root: they are needed for every file when
+    the table gets another column, because delta-rs takes a bound that is not said for a bound of NULL."""
 
     table: Table
     schema: str
@@ -295,9 +298,9 @@ class Change:
     restated: Mapping[str, str] = field(default_factory=dict)
 
 
-def actions_of(before: LoggedTable, change: Change, table_id: str, now_ms: int) -> list[dict[str, Any]]:
-    """The actions of the commit that makes the change; none where nothing differs. `table_id` is the one of a table
-    that has no commit yet."""
+def actions_of(before: LoggedTable, change: LogChange, table_id: str, now_ms: int) -> list[dict[str, Any]]:
+    """Return the actions of the commit that makes the change; none where nothing differs. `table_id` is the id of a
+    table that has no commit yet."""
     actions: list[dict[str, Any]] = []
     if before.version < 0:
         actions.append({"protocol": PROTOCOL})
@@ -311,7 +314,7 @@ def actions_of(before: LoggedTable, change: Change, table_id: str, now_ms: int) 
     return actions
 
 
-def metadata_of(before: LoggedTable, change: Change, table_id: str, now_ms: int) -> Action:
+def metadata_of(before: LoggedTable, change: LogChange, table_id: str, now_ms: int) -> Action:
     created = {"id": table_id, "createdTime": now_ms}
     if before.metadata is not None:
         created = {key: before.metadata[key] for key in ("id", "createdTime")}
@@ -332,9 +335,9 @@ def domain_action(domain: str, configuration: str, *, removed: bool = False) -> 
     return {"domainMetadata": {"domain": domain, "configuration": configuration, "removed": removed}}
 
 
-def partition_actions(before: LoggedTable, change: Change) -> list[dict[str, Any]]:
-    """Partitions whose text becomes another, those among them that are left as they are while the table changes what
-    they had in common with it."""
+def partition_actions(before: LoggedTable, change: LogChange) -> list[dict[str, Any]]:
+    """Return the actions for partitions whose text changes. Among them are partitions that stay as they are while the
+    table changes what they had in common with it."""
     texts = {name: partition_text(partition, change.table, before.root) for name, partition in change.put.items()}
     if before.partitions and without_place(before.table.storage) != without_place(change.table.storage):
         for name in before.partitions.keys() - change.put.keys() - {*change.drop}:
@@ -354,9 +357,10 @@ def partition_actions(before: LoggedTable, change: Change) -> list[dict[str, Any
     ]
 
 
-def file_actions(before: LoggedTable, change: Change, now_ms: int) -> list[dict[str, Any]]:
-    """Files that come and go. One that another partition had is only added: it is the same file of the log. A table
-    with partition keys has no files of its own: those of the one without keys, whose name it took, go."""
+def file_actions(before: LoggedTable, change: LogChange, now_ms: int) -> list[dict[str, Any]]:
+    """Return the actions for files that come and go. A file that another partition had is only added, because it is the
+    same file of the log. A table with partition keys has no files of its own: files of a table without keys, whose name
+    it took, go."""
     adds: dict[str, dict[str, Any]] = {}
     gone: dict[str, LoggedFile] = {}
     for name in (*change.drop, *change.contents, *([""] if change.partition_columns else [])):
@@ -406,14 +410,14 @@ def add_action(file: LoggedFile, values: Mapping[str, str | None], statistics: s
 
 @dataclass(frozen=True, slots=True)
 class ShownVersion:
-    """What a commit says of itself: the state that it shows, and the epoch that tells of it."""
+    """The state that a commit shows, and the epoch that tells of it, as the commit itself says it."""
 
     state: ShownState
     epoch: int
 
 
 def commit_text(actions: Sequence[Action], shown: ShownVersion, source: str, now_ms: int) -> str:
-    """The content of a commit's file."""
+    """Return the content of a commit's file, one JSON document a line."""
     state = shown.state
     said = {"source": source, "event_id": state.event_id, "first_event": state.first_event, "epoch": shown.epoch}
     info = {
@@ -433,7 +437,7 @@ def commit_text(actions: Sequence[Action], shown: ShownVersion, source: str, now
 
 
 def version_of(commit: Iterable[Action]) -> ShownVersion | None:
-    """What a commit says of itself; None where another wrote it."""
+    """Return what the commit says that it shows; None where another writer made it."""
     for row in commit:
         info = row.get("commitInfo")
         if info is None:
@@ -447,7 +451,7 @@ def version_of(commit: Iterable[Action]) -> ShownVersion | None:
 
 
 def rows_of(content: bytes) -> list[dict[str, Any]]:
-    """The actions in a commit's file."""
+    """Return the actions in the content of a commit's file."""
     return [json.loads(line) for line in content.splitlines() if line.strip()]
 
 

@@ -1,6 +1,6 @@
-"""Bounds of all values of a column, from a Parquet footer, in the form in which a Delta log has them: `bounds_of`.
+"""The bounds of all values of a column, from a Parquet footer, in the form in which a Delta log has them: `bounds_of`.
 
-What a writer may have got wrong, and what readers take for different values, has no bound.
+A column has no bound where a writer may have got it wrong, or where readers make different values of it.
 """
 
 from __future__ import annotations
@@ -21,27 +21,29 @@ from calque.plugins.delta_replicas.core.parquet_columns import Leaf
 from calque.plugins.delta_replicas.core.parquet_ranges import raw_bounds
 
 PREFIX = 32
-"""Characters of a string that a bound keeps."""
+"""The most characters of a string that a bound keeps."""
 LAST_CHARACTER = "\U0001ffff"
-"""Ends an upper bound that is cut. delta-rs misreads the pair of escapes that JSON may have for a character behind it:
-no bound has one."""
+"""The end of an upper bound that is cut. No bound has a greater character, because delta-rs misreads the pair of
+escapes that JSON may have for one."""
 FIRST_DAY, LAST_DAY = date(1582, 10, 15), date(9999, 12, 31)
-"""Older writers count earlier days by another calendar; some readers convert these, and some do not."""
+"""The days that have bounds. Older writers count earlier days by another calendar, which some readers convert and some
+do not."""
 FIRST_MOMENT, LAST_MOMENT = datetime(1900, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
-"""Likewise of moments, for which it also counts that time zones had other offsets."""
+"""The moments that have bounds. Earlier ones are in doubt like earlier days, and because time zones had other offsets
+then."""
 EPOCH_DAY, EPOCH = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 ORDERED_DECIMALS = re.compile(r"parquet-cpp-arrow version .*|parquet-mr version 1\.1\d\..*")
 """Writers whose bounds of decimals in bytes are in the order of numbers; older ones compared byte by byte."""
 NAN_IS_GREATEST = re.compile(r"parquet-mr version 1\.1[0-7]\..*")
 """Writers that give NaN, which Arrow takes for no bound, as the upper bound of floating numbers where one of them is
-NaN. Others pass over NaN, which is greater than all numbers for some readers."""
+NaN. Other writers pass over NaN, which is greater than all numbers for some readers."""
 EXACT = Context(prec=100)
 
 Bound = bool | int | float | str | Number
 
 
 def bounds_of(kind: HiveType, leaf: Leaf, metadata: pq.FileMetaData) -> tuple[Bound | None, Bound | None]:
-    """Of all values of the leaf; None for a side that is not known."""
+    """Return the least and the greatest of all values of the leaf; None for a side that is not known."""
     lower, upper = bound_readers(kind, leaf, metadata.created_by or "")
     stored = raw_bounds(metadata, leaf)
     if not stored:
@@ -58,13 +60,13 @@ ReadBound = Callable[[Any], Bound | None]
 
 
 def unknown(_: Any) -> None:
-    """The bound of a type for which there is none."""
+    """Return None, for a type that has no bounds."""
 
 
 def bound_readers(kind: HiveType, leaf: Leaf, created_by: str) -> tuple[ReadBound, ReadBound]:
-    """What makes a lower and an upper bound of the type from values as they are stored; None from doubtful ones.
-
-    Readers keep no bounds of BINARY, and INT96 is in no order."""
+    """Return two functions, which make a lower and an upper bound of the type from values as they are stored, and None
+    from doubtful ones. There are none for BINARY, of which readers keep no bounds, and for INT96, which is in no
+    order."""
     match kind:
         case Primitive("boolean"):
             return bool, bool
@@ -86,7 +88,8 @@ def bound_readers(kind: HiveType, leaf: Leaf, created_by: str) -> tuple[ReadBoun
 
 
 def floating_least(value: float) -> float | None:
-    """Writers give either zero for the other, and 0.0 is greater than -0.0 for some readers."""
+    """Return the value as a lower bound; None where it is not finite. Zero becomes -0.0, because writers give either
+    zero for the other, and 0.0 is greater than -0.0 for some readers."""
     if not isfinite(value):
         return None
     return float(value) or -0.0
@@ -97,13 +100,14 @@ def floating_greatest(value: float) -> float | None:
 
 
 def text_least(value: bytes) -> str | None:
-    """A beginning of the text."""
+    """Return a beginning of the text as its lower bound; None where the bytes are no text."""
     text = text_of(value)
     return None if text is None else "".join(takewhile(LAST_CHARACTER.__gt__, text[:PREFIX]))
 
 
 def text_greatest(value: bytes) -> str | None:
-    """A longer one is cut, and ends then with what is greater than the part cut off."""
+    """Return an upper bound of the text; None where the bytes are no text, or hold a character that can't be bounded. A
+    longer text is cut, and ends then with a character that is greater than the part cut off."""
     text = text_of(value)
     if text is None or max(text[: PREFIX + 1], default="") >= LAST_CHARACTER:
         return None
@@ -111,7 +115,7 @@ def text_greatest(value: bytes) -> str | None:
 
 
 def text_of(value: bytes) -> str | None:
-    """Writers may cut bounds between the bytes of a character."""
+    """Decode the text; None where that fails, because writers may cut bounds between the bytes of a character."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -127,7 +131,8 @@ def day(value: int) -> str | None:
 
 
 def moment(microseconds: int, added: int) -> str | None:
-    """To the millisecond, as Delta has it."""
+    """Return the moment to the millisecond, as Delta has it; None where it is outside the moments that have bounds.
+    `added` microseconds round an upper bound up."""
     milliseconds = (microseconds + added) // 1000
     try:
         bound = EPOCH + timedelta(milliseconds=milliseconds)
@@ -139,6 +144,6 @@ def moment(microseconds: int, added: int) -> str | None:
 
 
 def decimal(value: int | bytes, scale: int) -> Number:
-    """Bytes hold the number without its point, in two's complement, the highest byte first."""
+    """Return the number. Bytes hold it without its point, in two's complement, the highest byte first."""
     number = value if isinstance(value, int) else int.from_bytes(value, signed=True)
     return Number(number).scaleb(-scale, EXACT)

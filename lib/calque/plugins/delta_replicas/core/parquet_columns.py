@@ -23,18 +23,18 @@ TRAILER = 8
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A column with values. `number` is its place in every row group."""
+    """A column with values, in the tree of a file's columns. `number` is its place in every row group."""
 
     number: int
     physical: str
     logical: str
     """The annotation: `NONE`, `INT`, `STRING`, `DECIMAL`, `DATE`, `TIMESTAMP` and others."""
     annotation: Mapping[str, Any] = field(hash=False)
-    """What the annotation says more: `bitWidth`, `isSigned`, `precision`, `scale`, `timeUnit`, `isAdjustedToUTC`."""
+    """The details of the annotation: `bitWidth`, `isSigned`, `precision`, `scale`, `timeUnit`, `isAdjustedToUTC`."""
     is_required: bool
 
     def text(self) -> str:
-        """For people."""
+        """Return the column's type as a text for people."""
         match self.logical:
             case "NONE":
                 return self.physical
@@ -69,8 +69,8 @@ Node = Leaf | StructNode | ListNode | MapNode
 
 
 def footer_length(tail: bytes) -> int:
-    """How many bytes at the end of the file are its footer, the trailer included. `tail` has at least the last 8 bytes.
-    `Refused` for what is no Parquet file, or has an encrypted footer."""
+    """Return the bytes at the end of the file that are its footer, the trailer included. `tail` has at least the last 8
+    bytes. Raises `Refused` for a file that is not Parquet, or has an encrypted footer."""
     magic = tail[-len(MAGIC) :]
     if magic == ENCRYPTED:
         raise Refused("A file's footer can't be read", "It is encrypted", "Keep the table plain")
@@ -80,7 +80,7 @@ def footer_length(tail: bytes) -> int:
 
 
 def metadata_of(tail: bytes) -> pq.FileMetaData:
-    """`Refused` where the tail has no whole footer, or one that can't be read."""
+    """Return the footer in `tail`. Raises `Refused` where the tail has no whole footer, or one that can't be read."""
     length = footer_length(tail)
     if length > len(tail):
         raise Refused("A file's footer can't be read", f"It has {length} bytes, of which {len(tail)} are there")
@@ -91,10 +91,11 @@ def metadata_of(tail: bytes) -> pq.FileMetaData:
 
 
 def columns_of(metadata: pq.FileMetaData) -> tuple[tuple[str, Node], ...]:
-    """The file's columns by name. `Refused` for types that Arrow does not know.
+    """Return the file's columns by name. Raises `Refused` for types that Arrow does not know.
 
-    Arrow knows the layouts in which older writers put lists and maps; leaves come in the same order in Arrow's schema
-    and in the file's."""
+    Arrow knows the layouts in which older writers put lists and maps. Leaves come in the same order in Arrow's schema
+    and in the file's, so one walk matches them.
+    """
     try:
         schema = metadata.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:

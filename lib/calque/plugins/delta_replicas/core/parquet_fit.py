@@ -1,4 +1,4 @@
-"""Why readers of a Delta table would show other rows of a Parquet file than Hive does: `why_misread`.
+"""The reasons why readers of a Delta table would show other rows of a Parquet file than Hive does: `why_misread`.
 
 Readers of Delta go by the table's schema. Where a file has another type, some readers convert its values, some fail,
 and some make other values of them. What Spark with Delta and delta-rs read equally was tried with both: see
@@ -27,13 +27,13 @@ from calque.plugins.delta_replicas.core.parquet_columns import (
 from calque.plugins.delta_replicas.core.parquet_ranges import raw_bounds
 
 INT_DIGITS = 10
-"""Of the largest INT32."""
+"""The decimal digits of the largest INT32."""
 
 
 def why_misread(tail: bytes, columns: Sequence[Column]) -> str:
-    """Why the rows of the file that ends with `tail` would be other ones in a Delta table with these `data_columns`;
-    empty where they are the same. Columns that only one of the two has are no reason. `Refused` for what is no Parquet
-    file."""
+    """Say why the rows of the file that ends with `tail` would be other ones in a Delta table with these
+    `data_columns`; empty where they are the same. Columns that only one of the two has are no reason. Raises `Refused`
+    for a file that is not Parquet."""
     metadata = metadata_of(tail)
     return next(reasons(metadata, columns), "")
 
@@ -79,7 +79,8 @@ def field_differences(
     metadata: pq.FileMetaData,
     in_map: bool,
 ) -> Iterator[str]:
-    """delta-rs makes no struct of one that has none of its fields, and none in a map that lacks one."""
+    """Yield the reasons against a struct. Beside those of its fields there is one of its own: delta-rs makes no struct
+    where the file has none of its fields, and within a map none where the file lacks one of them."""
     by_case = Counter(name.lower() for name in nodes)
     common = [name for name, _ in fields if name in nodes]
     if not common or (in_map and len(common) < len(fields)):
@@ -92,11 +93,12 @@ def field_differences(
 
 
 def reads_equally(leaf: Leaf, kind: HiveType, metadata: pq.FileMetaData) -> bool:
-    """Whether Spark with Delta and delta-rs read the same values of the type from such a column.
+    """Tell whether Spark with Delta and delta-rs read the same values of the type from such a column.
 
-    Not so: narrower types, but for whole numbers of 32 bits which are all in the type's range (Spark cuts bits off,
-    delta-rs fails); unsigned numbers; INT64 as DOUBLE or DECIMAL, timestamps of nanoseconds, FLOAT16, UUID and columns
-    without a type (Spark fails). Bytes without annotation are a STRING's, as Impala and old writers have them."""
+    They do not for: narrower types, except whole numbers of 32 bits that are all in the type's range (Spark cuts bits
+    off, delta-rs fails); unsigned numbers; INT64 as DOUBLE or DECIMAL, timestamps of nanoseconds, FLOAT16, UUID and
+    columns without a type (Spark fails). Bytes without annotation are a STRING's, as Impala and old writers have them.
+    """
     match kind:
         case Primitive("boolean"):
             return is_plain(leaf, "BOOLEAN")
@@ -132,13 +134,13 @@ def is_plain(leaf: Leaf, *physical: str) -> bool:
 
 
 def signed_bits(leaf: Leaf) -> int:
-    """Of a whole number; more than any type has for what is none."""
+    """Return the bits of a signed whole number; for any other leaf more than a type has."""
     if is_plain(leaf, "INT32", "INT64"):
         return 32 if leaf.physical == "INT32" else 64
     return int(leaf.annotation["bitWidth"]) if leaf.logical == "INT" and leaf.annotation["isSigned"] else 1 << 10
 
 
 def in_range(leaf: Leaf, bits: int, metadata: pq.FileMetaData) -> bool:
-    """Whether the footer proves that all values fit into so many bits."""
+    """Tell whether the footer proves that all values fit into so many bits."""
     bounds = raw_bounds(metadata, leaf)
     return bounds is not None and all(-(1 << bits - 1) <= low and high < 1 << bits - 1 for low, high in bounds)

@@ -1,4 +1,4 @@
-"""What a Parquet footer says of all values of a column: how many are null, and between which two the others lie."""
+"""The ranges of a column's values, from a Parquet footer: how many are null, and between which two the others lie."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from calque.plugins.delta_replicas.core.parquet_columns import Leaf
 
 
 def null_count(metadata: pq.FileMetaData, leaf: Leaf) -> int | None:
-    """None where a row group does not say it."""
+    """Return the number of NULLs in the column; None where a row group does not say it."""
     if leaf.is_required:
         return 0
     total = 0
@@ -23,8 +23,9 @@ def null_count(metadata: pq.FileMetaData, leaf: Leaf) -> int | None:
 
 
 def raw_bounds(metadata: pq.FileMetaData, leaf: Leaf) -> list[tuple[Any, Any]] | None:
-    """The least and the greatest value of each row group that has values, as they are stored; None where one does not
-    say them. Arrow itself leaves out what is known to be wrong (PARQUET-251) or in no defined order."""
+    """Return the least and the greatest value of each row group that has values, as they are stored; None where one
+    does not say them. Arrow itself leaves out bounds that are known to be wrong (PARQUET-251) or in no defined
+    order."""
     bounds = []
     for number in range(metadata.num_row_groups):
         chunk = metadata.row_group(number).column(leaf.number)

@@ -1,6 +1,6 @@
 """The statistics with which readers of a Delta table skip a file, made of the file's Parquet footer: `file_statistics`.
 
-A wrong bound makes rows vanish, a missing one costs a reader time: what is in doubt is left out. Sources: the Delta
+A wrong bound makes rows vanish, a missing one costs a reader time, so doubtful bounds are left out. Sources: the Delta
 transaction log protocol, "Per-file Statistics"; parquet.thrift for what a footer's bounds mean.
 """
 
@@ -23,13 +23,13 @@ from calque.plugins.delta_replicas.core.parquet_fit import reads_equally
 from calque.plugins.delta_replicas.core.parquet_ranges import null_count
 
 INDEXED_LEAVES = 100
-"""Of so many columns from the left, fields of structs counted, there are statistics. Delta's own writers take 32
+"""The number of columns from the left, fields of structs counted, that have statistics. Delta's own writers take 32
 (`delta.dataSkippingNumIndexedCols`), and with fewer than all there are no bounds: see `complete`."""
 
 
 @dataclass(slots=True)
 class Collected:
-    """What is known of the file's leaves, as nested as the columns."""
+    """The statistics of a file's leaves, as nested as the columns."""
 
     least: dict[str, Any] = field(default_factory=dict)
     greatest: dict[str, Any] = field(default_factory=dict)
@@ -37,12 +37,13 @@ class Collected:
 
 
 def file_statistics(tail: bytes, columns: Sequence[Column]) -> str:
-    """The `stats` of an add action for the file that ends with `tail`, in a table with these `data_columns`: a text in
-    JSON. Columns that the file does not have are null in all rows. No statistics of a column whose values readers might
-    convert (`parquet_fit.why_misread`). `Refused` for what is no Parquet file.
+    """Return the `stats` of an add action, a text in JSON, for the file that ends with `tail`, in a table with these
+    `data_columns`. Columns that the file does not have are null in all rows. A column whose values readers might
+    convert (`parquet_fit.why_misread`) has no statistics. Raises `Refused` for a file that is not Parquet.
 
     They hold for these columns alone: when a table gets another column, each file is added anew with statistics of it.
-    delta-rs takes a column that they do not know for one without NULL."""
+    delta-rs takes a column that the statistics do not name for one without NULL.
+    """
     metadata = metadata_of(tail)
     nodes = columns_of(metadata)
     collected = Collected()
@@ -57,11 +58,12 @@ def file_statistics(tail: bytes, columns: Sequence[Column]) -> str:
 
 
 def complete(bounds: Mapping[str, Any], columns: Sequence[Column], nulls: Mapping[str, Any], rows: int) -> bool:
-    """Whether each column has a bound that must have one if any has.
+    """Tell whether each column has a bound that must have one if any has.
 
     delta-rs, where it makes a data set for Arrow, takes a bound that is missing beside others for NULL, and then finds
-    no row of the file in any filter on that column; not so of structs, lists, maps and bytes, and of a column that is
-    null in all rows. Without `minValues` (or `maxValues`) it knows of no bounds."""
+    no row of the file in any filter on that column. Structs, lists, maps, bytes, and columns that are null in all rows
+    need no bound. Without `minValues` (or `maxValues`) it knows of no bounds at all, which is safe.
+    """
     return bool(bounds) and all(
         column.name in bounds or nulls.get(column.name) == rows
         for column in columns
@@ -70,7 +72,7 @@ def complete(bounds: Mapping[str, Any], columns: Sequence[Column], nulls: Mappin
 
 
 def leaves_of(columns: Sequence[Column]) -> list[tuple[tuple[str, ...], HiveType]]:
-    """The first leaves of the table with their paths. Lists and maps count as leaves."""
+    """Return the first `INDEXED_LEAVES` leaves of the table with their paths. Lists and maps count as leaves."""
 
     def leaves(path: tuple[str, ...], kind: HiveType) -> Iterator[tuple[tuple[str, ...], HiveType]]:
         if isinstance(kind, Struct):
@@ -106,7 +108,8 @@ def collect(
 
 
 def located(path: Sequence[str], nodes: Sequence[tuple[str, Node]]) -> tuple[bool, Node | None]:
-    """Whether it is certain which of the file's columns readers take for the path, and that column, if it has any."""
+    """Return whether it is certain which of the file's columns readers take for the path, and that column, None where
+    the file has none."""
     name, *rest = path
     if Counter(one.lower() for one, _ in nodes)[name.lower()] > 1:
         return False, None
@@ -128,7 +131,7 @@ def put(tree: dict[str, Any], path: Sequence[str], value: Bound) -> None:
 
 
 def json_text(value: Mapping[str, Any] | Bound) -> str:
-    """Decimals as numbers with all of their digits, which `json` does not write."""
+    """Return the value as JSON. Decimals are numbers with all of their digits, which `json` does not write."""
     match value:
         case Mapping():
             return "{" + ",".join(f"{json.dumps(name)}:{json_text(part)}" for name, part in value.items()) + "}"

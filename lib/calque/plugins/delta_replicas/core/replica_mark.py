@@ -1,4 +1,4 @@
-"""How a target's table says that it is kept as a Delta table."""
+"""The mark by which a target's table says that it is kept as a Delta table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from calque.core.images.table_layout import committed_format
 from calque.model.hive import Table
 
 DELTA = "delta"
-"""`ports.formats.TableFormat.name` of this plugin."""
+"""The name of this plugin's format (`ports.formats.TableFormat.name`), and the value of the mark."""
 
 
 def is_delta_replica(table: Table) -> bool:

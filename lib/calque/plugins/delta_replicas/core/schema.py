@@ -1,8 +1,9 @@
-"""A Hive table's columns and partitions as a Delta log has them: `schemaString`, `partitionColumns`, `partitionValues`.
+"""The columns and partitions of a Hive table in the form of a Delta log: `schemaString`, `partitionColumns`,
+`partitionValues`.
 
-A column's name is its physical name: there is no column mapping. Hive's names are lower-case, Parquet files of Spark
-have others, and not all Delta readers find a file's column by a name in another case: names come from the schema that
-Spark keeps in the table's parameters, where it is the schema of the table.
+A column's name is its physical name, because there is no column mapping. Hive's names are lower-case, Parquet files of
+Spark have others, and not all Delta readers find a file's column by a name in another case. So names come from the
+schema that Spark keeps in the table's parameters, where it is the schema of the table.
 
 Sources: the Delta transaction log protocol, "Schema Serialization Format" and "Partition Value Serialization"; Spark's
 `HiveExternalCatalog` and `CatalogTable.readLargeTableProp` for its parameters; Hive's `ObjectInspectorConverters` for
@@ -58,17 +59,18 @@ MICROSECONDS = re.compile(r"(.*\.\d{6})\d+")
 
 
 def schema_of(table: Table) -> str:
-    """The `schemaString` of a table that `delta_fit.why_plain` has nothing against."""
+    """Return the `schemaString` of a table that `fit.why_plain` has nothing against."""
     return schema_text([*data_columns(table), *key_columns(table)])
 
 
 def partition_columns(table: Table) -> tuple[str, ...]:
-    """The names of partition keys as `schema_of` has them."""
+    """Return the names of the partition keys as `schema_of` has them."""
     return tuple(column.name for column in key_columns(table))
 
 
 def data_columns(table: Table) -> tuple[Column, ...]:
-    """The columns that lie in the table's files, by the names that `schema_of` has, those of struct fields too."""
+    """Return the columns that lie in the table's files, by the names that `schema_of` has, those of struct fields
+    too."""
     return named(table)[: len(own_columns(table))]
 
 
@@ -77,8 +79,8 @@ def key_columns(table: Table) -> tuple[Column, ...]:
 
 
 def schema_text(columns: Sequence[Column]) -> str:
-    """A Delta schema of these columns, all of which may be null, with their comments. `Refused` for types that Delta
-    does not have."""
+    """Return a Delta schema of these columns, with their comments; each may be null. Raises `Refused` for types that
+    Delta does not have."""
     fields = [
         field(column.name, delta_type(column.name, parse_type(column.type)), column.comment) for column in columns
     ]
@@ -86,8 +88,9 @@ def schema_text(columns: Sequence[Column]) -> str:
 
 
 def partition_values(table: Table, values: Sequence[str]) -> dict[str, str | None]:
-    """A partition's values as Delta writes them, by `partition_columns`. `values` are the metastore's, not escaped.
-    None for the default partition, and for what is no value of its key's type: Hive reads both as NULL."""
+    """Return a partition's values as Delta writes them, by `partition_columns`. `values` are the metastore's, not
+    escaped. The default partition, and a text that is no value of its key's type, become None, because Hive reads both
+    as NULL."""
     return {
         column.name: partition_value(parse_type(column.type), value)
         for column, value in zip(key_columns(table), values, strict=True)
@@ -112,7 +115,8 @@ def partition_value(kind: HiveType, value: str) -> str | None:
 
 
 def rounded(value: str, precision: int, scale: int) -> str | None:
-    """As Hive (`HiveDecimalUtils.enforcePrecisionScale`) and Spark round what has more digits than the type."""
+    """Round a number with more digits than the type, as Hive (`HiveDecimalUtils.enforcePrecisionScale`) and Spark do.
+    Return None where the text is no number, or one that the type can't hold."""
     if not FRACTION.fullmatch(value):
         return None
     number = Number(value)
@@ -144,7 +148,7 @@ def delta_type(column: str, kind: HiveType) -> str | dict[str, Any]:
 
 
 def named(table: Table) -> tuple[Column, ...]:
-    """All columns of the table, keys last, with Spark's names where Spark's schema is the table's."""
+    """Return all columns of the table, keys last, with Spark's names where Spark's schema is the table's."""
     columns = (*own_columns(table), *(table.partition_keys or ()))
     spark_columns = spark_schema(table.parameters or {})
     if len(spark_columns) != len(columns) or not all(
@@ -163,7 +167,7 @@ def own_columns(table: Table) -> tuple[Column, ...]:
 
 
 def spark_schema(parameters: Mapping[str, str]) -> tuple[tuple[str, HiveType], ...]:
-    """The names and types of Spark's schema; empty where there is none, or none that can be read."""
+    """Return the names and types of Spark's schema; empty where there is none, or none that can be read."""
     text = parameters.get(SPARK_SCHEMA)
     if text is None:
         count = parameters.get(f"{SPARK_SCHEMA}.numParts", "0")
@@ -177,7 +181,7 @@ def spark_schema(parameters: Mapping[str, str]) -> tuple[tuple[str, HiveType], .
 
 
 def spark_type(kind: Any) -> HiveType:
-    """A type in Spark's JSON. Raises KeyError or TypeError for what is none."""
+    """Return the type that Spark's JSON means. Raises KeyError or TypeError where it means none."""
     match kind:
         case str():
             return Primitive(HIVE_NAMES[kind]) if kind in HIVE_NAMES else parse_type(kind)

@@ -1,4 +1,4 @@
-"""Which events of the source each version of a Delta replica shows."""
+"""The versions of a Delta replica, with the events of the source that each of them shows."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from calque.plugins.delta_replicas.core.log import ShownVersion
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """The source's table was as the version shows it at every event from `from_event` to `event_id`, both included."""
+    """A version of a Delta replica. At every event from `from_event` to `event_id`, both included, the source's table
+    was as the version shows it."""
 
     version: int
     from_event: EventId
     event_id: EventId
     published_at: str
-    """When it was committed: ISO 8601, UTC."""
+    """The time of the commit: ISO 8601, UTC."""
 
 
 def table_versions(commits: Sequence[tuple[int, int, ShownVersion]], shows: EventId) -> list[TableVersion]:
-    """Of commits of ours, in order: their versions, when they were made (milliseconds since the epoch), and what they
-    show. `shows` is the event that the target's table shows now."""
+    """Return the versions that calque's commits made, oldest first. `commits` are in order: version, time in
+    milliseconds since 1970, and what the commit shows. `shows` is the event that the target's table shows now."""
     versions: list[TableVersion] = []
     end = shows
     later: ShownVersion | None = None
@@ -39,7 +40,7 @@ def table_versions(commits: Sequence[tuple[int, int, ShownVersion]], shows: Even
 
 
 def version_showing(table: TableName, versions: Sequence[TableVersion], event_id: EventId) -> TableVersion:
-    """The newest version that shows the event. `Refused` where there is none, with its neighbours."""
+    """Return the newest version that shows the event. Raises `Refused`, with its neighbours, where none does."""
     for one in reversed(versions):
         if one.from_event <= event_id <= one.event_id:
             return one

@@ -1,1 +1,1 @@
-"""`SHOW VERSIONS OF`."""
+"""The statement `SHOW VERSIONS OF`."""

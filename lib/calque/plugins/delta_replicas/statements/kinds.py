@@ -1,4 +1,4 @@
-"""What `SHOW VERSIONS OF` says, and the columns of its rows."""
+"""The parsed statement `SHOW VERSIONS OF` as a value, and the columns of its rows."""
 
 from __future__ import annotations
 

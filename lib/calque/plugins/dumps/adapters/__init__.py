@@ -1,5 +1,5 @@
-"""A dump of Hive's replication as a source: its log, its catalog and its files answer the ports of one.
+"""A dump of Hive's replication as a source: its log, its catalog and its files behind the ports of a source.
 
-`directory` opens a dump; `log` has the events of an increment, `event_files` what they say of files, `catalog` the
+`directory` opens a dump; `log` has the events of an increment, `event_files` the files of these events, `catalog` the
 objects that were dumped whole, `storage` their directories; `find_files` finds files that a dump only names.
 """

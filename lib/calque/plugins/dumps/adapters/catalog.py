@@ -1,7 +1,8 @@
 """The catalog of a dump: objects that were dumped whole, as they were at one event.
 
-A bootstrap has all of its database. An increment has the tables that came into scope, and of those that its policy does
-not take it says that they are not there. Of others it says nothing: asking for one of these is refused.
+A bootstrap has all objects of its database. An increment has the tables that came into scope. A table that the
+increment's policy does not take is missing in this catalog. An increment does not tell the definition of any other
+table of the policy: asking for one of these raises `Refused`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ HELD_TABLES = 16
 
 @dataclass(slots=True)
 class DumpedTable:
-    """A table with its text, and its partitions' texts, compressed, by their names."""
+    """A table, the text of its definition, and the compressed texts of its partitions by partition name."""
 
     table: Table
     text: str
@@ -40,7 +41,8 @@ class DumpedTable:
 
 
 class DumpCatalog:
-    """`ports.CatalogReader`. `found` is told where in the dump the data of a location is."""
+    """A dump as `ports.CatalogReader`. For each plain table and each partition that it reads, the catalog calls `found`
+    with the object's location and with the directory of the dump that has its data."""
 
     def __init__(
         self, dump: Dump, objects: ObjectDirectories, locator: FileLocator, found: Callable[[str, str], None]
@@ -145,7 +147,8 @@ class DumpCatalog:
     # How it is read
 
     def dumped(self, name: TableName) -> DumpedTable | None:
-        """None where the dump has no such table. Raises `Refused` where it does not say whether there is one."""
+        """Return the table as the dump has it, or None where the dump has no such table. Raises `Refused` where an
+        increment does not say whether there is one. The last `HELD_TABLES` tables stay in memory."""
         with self.lock:
             if name not in self.held:
                 if name.table not in self.tables(name.database):
@@ -204,8 +207,8 @@ def text_in(compressed: bytes) -> str:
 
 
 def statistics_in(text: str, kind: type, columns: Sequence[str]) -> Statistics:
-    """Column statistics that Hive 4 dumps inside an object; those that can't be read are left out, as they are no
-    state."""
+    """Return the statistics of these columns, by lower-case column name, that Hive 4 dumps inside the definition
+    `text`. Statistics that can't be read are left out, because they are no part of an object's state."""
     wanted = {column.lower() for column in columns}
     try:
         found = parsed(text, "an object").get(str(STATISTICS_FIELD[kind]))
@@ -218,8 +221,8 @@ def statistics_in(text: str, kind: type, columns: Sequence[str]) -> Statistics:
 
 
 def with_resources(locator: FileLocator, function: Function, data: str) -> Function:
-    """The function with its resources where they are to be had: in the dump, at their places, or where the change
-    manager keeps them."""
+    """Return the function with the path of each resource as it can be read now: the copy in the directory `data` of the
+    dump, else its place at the source, else the file that Hive's change manager keeps."""
     resources = []
     for resource in function.resources or ():
         file = logged_file(resource.uri or "")

@@ -1,4 +1,5 @@
-"""Open a dump: which it is, whether it is whole, and where the newest one of a database lies."""
+"""The opened dump: its layout, its metadata, the check that it is whole, and the search for a database's newest
+dump."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ AGAIN = "Make the dump again, and load that"
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A dump that is whole. `database` is the one that it was made of, lower-case."""
+    """A dump that is whole. `database` is the lower-case name of the database that it was made of."""
 
     storage: Storage
     directory: DumpDirectory
@@ -40,17 +41,18 @@ class Dump:
 
     @property
     def begin(self) -> EventId:
-        """The event after which it begins; of a bootstrap the one that it was made at."""
+        """Return the id of the event after which the dump begins; for a bootstrap, the event that it was made at."""
         return self.metadata.from_event
 
     @property
     def end(self) -> EventId:
-        """The last event that it considered. A bootstrap by Hive says at which event it ended, and what events changed
-        since its begin comes with the next increment once more."""
+        """Return the id of the last event that the dump considered; for a bootstrap this is `begin`. A bootstrap by
+        Hive also says at which event it ended, but the next increment brings the changes since its begin once more."""
         return self.metadata.from_event if self.metadata.is_bootstrap else self.metadata.to_event
 
     def external(self) -> list[ExternalDirectory]:
-        """Directories of external tables, which are copied as they are now. Raises `Refused`."""
+        """Return the directories of external tables, whose files a load copies as they are at the source now. Raises
+        `Refused` where the list can't be read."""
         content = self.storage.read(self.directory.external_directories)
         try:
             return list(read_external(text_of(content or b""), self.directory.layout))
@@ -58,8 +60,10 @@ class Dump:
             raise unreadable(self.directory.external_directories, error) from error
 
     def takes(self) -> Callable[[TableName], bool]:
-        """Which tables the policy takes: what its expressions say, or where the dump does not have these (Hive 3.1), or
-        calque can't read them, the names that it has of all of them. Without these it takes all."""
+        """Return the function that tells whether the policy of the dump takes a table. The function uses the policy's
+        expressions. Where the dump has none (Hive 3.1), or where calque can't read them, it uses the dump's list of all
+        tables in scope. Where both are missing it takes every table. Raises `Refused` where calque can't read the
+        expressions and the dump has no list of tables."""
         if self.metadata.policy is not None:
             try:
                 return scope_of_policy(self.metadata.policy).takes
@@ -77,8 +81,9 @@ class Dump:
 
 
 def open_dump(storage: Storage, location: str) -> Dump:
-    """The dump in a directory, of either layout; `location` may also be its `hive` directory. Raises `Refused` for one
-    that is not whole, or none."""
+    """Return the dump in the directory `location`, in the layout of Hive 4 or of Hive 3.1. `location` may also be the
+    dump's `hive` directory. Raises `Refused` where there is no dump, where it is not whole, and where it is neither a
+    bootstrap nor an increment."""
     location = location.rstrip("/")
     if location.rpartition("/")[2] == HIVE_DIRECTORY:
         location = location.rpartition("/")[0]
@@ -113,8 +118,9 @@ def read_metadata(directory: DumpDirectory, content: bytes) -> DumpMetadata:
 
 
 def database_of(storage: Storage, directory: DumpDirectory, metadata: DumpMetadata) -> str:
-    """The database that was dumped: Hive 4 says it. In a bootstrap of Hive 3.1 it is the only directory, and in an
-    increment with tables that came into scope it is below others; empty where only events can tell."""
+    """Return the lower-case name of the database that was dumped. Hive 4 writes the name into the metadata. In a dump
+    of Hive 3.1 it is the name of the only directory: at the root of a bootstrap, or below other directories in an
+    increment with tables that came into scope. The result is empty where only the events can tell."""
     if metadata.policy is not None:
         return metadata.policy.database.lower()
     for place in (directory.root, directory.bootstrapped.root, join(directory.root, "_tables")):
@@ -125,7 +131,8 @@ def database_of(storage: Storage, directory: DumpDirectory, metadata: DumpMetada
 
 
 def newest_dump(storage: Storage, root: str, database: str) -> Dump:
-    """The newest whole dump of a database below the root of dumps, where Hive 4 lays them. Raises `Refused`."""
+    """Return the newest whole dump of a database below `root`, where Hive 4 lays dumps: the dump with the highest last
+    event, and of several such dumps the one that was finished last. Raises `Refused` where there is none."""
     folder = policy_directory(root, database)
     dumps: list[tuple[int, Dump]] = []
     for entry in storage.entries(folder):
@@ -145,7 +152,8 @@ def newest_dump(storage: Storage, root: str, database: str) -> Dump:
 
 
 def text_of(content: bytes) -> str:
-    """What is no UTF-8 names no file that there is."""
+    """Return the bytes as text. Bytes that are not UTF-8 become U+FFFD: a path with this character names no file, so
+    that the file counts as missing."""
     return content.decode(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""What the events of an increment say of files."""
+"""The files of the events of an increment, as the dump says them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from calque.ports import Storage
 
 
 class DumpedEventFiles:
-    """`ports.EventFiles`."""
+    """The files of the events of a dump, as `ports.EventFiles`."""
 
     def __init__(
         self, events: DumpedEvents, directories: DumpedDirectories, locator: FileLocator, storage: Storage
@@ -28,7 +28,7 @@ class DumpedEventFiles:
         self.events, self.directories, self.locator, self.storage = events, directories, locator, storage
         self.entries = {entry.event_id: entry for entry in events.entries}
         self.names_files: bool | None = None
-        """Whether the events have lists of files; None as long as nobody had to know."""
+        """Whether any event of the dump has a list of files; None until `has_lost_list` first looks."""
 
     def files(self, ids: Iterable[EventId]) -> Mapping[tuple[EventId, str], FilesOfEvent]:
         said: dict[tuple[EventId, str], FilesOfEvent] = {}
@@ -50,7 +50,9 @@ class DumpedEventFiles:
         return {}
 
     def brought(self, entry: Entry) -> dict[str, Listing | None]:
-        """What lies in the event's data directories; of external tables what is at the source now."""
+        """Return the listing of each location that the event brought files to. The files of a managed table come from
+        the event's data directory in the dump, those of an external table from the source as it is now. A listing is
+        None where a file that the dump names, or the list of files itself, is missing."""
         places = self.data_of(entry)
         external = [location for location in places if self.directories.is_external(location)]
         listings: dict[str, Listing | None] = dict(self.storage.list(external)) if external else {}
@@ -62,12 +64,14 @@ class DumpedEventFiles:
         return listings | found
 
     def data_of(self, entry: Entry) -> dict[str, str]:
-        """The data directory of each location that the event speaks of."""
+        """Return the data directory in the dump of each location that the event names, by location."""
         directory = self.events.directories[entry.event_id]
         return dict(zip(entry.keys.locations, map(directory.data, entry.keys.partitions or ("",)), strict=False))
 
     def has_lost_list(self, data: str) -> bool:
-        """Whether the directory should have a list of files, be it an empty one: those of other events do."""
+        """Tell whether the list of files that the directory `data` had is lost. A dump that names files has such a list
+        for every event with files, even where the list is empty. So a missing list is lost as soon as the directory of
+        any event of the dump has one."""
         if self.storage.exists(path := join(data, FILES)):
             return False
         if self.names_files is None:
@@ -78,7 +82,8 @@ class DumpedEventFiles:
         return self.names_files
 
     def stays(self, entry: Entry) -> bool:
-        """Whether the object is where it was. An event of several partitions does not say where they were."""
+        """Tell whether the altered table or partition lies where it lay before the event. An event of several
+        partitions does not say where they were, and counts as staying. An unreadable event does not."""
         event = self.events.event(entry.event_id)
         if event is None or event.event_type == "ALTER_PARTITIONS":
             return event is not None

@@ -1,4 +1,4 @@
-"""Find the files that a dump only names: at their places, or where Hive's change manager keeps what was removed."""
+"""The search for files that a dump only names: at their places, or where Hive's change manager keeps removed files."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from calque.ports import Storage
 
 MD5_DIGITS = 32
 LARGEST_DIGESTED = 64 << 20
-"""Bytes of a file that is read to compute what a file system does not tell."""
+"""Bytes of the largest file that is read to compute a checksum that the file system does not tell."""
 
 
 @dataclass(slots=True)
 class FileLocator:
-    """Reads lists of files and looks where the files are. `change_root` is the change manager's where a list names
-    none. `missing` are those that were nowhere when they were last looked for."""
+    """A reader of lists of files that finds each named file. `change_root` is the directory of the change manager where
+    a list names none. `missing` has each file that was not found when it was last looked for."""
 
     storage: Storage
     change_root: str | None = None
     missing: dict[str, str] = field(default_factory=dict)
-    """Their paths, each with where else it was looked for."""
+    """By path of a missing file: the path at which the change manager would keep it, empty where that is not known."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def listings(self, places: Mapping[str, str]) -> dict[str, Listing | None]:
-        """Of each location what its data directory in the dump holds or names; None where one of the files is missing.
-        A location without a data directory has no files."""
+        """Return the listing of each location, where `places` has the data directory in the dump of each location. The
+        directory holds the files itself or has a list (`_files`) that names them. A listing is None where one of the
+        named files is missing. A location whose data directory does not exist has no files."""
         named: dict[str, Mapping[str, LoggedFile]] = {}
         held: dict[str, Listing] = {}
         for location, data in places.items():
@@ -54,14 +55,15 @@ class FileLocator:
         return listings
 
     def held(self, location: str, data: str) -> Listing:
-        """Files that lie in the dump itself."""
+        """Return the listing of `location` with the files that lie in the directory `data` of the dump."""
         files = self.storage.list([data])[data].files
         return listing_of(
             location, {file.path: File(join(data, file.path), file.size, file.modified_ns) for file in files}
         )
 
     def located(self, files: Iterable[LoggedFile]) -> dict[LoggedFile, File]:
-        """Where each of the files is now; those that are nowhere are left out, and noted."""
+        """Return for each file the path, size and time at which it lies now: at its own place, else where the change
+        manager keeps it. Files that are at neither place are left out of the result and noted in `missing`."""
         wanted = sorted(set(files), key=lambda file: file.uri)
         at_place = self.equal({file: file.uri for file in wanted}, is_named_by_content=False)
         others = {
@@ -76,7 +78,7 @@ class FileLocator:
         return found
 
     def note_missing(self, path: str) -> None:
-        """A file of the dump itself is nowhere."""
+        """Note in `missing` that the file `path` of the dump itself does not exist."""
         with self.lock:
             self.missing[path] = ""
 
@@ -85,8 +87,9 @@ class FileLocator:
         return NamedFile(file.uri, file.checksum, root) if file.checksum and root else None
 
     def equal(self, paths: Mapping[LoggedFile, str], *, is_named_by_content: bool) -> dict[LoggedFile, File]:
-        """Those of the files that lie at these paths with the checksums that the dump says. Where the file system tells
-        none, the content is looked at, unless its name is made of it."""
+        """Return those of the files that lie at these paths with the checksums that the dump says. Where the file
+        system tells no checksum, the content is read and compared, except with `is_named_by_content`: then the checksum
+        is part of the file's name, and the name is proof enough."""
         present = self.storage.files(sorted(set(paths.values()))) if paths else {}
         checked = sorted({path for file, path in paths.items() if file.checksum and path in present})
         checksums = self.storage.system_checksums(checked) if checked else {}
@@ -103,7 +106,8 @@ class FileLocator:
         return found
 
     def digests_to(self, file: File, checksum: str) -> bool:
-        """Whether the content has that MD5; true where that can't be told, as Hive takes it."""
+        """Tell whether the content of `file` has the MD5 `checksum`. The result is true also where this can't be told,
+        because Hive takes such a file: the checksum is no MD5, or the file is larger than `LARGEST_DIGESTED`."""
         if len(checksum) != MD5_DIGITS or file.size > LARGEST_DIGESTED:
             return True
         content = self.storage.read(file.path)
@@ -111,7 +115,8 @@ class FileLocator:
 
 
 def paths_of(location: str, files: Iterable[LoggedFile]) -> dict[str, LoggedFile]:
-    """The data files by their paths below the object's location. Raises `Refused` for one that would lie elsewhere."""
+    """Return the data files by their paths below `location`. Raises `Refused` for a file whose path would leave this
+    directory."""
     root = place(location)
     by_path: dict[str, LoggedFile] = {}
     for file in files:
@@ -128,7 +133,8 @@ def paths_of(location: str, files: Iterable[LoggedFile]) -> dict[str, LoggedFile
 
 
 def listing_of(location: str, files: Mapping[str, File]) -> Listing:
-    """`files` lie at other paths than below the location."""
+    """Return the listing of `location` whose files lie elsewhere: `files` has the real file by its path below the
+    location, and `kept` of the listing names the real paths."""
     paths = sorted(files)
     return Listing(
         location,
@@ -138,7 +144,7 @@ def listing_of(location: str, files: Mapping[str, File]) -> Listing:
 
 
 def required(listings: Mapping[str, Listing | None], missing: Mapping[str, str]) -> dict[str, Listing]:
-    """Raises `Refused` where a file of one is missing."""
+    """Return the listings. Raises `Refused` where one of them is None, because a file of it is missing."""
     whole = {location: listing for location, listing in listings.items() if listing is not None}
     if len(whole) < len(listings):
         raise lost(missing)

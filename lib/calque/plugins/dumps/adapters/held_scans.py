@@ -1,4 +1,4 @@
-"""What scans found, in memory (port `Scans`)."""
+"""The findings of scans in the memory of this process, as port `Scans`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The log and the journal of a dump: the events of an increment, of which a bootstrap has none.
+"""The log and the journal of a dump: the events of an increment. A bootstrap has no events.
 
-Events of other databases are not in it, so ids have holes. Messages are read from the dump when they are asked for; the
-newest that were read are kept.
+The dump leaves out the events of other databases, so that there are holes between the ids. A message is read from the
+dump when a caller asks for it. The messages that were read last stay in memory, up to `KEPT_BYTES`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ KEPT_BYTES = 64 << 20
 
 
 class DumpedEvents:
-    """The events of one dump, by id. `time` is theirs, in seconds, where the dump does not say it."""
+    """The events of one dump, by event id. An event whose time the dump does not say has `time`, in seconds since the
+    epoch. The constructor reads all events once. Safe from several threads."""
 
     def __init__(self, dump: Dump, time: int) -> None:
         self.dump, self.storage, self.time = dump, dump.storage, time
@@ -50,7 +51,7 @@ class DumpedEvents:
         with ThreadPoolExecutor(READERS, "dump") as pool:
             read = list(pool.map(self.entry, sorted(self.directories)))
         self.entries = [entry for entry in read if entry is not None and dump.begin < entry.event_id <= dump.end]
-        """In order."""
+        """The events after the dump's begin up to its end, by ascending id."""
 
     def entry(self, event_id: EventId) -> Entry | None:
         event = self.read(event_id)
@@ -62,7 +63,8 @@ class DumpedEvents:
         return self.read(event_id) if event is None else event
 
     def read(self, event_id: EventId) -> Event | None:
-        """From the dump. Raises `Refused`."""
+        """Read the event from its directory in the dump, and keep it in memory. Return None for an event that did
+        nothing to what is replicated. Raises `Refused` where the event's directory is not whole or can't be read."""
         directory = self.directories[event_id]
         content = self.storage.read(directory.dump_metadata)
         if content is None:
@@ -79,7 +81,8 @@ class DumpedEvents:
         return event
 
     def objects(self, directory: EventDirectory, metadata: DumpMetadata) -> DumpedObjects:
-        """What the event's message lacks."""
+        """Return the table with its partitions, the database or the function that the event's message lacks, from the
+        `_metadata` beside it. The result is empty where the event has a message."""
         if metadata.payload is not None or metadata.kind == UNKNOWN:
             return DumpedObjects()
         content = self.storage.read(directory.metadata)
@@ -118,15 +121,15 @@ def event_directories(dump: Dump) -> dict[EventId, EventDirectory]:
 
 
 def database_of_events(dump: Dump) -> str:
-    """The database that the events of an increment are of, lower-case, where the dump does not say it by itself; empty
-    where it has no event that does."""
+    """Return the lower-case name of the database that the events of an increment are of. The result is empty where no
+    event names one. Only a dump that does not name its database by itself needs this."""
     events = DumpedEvents(dump, 0)
     names = (entry.keys.table for entry in events.entries)
     return next((name.database for name in names if name is not None), "")
 
 
 class DumpLog:
-    """`ports.EventLog`."""
+    """The events of a dump as `ports.EventLog`."""
 
     def __init__(self, events: DumpedEvents) -> None:
         self._events = events
@@ -140,8 +143,9 @@ class DumpLog:
 
 
 class DumpJournal:
-    """`ports.Journal`, which nobody appends to. It has every event after the dump's begin, and of these only the ones
-    that concern the dump."""
+    """The events of a dump as a `ports.Journal` that can only be read: `append`, `forget` and `restart` raise
+    `Refused`. The journal is complete from the dump's begin to its end, but it lists only the events that concern the
+    dump."""
 
     def __init__(self, events: DumpedEvents) -> None:
         self._events = events

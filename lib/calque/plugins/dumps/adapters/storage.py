@@ -1,4 +1,4 @@
-"""The source's storage as a dump tells of it: directories have the files that the dump holds or names."""
+"""The source's storage as a dump shows it: directories have the files that the dump holds or names."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from calque.ports import Storage
 from calque.ports.forwarding import ForwardingStorage
 
 LONG_AGO = 1
-"""Nanoseconds. What a dump has of a directory is all that there will be, however new it is."""
+"""The time, in nanoseconds since the epoch, at which every dumped directory was last changed: the dump's listing of it
+never changes, however new the directory is."""
 
 
 class DumpedDirectories:
-    """Which directories of the source are in the dump, and which lie at the source as they are now: those of external
-    tables."""
+    """The directories of the source that a dump speaks of. `data` has, by location, the dump's directory with the data
+    of a table or partition. `external` are the directories of external tables, whose files are those at the source now.
+    `note` is safe from several threads."""
 
     def __init__(self, external: Sequence[str]) -> None:
         self.external = [place(location) for location in external]
@@ -37,7 +39,8 @@ class DumpedDirectories:
 
 
 class DumpStorage(ForwardingStorage):
-    """`ports.Storage`, with `list` as the dump says. Below `contents` lie the data of its database."""
+    """A `ports.Storage` that answers `list`, `modified` and `exists` for dumped locations as the dump says, and passes
+    all else on to `storage`. The data of the dump's database lie below the directory `contents`."""
 
     def __init__(
         self, storage: Storage, directories: DumpedDirectories, locator: FileLocator, contents: str = ""
@@ -48,7 +51,8 @@ class DumpStorage(ForwardingStorage):
         self._names_files: bool | None = None
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
-        """Raises `Refused` where a file that the dump names is nowhere to be had."""
+        """Return the listing of each location. Raises `Refused` where a file, or a list of files, that the dump names
+        does not exist any more."""
         at_source = [location for location in locations if not self.is_dumped(location)]
         listings = dict(self._storage.list(at_source)) if at_source else {}
         dumped = {location: self._directories.data[location] for location in locations if location not in listings}
@@ -60,8 +64,9 @@ class DumpStorage(ForwardingStorage):
         return {**dict.fromkeys(dumped, LONG_AGO), **self._storage.modified(sorted({*directories} - dumped))}
 
     def require_lists(self, data: Iterable[str]) -> None:
-        """Raises `Refused` where a list of files is gone. A dump that names files has a list for each object that it
-        has whole, be it an empty one; without it the object would seem to have none."""
+        """Raise `Refused` where the list of files (`_files`) is gone from one of the directories `data`. A dump that
+        names files has a list for each object that it has whole, even where the list is empty. Without this check an
+        object whose list is gone would seem to have no files."""
         for directory in data:
             if not self._storage.exists(join(directory, FILES)) and self.names_files():
                 path = join(directory, FILES)
@@ -76,13 +81,15 @@ class DumpStorage(ForwardingStorage):
         return location in self._directories.data and not self._directories.is_external(location)
 
     def exists(self, location: str) -> bool:
-        """What lies beside the files of a dumped directory is not in the dump."""
+        """Tell whether `location` exists. The result is false for every path directly below a dumped directory, because
+        the dump has nothing but the directory's data files."""
         parent = location.rstrip("/").rpartition("/")[0]
         return False if parent in self._directories.data else self._storage.exists(location)
 
 
 def first_is_list(storage: Storage, folder: str) -> bool | None:
-    """Whether the first that is found of the data below the folder is a list of files; None where there are none."""
+    """Tell whether the first file that is found below the folder is a list of files (`_files`) rather than data. Return
+    None where there is neither."""
     for entry in storage.entries(folder):
         if entry.name == FILES:
             return True

@@ -1,7 +1,7 @@
-"""The files of a table's constraints: `c_<table>` for its own, `f_<table>` for its foreign keys.
+"""The two files of a table's constraints: `c_<table>` has its own constraints, `f_<table>` its foreign keys.
 
-Each kind stands in them as the message of the event that would add it; a kind that belongs into the other file is
-empty text. Source: `ConstraintsSerializer`.
+Both files have the same fields, one for each kind of constraint. The value of a field is the message of the event that
+would add these constraints. A kind that belongs into the other file has an empty text. Source: `ConstraintsSerializer`.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ KINDS: Mapping[str, type[Constraint]] = {
     "cks": Check,
 }
 LISTS = dict(ADDED.values())
-"""The field of a message that lists the constraints of a kind."""
+"""By kind of constraint: the field of a message that lists the constraints of this kind."""
 
 
 def constraints_text(constraints: Sequence[Constraint], timestamp: int) -> str:
-    """`c_<table>`, of those that are no foreign keys; `timestamp` in seconds."""
+    """Return the text of the file `c_<table>` with all `constraints` that are no foreign keys; `timestamp` is in
+    seconds."""
     return metadata_object(
         {key: "" if kind is ForeignKey else message(kind, constraints, timestamp) for key, kind in KINDS.items()}
     )
 
 
 def foreign_keys_text(constraints: Sequence[Constraint], timestamp: int) -> str:
-    """`f_<table>`, of those that are foreign keys."""
+    """Return the text of the file `f_<table>` with the foreign keys among `constraints`; `timestamp` is in seconds."""
     return metadata_object(
         {key: message(kind, constraints, timestamp) if kind is ForeignKey else "" for key, kind in KINDS.items()}
     )
 
 
 def read_constraints(content: bytes) -> Iterator[Constraint]:
-    """Of either file. Raises `Undecodable`."""
+    """Return the constraints in the content of `c_<table>` or `f_<table>`. Raises `Undecodable`."""
     fields = dict(string_fields(content))
     if KINDS.keys().isdisjoint(fields):
         raise Undecodable("the file has no constraints")

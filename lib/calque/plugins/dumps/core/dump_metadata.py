@@ -1,7 +1,7 @@
-"""`_dumpmetadata`: what a dump, or one event of it, is.
+"""The file `_dumpmetadata`, which says what a dump is, or what one event of a dump is.
 
-One line of fields between tabs, and in the root of a dump of Hive 4 a second one with the policy. Source:
-`DumpMetaData`.
+The file has one line of fields that tabs separate. In the root of a dump of Hive 4 a second line has the policy.
+Source: `DumpMetaData`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from calque.plugins.dumps.core.layout import DumpLayout
 BOOTSTRAP = "BOOTSTRAP"
 INCREMENTAL = "INCREMENTAL"
 NULLS = ("\\N", "NULL")
-"""How absent fields are written; Hive 4.0 reads both, and writes the second."""
+"""The two spellings of an absent field; Hive 4.0 reads both, and writes the second."""
 FIELDS = {DumpLayout.HIVE_4: 7, DumpLayout.HIVE_3: 5}
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyLine:
-    """The policy as Hive 4 compares it: texts of regular expressions, None where there is none."""
+    """A replication policy in the form in which Hive 4 compares policies. `include` and `exclude` are the texts of
+    regular expressions, or None where the policy has no such expression."""
 
     database: str
     include: str | None = None
@@ -31,9 +32,10 @@ class PolicyLine:
 
 @dataclass(frozen=True, slots=True)
 class DumpMetadata:
-    """`kind` is `BOOTSTRAP`, `INCREMENTAL` or that of an event (`event_types`). Of a dump: what it holds begins after
-    `from_event` and ends with `to_event`; an increment on it begins after `to_event`, on a bootstrap of Hive's after
-    its `from_event`. Of an event: both are its id, and `payload` is its message as plain JSON, where it has one."""
+    """The content of a `_dumpmetadata`. `kind` is `BOOTSTRAP`, `INCREMENTAL` or the kind of an event (see
+    `event_types`). For a dump, its contents begin after event `from_event` and end with event `to_event`. The next
+    increment begins after `to_event`, but on a bootstrap by Hive after its `from_event`. For an event, both are the
+    event's id, and `payload` is its message as plain JSON, or None where the dump has no message."""
 
     kind: str
     from_event: EventId
@@ -49,7 +51,8 @@ class DumpMetadata:
         return self.kind == BOOTSTRAP
 
     def text(self, layout: DumpLayout) -> str:
-        """The file. A payload has no tab: JSON escapes it."""
+        """Return the text of the file in this layout. A payload can't break the line, because JSON escapes tabs and
+        line ends."""
         begin = [self.kind, str(self.from_event), str(self.to_event), self.change_root or NULLS[1]]
         payload = self.payload if self.payload is not None else NULLS[1]
         match layout:
@@ -62,7 +65,8 @@ class DumpMetadata:
 
 
 def read_dump_metadata(text: str) -> DumpMetadata:
-    """Of either layout, by the number of fields. Raises `Undecodable`."""
+    """Return the content of a `_dumpmetadata`; the number of fields says which layout the file has. Raises
+    `Undecodable`."""
     first, _, second = text.partition("\n")
     fields: list[str | None] = [None if field in NULLS else field for field in first.split("\t", 6)]
     if len(fields) < 4 or not fields[0]:
@@ -81,7 +85,8 @@ def read_dump_metadata(text: str) -> DumpMetadata:
 
 
 def later_fields(fields: list[str | None]) -> tuple[int, str | None, bool]:
-    """The execution's number, the payload, and whether the scope changed: the first and the last came with Hive 4."""
+    """Return the execution's number, the payload, and whether the scope changed, from the fields behind the first four.
+    Only Hive 4 writes the first and the last of the three."""
     match fields:
         case [] | [None]:
             return 0, None, False
@@ -93,7 +98,7 @@ def later_fields(fields: list[str | None]) -> tuple[int, str | None, bool]:
 
 
 def policy_text(policy: PolicyLine | None) -> str:
-    """The second line, or nothing."""
+    """Return the file's second line, or an empty text where there is no policy."""
     if policy is None:
         return ""
     parts = [policy.database, policy.include, policy.exclude]

@@ -1,4 +1,4 @@
-"""What the dump of an event says: its message, the definitions that the message has, and the files."""
+"""The dump of one event: the kind, the message, the definitions that the message has, and the files."""
 
 from __future__ import annotations
 
@@ -36,15 +36,17 @@ OF_PARTITIONS = frozenset({"EVENT_ADD_PARTITION", "EVENT_ALTER_PARTITION", "EVEN
     "EVENT_RENAME_PARTITION",
     "EVENT_TRUNCATE_PARTITION",
 }
-"""What a dump of metadata alone leaves out, as Hive's does."""
+"""Kinds of events that a dump of metadata alone leaves out, as Hive's own dump does."""
 Listed = Callable[[EventId, str], Listing | None]
-"""The files that are known to be an event's at a location."""
+"""A function from an event id and a location to the files that calque listed there for the event, None where it has no
+such listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DumpedEvent:
-    """`metadata` in pieces, empty where the event has none; `files` by partition, an unpartitioned table's under an
-    empty name, None where it brings none."""
+    """The contents of one event's directory in a dump. `metadata` is the text of its `_metadata` in pieces, None where
+    there is none. `files` has the files by partition name, an unpartitioned table's under an empty name; it is None
+    where the event brings no files."""
 
     event_id: EventId
     kind: str
@@ -54,7 +56,8 @@ class DumpedEvent:
 
 
 def dumped_event(event: Event, keys: Keys, kind: str, options: DumpOptions, listed: Listed) -> DumpedEvent | None:
-    """None where the options leave it out. Raises `Undecodable`."""
+    """Return the contents of the dump of `event`, which has the name `kind` there. Return None where the options leave
+    the event out. Raises `Undecodable`."""
     text = decode.text_of(event.message_format, event.message)
     message = decode.parsed(text, "the message")
     table = table_in(message)
@@ -89,7 +92,7 @@ def type_of(table: Fields) -> str:
 
 
 def reason_against(table: Table) -> str:
-    """Why the table is in no dump; empty for most."""
+    """Return the reason why no dump has the table; an empty text where a dump may have it."""
     if is_iceberg(table) or is_delta(table):
         return "Hive's dumps have no Delta and no Iceberg tables"
     if projects_partitions(table):
@@ -100,7 +103,8 @@ def reason_against(table: Table) -> str:
 
 
 def single_line(text: str) -> str:
-    """A message may have control characters in its strings, which would end a line, or a field of it."""
+    """Return the message with its tabs and line ends escaped. A message may have these characters in its strings, where
+    they would end the line, or a field of it."""
     return text.replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 
@@ -133,7 +137,8 @@ def partition_texts(message: Fields) -> list[str]:
 
 
 def clean_table(text: str) -> str:
-    """As the message has it, with all that calque does not know; without what a load sets."""
+    """Return the definition's text without the parameters that a load by Hive sets. A text without them keeps fields
+    that calque does not know, because nothing but missing empty lists is added to it."""
     if any(key in text for key in LOADING):
         return dumped_table(thrift_object(Table, text))
     return completed(text, TABLE_FIELDS)
@@ -149,8 +154,9 @@ def clean_partition(text: str) -> str:
 
 
 def files_of(event: Event, message: Fields, keys: Keys, listed: Listed) -> Mapping[str, tuple[LoggedFile, ...]]:
-    """What the message names; of a new table or partition what was listed for it, where that is known: a metastore
-    lists no sub-directories."""
+    """Return the files that the event brings, by partition name. They are those that the message names. For a new table
+    or partition they are those that calque listed for the event, where such a listing is known, because the message of
+    a metastore has no files of sub-directories. Raises `Undecodable`."""
     match event.event_type:
         case "INSERT":
             return {keys.partitions[0] if keys.partitions else "": with_directories(decode.logged_files(message), keys)}
@@ -181,7 +187,8 @@ def known_files(event: Event, location: str, named: tuple[LoggedFile, ...], list
 
 
 def with_directories(files: tuple[LoggedFile, ...], keys: Keys) -> tuple[LoggedFile, ...]:
-    """With the sub-directories in which files lie below the location, where the message does not say them."""
+    """Return the files, each with the sub-directory of the table's or partition's location in which the file lies. A
+    sub-directory that the message says stays as it is."""
     location = f"{keys.locations[0].rstrip('/')}/" if keys.locations else ""
     return tuple(
         replace(file, directory=file.uri.removeprefix(location).rpartition("/")[0])

@@ -1,4 +1,4 @@
-"""How the events of the log are called in a dump, and which of them carry a definition and files there.
+"""The names of the log's events in a dump, and the kinds of events that have a definition or files there.
 
 Sources: `DumpType` and the event handlers of Hive.
 """
@@ -55,8 +55,9 @@ KNOWN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class EventContents:
-    """What the directory of an event of one kind holds beside `_dumpmetadata`. `scope` is that of its `_metadata`,
-    empty where there is none."""
+    """The contents of the directory of one kind of event beside `_dumpmetadata`. `scope` is the scope in its
+    `_metadata`, empty where there is no `_metadata`. `files`: there is a data directory. `payload`: `_dumpmetadata` has
+    the message."""
 
     scope: str = ""
     files: bool = False
@@ -80,7 +81,7 @@ def contents_of(kind: str) -> EventContents:
 
 
 def dumped_kind(event: Event, keys: Keys) -> str:
-    """The event's name in a dump. Raises `Undecodable`."""
+    """Return the name of the event's kind in a dump, such as `EVENT_ALTER_TABLE`. Raises `Undecodable`."""
     match keys.kind:
         case EventKind.RENAME_TABLE:
             return "EVENT_RENAME_TABLE"

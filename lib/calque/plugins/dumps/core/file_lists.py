@@ -1,8 +1,8 @@
-"""`_files` and the lists of external directories: where the data of a dump lies that it does not hold itself.
+"""The lists of files and directories whose data a dump only names: `_files`, and the list of external directories.
 
 A line of `_files` is a file as events name it (`core.events.decode.logged_file`). Hive 4 lists external directories in
-`_file_list_external`, Hive 3.1 in `_external_tables_info`. Readers pass over empty lines, and over a line that repeats
-the one before: whoever appends may have done so twice.
+`_file_list_external`, Hive 3.1 in `_external_tables_info`. The readers here pass over empty lines, and over a line that
+repeats the line before, because a writer that appends a line may do so twice.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ FULL_COPY = "FALLBACK_COPY"
 
 @dataclass(frozen=True, slots=True)
 class ExternalDirectory:
-    """A directory of an external table, or of a partition outside of its table's. `target` is empty where the dump did
-    not know the base directory: whoever loads puts the source's path below his own. `copy_mode` and
-    `snapshot_prefix` are Hive 4's."""
+    """A directory of an external table, or of a partition outside of its table's directory. `target` is empty where the
+    dump did not know the base directory: the load then puts the source's path below its own base directory. Only Hive 4
+    has `copy_mode` and `snapshot_prefix`."""
 
     table: str
     source: str
@@ -34,12 +34,13 @@ class ExternalDirectory:
 
 
 def file_lines(files: Iterable[LoggedFile]) -> str:
-    """The whole of a `_files`; empty for an object without files."""
+    """Return the whole text of a `_files`; an empty text for an object without files."""
     return "".join(f"{file_line(file)}\n" for file in files)
 
 
 def file_line(file: LoggedFile) -> str:
-    """A checksum alone says nothing to Hive, nor does a root of the change manager."""
+    """Return the line of `_files` for one file. The line has a checksum only together with a root of the change
+    manager, because Hive uses neither without the other."""
     if file.checksum is None or file.change_root is None:
         return f"{file.uri}###{file.directory}"
     return f"{file.uri}#{file.checksum}#{file.change_root}#{file.directory}"
@@ -65,7 +66,7 @@ def external_line(directory: ExternalDirectory, layout: DumpLayout) -> str:
 
 
 def read_external(text: str, layout: DumpLayout) -> Iterator[ExternalDirectory]:
-    """Raises `Undecodable`."""
+    """Read the list of external directories of a dump in this layout. Raises `Undecodable`."""
     for line in distinct_lines(text):
         match layout:
             case DumpLayout.HIVE_4:
@@ -77,7 +78,8 @@ def read_external(text: str, layout: DumpLayout) -> Iterator[ExternalDirectory]:
 
 
 def external_of_four(line: str) -> ExternalDirectory:
-    """Older lines have a source and a target alone."""
+    """Return the external directory of one line of Hive 4. Lines of older versions have a source and a target alone.
+    Raises `Undecodable`."""
     source, *rest = line.split("#")
     if not source or not rest:
         raise Undecodable("a line of external directories has no target")

@@ -1,4 +1,4 @@
-"""Does what an export holds fit a table that is there?"""
+"""The comparison of an export with an existing table: do the contents of the export fit into the table?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from calque.model.names import partition_values
 
 
 def difference(exported: Table, existing: Table) -> str:
-    """The first thing in which their data would not be read alike, as the end of a sentence; empty where they fit."""
+    """Return the first difference that would make the two tables' data be read differently, as the end of a sentence;
+    an empty text where the tables fit."""
     return next(differences(exported, existing), "")
 
 
@@ -45,20 +46,21 @@ def texts(columns: Sequence[Column] | None) -> list[str]:
 
 
 def chosen_partitions(table: Table, names: Sequence[str], spec: Mapping[str, str]) -> list[str]:
-    """The partitions that have these values; all where none is said."""
+    """Return the names among `names` of partitions that have the values of `spec`; all names where `spec` is empty."""
     keys = [column.name.lower() for column in table.partition_keys or ()]
     wanted = {key.lower(): value for key, value in spec.items()}
     return [name for name in names if wanted.items() <= dict(zip(keys, partition_values(name), strict=True)).items()]
 
 
 def unknown_key(table: Table, spec: Mapping[str, str]) -> str:
-    """A key of the specification that the table is not partitioned by; empty for none."""
+    """Return a key of `spec` that the table is not partitioned by; an empty text where there is none."""
     keys = {column.name.lower() for column in table.partition_keys or ()} if is_partitioned(table) else set()
     return next((key for key in spec if key.lower() not in keys), "")
 
 
 def plain_parameters(parameters: Mapping[str, str] | None) -> dict[str, str]:
-    """Without what says that an object is a replica, or would make a metastore act by itself."""
+    """Return the parameters without those that mark an object as a replica, or that would make a metastore act on the
+    object by itself."""
     return {
         key: value
         for key, value in (parameters or {}).items()

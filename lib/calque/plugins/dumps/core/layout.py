@@ -1,6 +1,6 @@
-"""Where each file of a dump lies, as Hive 4 lays them out, and as Hive 3.1 does.
+"""The paths of all files of a dump, as Hive 4 lays them out, and as Hive 3.1 does.
 
-Hive 4 keeps what is Hive's below `hive/` (others, such as Ranger, lie beside it), definitions apart from data, and the
+Hive 4 keeps its own files below `hive/` (others, such as Ranger's, lie beside it), definitions apart from data, and the
 directories of events in batches. Hive 3.1 has one directory for each object, with definition and data.
 
     Hive 4                                         Hive 3.1
@@ -45,13 +45,15 @@ class DumpLayout(StrEnum):
 
 
 def policy_directory(root: str, database: str) -> str:
-    """Where Hive 4 looks for the dumps of a database: `<root>/<Base64 of its lower-case name>`."""
+    """Return the directory in which Hive 4 looks for the dumps of a database: `<root>/<Base64 of its lower-case
+    name>`."""
     return join(root, base64.b64encode(database.lower().encode()).decode())
 
 
 @dataclass(frozen=True, slots=True)
 class ExportDirectory:
-    """What EXPORT writes, and Hive 3.1 for each table of a dump: one directory with definition and data."""
+    """The directory that EXPORT writes, with the definition and the data of one table. Hive 3.1 writes the same for
+    each table of a dump."""
 
     directory: str
 
@@ -60,14 +62,15 @@ class ExportDirectory:
         return join(self.directory, METADATA)
 
     def data(self, partition: str = "") -> str:
-        """The data, or the list that stands for it, of a partition by its Hive name, or of an unpartitioned table."""
+        """Return the directory with the data, or with the list of files that stands for the data, of the partition of
+        this Hive name, or of an unpartitioned table."""
         return join(self.directory, partition or DATA)
 
 
 @dataclass(frozen=True, slots=True)
 class EventDirectory:
-    """What a dump has of one event. Only events that carry a definition have `metadata`, and of these only the ones
-    that bring files have data."""
+    """The directory of one event in a dump. Only an event that carries a definition has `metadata`. Of these, only an
+    event that brings files has `data`."""
 
     directory: str
     layout: DumpLayout
@@ -90,14 +93,15 @@ class EventDirectory:
 
 @dataclass(frozen=True, slots=True)
 class ObjectDirectories:
-    """Where tables, functions and the database itself lie that are dumped whole: those of a bootstrap, and those that
-    an increment bootstraps."""
+    """The directories of the objects that a dump has whole: the database, its tables and its functions. A bootstrap has
+    them at its root. An increment has the tables that came into scope below `_bootstrap`."""
 
     root: str
     layout: DumpLayout
 
     def database(self, name: str) -> str:
-        """The directory of a database's definitions: its tables are the directories there without `_`."""
+        """Return the directory of a database's definitions. Each directory in it is a table, except those whose names
+        begin with `_`."""
         return join(self.root, f"metadata/{name}" if self.layout is DumpLayout.HIVE_4 else name)
 
     def database_metadata(self, name: str) -> str:
@@ -107,7 +111,8 @@ class ObjectDirectories:
         return join(self.database(name.database), f"{name.table}/{METADATA}")
 
     def table_data(self, name: TableName, partition: str = "") -> str:
-        """The directory of a table's or partition's data, or of the list that stands for it."""
+        """Return the directory with the data, or with the list of files that stands for the data, of a table or of one
+        of its partitions."""
         match self.layout:
             case DumpLayout.HIVE_4:
                 return join(join(self.root, f"{DATA}/{name.database}/{name.table}"), partition)
@@ -115,11 +120,12 @@ class ObjectDirectories:
                 return join(self.database(name.database), f"{name.table}/{partition or DATA}")
 
     def contents(self, database: str) -> str:
-        """The directory that the data of all tables lie below."""
+        """Return the directory below which the data of all tables of the database lie."""
         return join(self.root, f"{DATA}/{database}") if self.layout is DumpLayout.HIVE_4 else self.database(database)
 
     def table_contents(self, name: TableName) -> str:
-        """The directory that all data of the table lie below; in Hive 3.1 its definition, too."""
+        """Return the directory below which all data of the table lie; with the layout of Hive 3.1 it also has the
+        table's definition."""
         match self.layout:
             case DumpLayout.HIVE_4:
                 return self.table_data(name)
@@ -127,7 +133,7 @@ class ObjectDirectories:
                 return join(self.database(name.database), name.table)
 
     def constraints(self, name: TableName) -> str:
-        """The table's constraints but its foreign keys."""
+        """Return the path of the file with all constraints of the table except its foreign keys."""
         return join(self.database(name.database), f"{CONSTRAINTS}/c_{name.table}")
 
     def foreign_keys(self, name: TableName) -> str:
@@ -140,7 +146,7 @@ class ObjectDirectories:
         return join(self.functions(name.database), f"{name.table}/{METADATA}")
 
     def function_data(self, name: TableName) -> str:
-        """Where copies of the function's resources lie, where the dump holds data."""
+        """Return the directory with the copies of the function's resources; only a dump that holds data has it."""
         match self.layout:
             case DumpLayout.HIVE_4:
                 return join(self.root, f"{DATA}/{name.database}/{FUNCTIONS}/{name.table}")
@@ -150,7 +156,7 @@ class ObjectDirectories:
 
 @dataclass(frozen=True, slots=True)
 class DumpDirectory:
-    """One dump; `directory` is what REPL DUMP returned."""
+    """The directory of one dump; `directory` is the path that REPL DUMP returned."""
 
     directory: str
     layout: DumpLayout = DumpLayout.HIVE_4
@@ -173,7 +179,8 @@ class DumpDirectory:
 
     @property
     def load_metadata(self) -> str:
-        """Where Hive 4 writes the target's own newest event id at the end of a load."""
+        """Return the path of the file into which Hive 4 writes the newest event id of the target's own log at the end
+        of a load."""
         return join(self.root, "_load_metadata")
 
     @property
@@ -182,25 +189,26 @@ class DumpDirectory:
 
     @property
     def external_directories(self) -> str:
-        """The list of external directories to copy."""
+        """Return the path of the list of external directories that a load copies."""
         return join(self.root, "_file_list_external" if self.layout is DumpLayout.HIVE_4 else "_external_tables_info")
 
     def tables_in_scope(self, database: str) -> str:
-        """The names of all tables in scope, one on a line; only where the policy chooses tables."""
+        """Return the path of the file with the names of all tables in scope, one a line. The file exists only where the
+        policy chooses tables."""
         return join(self.root, f"_tables/{database}")
 
     @property
     def objects(self) -> ObjectDirectories:
-        """What a bootstrap holds."""
+        """Return the directories of the objects that a bootstrap has."""
         return ObjectDirectories(self.root, self.layout)
 
     @property
     def bootstrapped(self) -> ObjectDirectories:
-        """What an increment holds of tables that came into scope."""
+        """Return the directories of the tables that an increment has whole, as they came into scope."""
         return ObjectDirectories(join(self.root, BOOTSTRAP), self.layout)
 
     def events_batch(self, batch: int) -> str:
-        """The directory of the events of a batch, from 1; Hive 3.1 has no batches."""
+        """Return the directory of the events of batch number `batch`, from 1; in Hive 3.1 it is the root."""
         return join(self.root, f"{EVENTS_BATCH}{batch}") if self.layout is DumpLayout.HIVE_4 else self.root
 
     def event(self, event_id: EventId, batch: int = 1) -> EventDirectory:
@@ -208,5 +216,6 @@ class DumpDirectory:
 
 
 def event_of(name: str) -> EventId | None:
-    """The event whose directory has this name; None for every other name. Events are read in order of their ids."""
+    """Return the id of the event whose directory has this name; None for every other name. A load reads the events in
+    the order of their ids."""
     return int(name) if name.isascii() and name.isdigit() else None

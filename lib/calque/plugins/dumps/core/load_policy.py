@@ -1,4 +1,4 @@
-"""Under which policy a dump is loaded into a target, and whether it may be."""
+"""The policy under which a dump is loaded into a target, and the checks whether it may be loaded."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from calque.plugins.dumps.core.dump_metadata import PolicyLine
 
 @dataclass(frozen=True, slots=True)
 class LoadPolicy:
-    """`is_own`: it is the target's own, which follows that database alone, so that `run` goes on where a load ended,
-    and a load where `run` did."""
+    """The policy of one load. `is_own`: it is the target's own policy, which follows that database alone. Then `run`
+    goes on from the event at which a load ended, and a load from the event at which `run` ended."""
 
     policy: Policy
     is_own: bool
@@ -27,8 +27,9 @@ class LoadPolicy:
 def load_policy(
     policy: Policy, source: str, database: str, local_database: str, external_base: str, functions_root: str = ""
 ) -> LoadPolicy:
-    """For dumps of the database of `source`, to be called `local_database`. Whoever loads a dump wants what it does not
-    have to go: no drop waits for an operator."""
+    """Return the policy for loads of dumps of `database` of the source `source`, which gets the name `local_database`
+    at the target; `policy` is the target's own. A load's drops never wait for an operator (`max_drop` is 1), because
+    the user who loads a dump wants all objects to go that the dump does not have."""
     admission = Admission(policy)
     name_at_target = admission.name_at_target(TableName(database)).database
     is_own = (
@@ -52,8 +53,8 @@ def load_policy(
 
 
 def require_policy(location: str, dumped: PolicyLine | None, asked: PolicyLine) -> None:
-    """`Refused` where the statement chooses tables, and the dump at `location` is of another policy: a load takes a
-    dump whole. Without a choice of tables whatever the dump has is meant."""
+    """Raise `Refused` where the statement's policy `asked` chooses tables and the dump at `location` is of another
+    policy, because a load takes a dump whole. A policy without a choice of tables means all that the dump has."""
     if (asked.include is None and asked.exclude is None) or dumped == asked:
         return
     raise Refused(
@@ -65,8 +66,8 @@ def require_policy(location: str, dumped: PolicyLine | None, asked: PolicyLine) 
 
 @dataclass(frozen=True, slots=True)
 class DumpSpan:
-    """What a dump is to whom it is loaded: `begin` is the event that it goes on from, of a bootstrap the one that it is
-    the state of, as is `end`."""
+    """The span of a dump as a load sees it. `begin` is the event that an increment goes on from, and `end` its last
+    event. For a bootstrap both are the event whose state it has."""
 
     location: str
     begin: EventId
@@ -77,8 +78,9 @@ class DumpSpan:
 def require_takeable(
     target_database: Database | None, local_database: str, source: str, database: str, shown: EventId | None
 ) -> None:
-    """`Refused` where the database at the target is not a dump's to write to; `shown` is the event that the ledger says
-    it shows."""
+    """Raise `Refused` where a load may not write to the database `local_database` at the target: it is the replica of
+    another source, or no replica at all, or Hive loaded it. `shown` is the event that the ledger says the database
+    shows, None where nothing was loaded."""
     if target_database is None:
         return
     parameters: Mapping[str, str] = target_database.parameters or {}
@@ -106,8 +108,8 @@ def require_takeable(
 
 
 def require_fills_gone(dump: DumpSpan, local_database: str, shown: EventId) -> None:
-    """`Refused` where the database at the target, which showed that event, is gone, and the dump does not bring all of
-    it back."""
+    """Raise `Refused` where the database is gone at the target, where it showed event `shown`, and the dump does not
+    bring all of it back: only a bootstrap that ends at `shown` or later does."""
     if not dump.is_bootstrap or dump.end < shown:
         raise Refused(
             f"Database {local_database} is gone at the target, where it showed event {shown}",
@@ -117,8 +119,8 @@ def require_fills_gone(dump: DumpSpan, local_database: str, shown: EventId) -> N
 
 
 def is_loaded(dump: DumpSpan, shown: EventId | None) -> bool:
-    """Whether the target, which shows that event, has all of the dump. Raises `Refused` where the dump does not go on
-    from there."""
+    """Tell whether the target, which shows event `shown` (None: nothing), has all of the dump already. Raises `Refused`
+    for an increment that begins after `shown`: the events between would be missing."""
     if shown is None:
         if dump.is_bootstrap:
             return False

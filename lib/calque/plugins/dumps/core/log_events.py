@@ -1,8 +1,8 @@
-"""Events of a dump as the source's log had them.
+"""The events of a dump as the source's log had them.
 
-A dump has the messages of most events. Of those whose objects stand in a `_metadata` beside them it has none: their
-messages are made anew from the objects. What a dump adds to definitions, the event id that they were dumped at, is
-taken away again.
+A dump has the messages of most events. For an event whose objects stand in a `_metadata` beside it the dump has no
+message: the message is made anew from the objects. A dump adds to each definition the id of the event that it was
+dumped at; this module takes that parameter away again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ALTER_PARTITION = "EVENT_ALTER_PARTITION"
 
 @dataclass(frozen=True, slots=True)
 class DumpedObjects:
-    """What the `_metadata` beside an event holds."""
+    """The objects in the `_metadata` beside an event. Every field is empty where there is no such file."""
 
     table: Table | None = None
     partitions: Sequence[Partition] = ()
@@ -50,8 +50,8 @@ NO_OBJECTS = DumpedObjects()
 
 
 def logged_event(metadata: DumpMetadata, objects: DumpedObjects, otherwise: int) -> Event | None:
-    """The event as the log had it; `otherwise` is its time, in seconds, where the dump does not say it. None for one
-    that did nothing to what is replicated. Raises `Undecodable`."""
+    """Return the event as the log had it; `otherwise` is its time, in seconds since the epoch, where the dump does not
+    say it. Return None for an event that did nothing to what is replicated. Raises `Undecodable`."""
     kind = metadata.kind
     if kind == UNKNOWN:
         if not is_of_partitions(metadata.payload or ""):
@@ -76,7 +76,8 @@ def logged_event(metadata: DumpMetadata, objects: DumpedObjects, otherwise: int)
 
 
 def is_of_partitions(payload: str) -> bool:
-    """Whether it is the message of a change of several partitions, which Hive before 4.1 dumps as unknown."""
+    """Tell whether `payload` is the message of a change of several partitions. Hive before 4.1 does not know such an
+    event, and dumps it as `EVENT_UNKNOWN`."""
     try:
         return {"tableObjJson", "partitionListJson", "isTruncateOp"} <= parsed(payload, "the payload").keys()
     except Undecodable:
@@ -84,7 +85,8 @@ def is_of_partitions(payload: str) -> bool:
 
 
 def message_of(kind: str, objects: DumpedObjects) -> Fields:
-    """The message of an event of which the dump has the objects alone. Files are told apart from it."""
+    """Return the message of an event for which the dump has only the objects. The message names no files: the dump
+    lists them elsewhere. Raises `Undecodable` where the objects are missing."""
     table = objects.table
     match kind:
         case "EVENT_CREATE_TABLE" if table is not None:
@@ -112,7 +114,8 @@ def values_by_key(table: Table, partition: Partition) -> dict[str, str]:
 
 
 def dropped_before(message: Fields) -> Fields:
-    """The drop of the table that a rename took out of scope."""
+    """Return the message of the drop of the table that a rename took out of scope, under the table's name before the
+    rename. Raises `Undecodable`."""
     before = message.get("tableObjBeforeJson")
     if type(before) is not str:
         raise Undecodable("a rename has no table before")
@@ -121,7 +124,8 @@ def dropped_before(message: Fields) -> Fields:
 
 
 def names_in(message: Fields, objects: DumpedObjects) -> tuple[str, str]:
-    """Database and table, as far as the message says them; the event's own columns in the log."""
+    """Return the database and the table that the event is on, as far as the message says them. These are the event's
+    own columns in the log."""
     database = first_text(message, "db", "dbName", "database") or (objects.table.database if objects.table else "")
     return database, first_text(message, "table", "tableName")
 
@@ -134,7 +138,7 @@ def first_text(message: Fields, *keys: str) -> str:
 
 
 def logged_table(text: str) -> Table:
-    """A table of a `_metadata` as the source had it. Raises `Undecodable`."""
+    """Return the table of a `_metadata` as the source had it. Raises `Undecodable`."""
     return without_dump_marks(thrift_object(Table, text))
 
 
@@ -160,7 +164,7 @@ def without_marks(parameters: Mapping[str, str] | None) -> Mapping[str, str]:
 
 
 def name_of(table: Table, partition: Partition) -> str:
-    """The partition's name. Raises `Undecodable`."""
+    """Return the name of the partition, such as `ds=1`. Raises `Undecodable`."""
     keys = [column.name for column in table.partition_keys or ()]
     if len(keys) != len(partition.values):
         raise Undecodable(f"a partition has {len(partition.values)} values for {len(keys)} keys")

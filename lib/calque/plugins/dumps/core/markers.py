@@ -1,6 +1,6 @@
-"""Small files that say how far dumping and loading got.
+"""Small files of a dump that say how far dumping and loading got.
 
-`_finished_dump` and `_finished_load` are empty; `_events_dump` counts the events of an increment; `_tables/<db>` names
+`_finished_dump` and `_finished_load` are empty. `_events_dump` counts the events of an increment. `_tables/<db>` names
 the tables in scope.
 """
 
@@ -19,7 +19,7 @@ FINISHED = b""
 
 @dataclass(frozen=True, slots=True)
 class EventsDump:
-    """How far an increment got: the newest event that was considered, and how many are in it."""
+    """The progress of an increment: the id of the newest event that it considered, and the number of events in it."""
 
     last_event: EventId
     events: int
@@ -36,7 +36,7 @@ def events_dump_text(progress: EventsDump) -> str:
 
 
 def read_events_dump(content: bytes) -> EventsDump:
-    """Raises `Undecodable`."""
+    """Return the content of an `_events_dump`. Raises `Undecodable`."""
     fields = parsed(content, "_events_dump")
     last, count = fields.get("lastReplId"), fields.get("eventsDumpedCount", 0)
     if type(last) is not int or type(count) is not int:

@@ -1,8 +1,8 @@
-"""`_metadata`: the definition of a table with its partitions, of a database or of a function, in one JSON object.
+"""The file `_metadata`: one JSON object with the definition of a table and its partitions, a database or a function.
 
 Each definition stands in it as a string of Thrift's TJSON (`core.events.decode.thrift_object`,
-`core.events.encode.tjson`). All partitions of a table are in one file, which is written and read as a stream: nothing
-here holds more than one partition. Sources: `EximUtil`, `ReplicationSpecSerializer`, `MetadataJson`.
+`core.events.encode.tjson`). All partitions of a table are in one file, which is written and read as a stream: the
+functions here hold at most one partition in memory. Sources: `EximUtil`, `ReplicationSpecSerializer`, `MetadataJson`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from calque.model.names import EventId
 
 VERSION = "0.2"
 STATE_OF_BOOTSTRAP = "replv2"
-"""What stands for an event id in the specification of an object that was dumped whole."""
+"""The text in place of an event id in the specification of an object that was dumped whole."""
 LAST_EVENT = HIVE_POSITION
 LOADING = ("hive.repl.ckpt.key", "hive.repl.first.inc.pending")
 """Parameters that Hive's own load sets while it works; they say nothing of another load."""
@@ -37,8 +37,9 @@ quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSpec:
-    """How an object of a dump is to be taken. `scope` is "all", "metadata", or "none" for an export. None stands for
-    what is left out: `lazy` by Hive 4, the lists of write ids but for transactional tables."""
+    """The fields of a `_metadata` that tell Hive how to load the object. `scope` is "all", "metadata", or for an export
+    "none"; calque's exports leave it out. A field that is None is left out of the file. Hive 4 leaves out `lazy`, and
+    all objects but transactional tables lack the lists of write ids."""
 
     scope: str | None = None
     event_id: str | None = None
@@ -70,7 +71,7 @@ FLAGS = frozenset({"noop", "lazy", "replaces"})
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """A table as TJSON text, and its partitions as such, which can be iterated once."""
+    """A table as TJSON text, and the TJSON texts of its partitions as an iterator that runs once."""
 
     spec: ReplicationSpec
     table: str
@@ -81,8 +82,8 @@ class TableMetadata:
 
 
 def read_table(chunks: Iterable[bytes]) -> TableMetadata:
-    """The table, as soon as the chunks have it; partitions are read on as they are taken. Raises `Undecodable`, while
-    partitions are taken too."""
+    """Return the table as soon as the chunks have it; the partitions are parsed only as the caller iterates over them.
+    Raises `Undecodable`, also during this iteration."""
     events = parsing(chunks)
     fields: dict[str, str | None] = {}
     for key, value in top_level(events):
@@ -99,7 +100,8 @@ def read_table(chunks: Iterable[bytes]) -> TableMetadata:
 
 
 def read_object(content: bytes, kind: str) -> tuple[ReplicationSpec, str]:
-    """The TJSON text of the "db" or "function" in a small file, which has no partitions. Raises `Undecodable`."""
+    """Return the specification and the TJSON text of the object `kind`, "db" or "function", in a file without
+    partitions. Raises `Undecodable`."""
     fields = dict(string_fields(content))
     if kind not in fields:
         raise Undecodable(f"the metadata has no {kind}")
@@ -107,7 +109,8 @@ def read_object(content: bytes, kind: str) -> tuple[ReplicationSpec, str]:
 
 
 def string_fields(content: bytes) -> Iterator[tuple[str, str]]:
-    """The fields of a small file that are strings. Raises `Undecodable`, also for another version."""
+    """Return those fields of a small file whose values are strings. Raises `Undecodable`, also where the file has
+    another major version."""
     fields = {key: value for key, value in top_level(parsing([content])) if isinstance(value, str)}
     check_version(fields)
     return iter(fields.items())
@@ -117,7 +120,7 @@ def string_fields(content: bytes) -> Iterator[tuple[str, str]]:
 
 
 def table_metadata(spec: ReplicationSpec, table: str, partitions: Iterable[str]) -> Iterator[str]:
-    """The file in pieces, a partition in each."""
+    """Return the text of the file in pieces: one with the table, one with each partition, and the end."""
     yield begun({**spec.fields, "table": table}) + ',"partitions":['
     separator = ""
     for partition in partitions:
@@ -135,7 +138,7 @@ def function_metadata(spec: ReplicationSpec, function: str) -> str:
 
 
 def metadata_object(fields: Mapping[str, str]) -> str:
-    """A file of the version and these strings."""
+    """Return the text of a file with the version and these fields."""
     return begun(fields) + "}"
 
 
@@ -143,7 +146,8 @@ def metadata_object(fields: Mapping[str, str]) -> str:
 
 
 def dumped_table(table: Table, last_id: EventId | None = None, statistics: AnalyzedColumns | None = None) -> str:
-    """With the event id that it was dumped at, which Hive 3.1 compares for each table."""
+    """Return the table's definition as dumps hold it: with the column statistics, and with `last_id`, the event that it
+    was dumped at, which Hive 3.1 compares for each table."""
     clean = replace(table, parameters=dumped_parameters(table.parameters, last_id))
     return with_statistics(completed(tjson(clean), TABLE_FIELDS), Table, statistics)
 
@@ -158,7 +162,8 @@ def dumped_partition(
 def dumped_database(
     database: Database, last_id: EventId, *, own_location: bool = False, own_managed_location: bool = False
 ) -> str:
-    """The flags say that a location is not where the warehouse would have it: Hive 4 keeps such a one at the target."""
+    """Return the database's definition as dumps hold it. A flag says that the location, or the location of managed
+    tables, is not where a warehouse would put it: Hive 4 keeps such a location at the target."""
     kept = {
         key: value
         for key, value in (database.parameters or {}).items()
@@ -181,8 +186,9 @@ def dumped_parameters(parameters: Mapping[str, str] | None, last_id: EventId | N
 
 
 def completed(text: str, fields: Fields) -> str:
-    """With empty lists and maps for those that the definition leaves out: Hive's load takes them for granted, and not
-    every client of a metastore writes them. What is no plain JSON (lists as keys) comes from Hive itself."""
+    """Return the definition with empty lists and maps in place of fields that it leaves out. Hive's load relies on
+    these fields, and not every client of a metastore writes them. A text that is no plain JSON (it has lists as keys)
+    comes from Hive itself, and is returned as it is."""
     try:
         definition = orjson.loads(text)
     except ValueError:
@@ -191,7 +197,7 @@ def completed(text: str, fields: Fields) -> str:
 
 
 def complete(definition: Fields, fields: Fields) -> bool:
-    """Whether anything was missing."""
+    """Add the missing `fields` to `definition`, in place, and tell whether one was missing."""
     changed = False
     for number, default in fields.items():
         present = definition.get(number)
@@ -217,7 +223,8 @@ STORAGE_FIELDS: Fields = {
     SKEW: {"rec": EMPTY_SKEW},
     "12": {"tf": 0},
 }
-"""Of `StorageDescriptor`, by Thrift's numbers; so below."""
+"""The fields of a `StorageDescriptor` by their Thrift numbers, each with its empty value; the next two are of the same
+form."""
 TABLE_FIELDS: Fields = {"7": {"rec": STORAGE_FIELDS}, "8": {"lst": ["rec", 0]}, "9": EMPTY_MAP}
 PARTITION_FIELDS: Fields = {"6": {"rec": STORAGE_FIELDS}, "7": EMPTY_MAP}
 
@@ -226,11 +233,11 @@ PARTITION_FIELDS: Fields = {"6": {"rec": STORAGE_FIELDS}, "7": EMPTY_MAP}
 
 
 LIST = object()
-"""Stands for a value that is a list."""
+"""The mark for a value that is a list."""
 
 
 def parsing(chunks: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
-    """The JSON's tokens. Raises `Undecodable` where it is none."""
+    """Return the tokens of the JSON text. Raises `Undecodable` where the text is no JSON."""
     try:
         yield from ijson.basic_parse(ijson.from_iter(iter(chunks)))
     except ijson.JSONError as error:
@@ -238,8 +245,9 @@ def parsing(chunks: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
 
 
 def top_level(tokens: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, object]]:
-    """The fields of the object: a string, None, `LIST` where the caller may take its items from the tokens. Items that
-    it leaves are passed over, and so is every other value."""
+    """Return the fields of the JSON object: a value is a string, None, or `LIST` for a list. The caller may take the
+    items of a list from `tokens` before it asks for the next field. Items that the caller leaves are passed over, and
+    so is every other value. Raises `Undecodable` where the text is no object."""
     if next(tokens, ("", None))[0] != "start_map":
         raise Undecodable("the metadata is no JSON object")
     key, depth = "", 0
@@ -268,7 +276,7 @@ def strings_of_list(tokens: Iterator[tuple[str, Any]]) -> Iterator[str]:
             raise Undecodable("a partition is no string")
         yield value
     for _ in tokens:
-        """Whatever is behind has to be JSON, or the file is cut short."""
+        """Reading to the end raises `Undecodable` where the rest is no JSON, or is cut short."""
 
 
 def spec_of(fields: Mapping[str, str | None]) -> ReplicationSpec:
@@ -278,7 +286,7 @@ def spec_of(fields: Mapping[str, str | None]) -> ReplicationSpec:
 
 
 def check_version(fields: Mapping[str, str | None]) -> None:
-    """Only the major number counts, as for Hive."""
+    """Raise `Undecodable` for another major version than that of `VERSION`. Hive compares only this number, too."""
     version = fields.get("version") or ""
     if version.partition(".")[0] != VERSION.partition(".")[0]:
         raise Undecodable(f"the metadata has version {version!r}, not {VERSION}")

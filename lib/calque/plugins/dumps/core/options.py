@@ -1,4 +1,4 @@
-"""The keys of WITH: which mean something to DUMP or LOAD, which are Hive's and mean nothing here, which are unknown.
+"""The keys of WITH: those that have a meaning for DUMP or LOAD, Hive's keys that mean nothing here, and unknown keys.
 
 Source of the names: `HiveConf` of 4.x and 3.1.
 """
@@ -103,8 +103,8 @@ MEANINGLESS = frozenset(
         *LOAD_KEYS,
     }
 )
-"""Hive knows them, and so may a script: they are accepted, and said to change nothing. A key of DUMP alone changes
-nothing for LOAD, and the other way round."""
+"""Keys of Hive that a script may have: they are accepted, and a note says that they change nothing. A key of DUMP alone
+changes nothing for LOAD, and the other way round."""
 MEANINGLESS_BEGINNINGS = (
     "distcp.options.",
     "hive.dbpath.",
@@ -124,7 +124,7 @@ NOT_BUILT: Mapping[str, str] = {
     "hive.repl.include.atlas.metadata": "Metadata of Atlas",
     "hive.repl.include.authorization.metadata": "Policies of Ranger",
 }
-"""They would change what is dumped: refused where they ask for something."""
+"""Keys that would change the contents of a dump, each with the feature: refused where their value turns it on."""
 
 OFF = "false"
 Choice = TypeVar("Choice")
@@ -132,13 +132,15 @@ Choice = TypeVar("Choice")
 
 @dataclass(frozen=True, slots=True)
 class KnownOptions:
-    """`values` are those that mean something, by their keys; `meaningless` the keys that change nothing."""
+    """The options of one statement. `values` has those with a meaning, by key; `meaningless` has the keys that
+    change nothing."""
 
     values: Mapping[str, str]
     meaningless: tuple[str, ...]
 
     def is_on(self, key: str, otherwise: bool) -> bool:
-        """Raises `Refused` for what is neither true nor false."""
+        """Tell whether the option is "true"; `otherwise` where it is not given. Raises `Refused` for a value that is
+        neither true nor false."""
         return self.one_of(key, {"true": True, "false": False}, "true" if otherwise else "false")
 
     def one_of(self, key: str, choices: Mapping[str, Choice], otherwise: str) -> Choice:
@@ -156,7 +158,8 @@ class KnownOptions:
 
 
 def known_options(options: Mapping[str, str], meaningful: Collection[str]) -> KnownOptions:
-    """Raises `Refused` for an unknown key, naming the nearest, and for one that asks for what is not built."""
+    """Return the options of a statement for which the keys `meaningful` have a meaning. Raises `Refused` for an unknown
+    key, naming the nearest, and for a key that asks for a feature that calque does not have."""
     values: dict[str, str] = {}
     meaningless: list[str] = []
     for key, value in options.items():
@@ -179,7 +182,8 @@ def nearest_key(key: str, known: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DumpOptions:
-    """What WITH says of a dump. None and empty texts stand for what it leaves to the configuration."""
+    """The options of WITH for one dump. None and an empty text mean that the statement leaves the choice to the
+    configuration. `batch` is the number of events in one directory of an increment."""
 
     layout: DumpLayout
     mode: str | None
@@ -198,7 +202,7 @@ class DumpOptions:
 
 
 def dump_options(known: KnownOptions) -> DumpOptions:
-    """Raises `Refused` for a value that its key does not take."""
+    """Return the options of a dump. Raises `Refused` for a value that its key does not take."""
     data = not known.is_on(METADATA_ONLY, False)
     retained = known.number(RETAIN_COUNT, 3) if known.is_on(RETAIN, False) else None
     return DumpOptions(

@@ -1,8 +1,8 @@
-"""Where partitions of external tables lie at the source, as far as dumps have said it: those that are not below their
-table's directory, under their names.
+"""The places of partitions of external tables at the source, as far as dumps have said them. Only partitions are kept
+that do not lie below their table's directory, under their own names.
 
-A list of external directories has no names of partitions, and an increment has only the partitions that its events are
-of. So a loader keeps what it has learned.
+A list of external directories does not name partitions, and an increment has only the partitions that its events are
+on. So a loader keeps the places that it learned from the dumps before.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ PartitionPlaces = Mapping[TableName, Mapping[str, str]]
 
 
 def unusual(table_location: str, locations: Mapping[str, str]) -> dict[str, str]:
-    """Those of the partitions' locations that do not follow from the table's."""
+    """Return the locations of those partitions that do not lie below the table's location, under their own names."""
     return {name: place for name, place in locations.items() if place.rstrip("/") != join(table_location, name)}
 
 
 def places_after(places: PartitionPlaces, entries: Iterable[Entry]) -> dict[TableName, dict[str, str]]:
-    """As events leave them. Also those that follow from the table's location, as events do not say that."""
+    """Return the places as the events of `entries` leave them. The result also has partitions that lie below their
+    table's location under their own names, because an event does not say the table's location."""
     after = {name: dict(partitions) for name, partitions in places.items()}
     for entry in entries:
         keys = entry.keys

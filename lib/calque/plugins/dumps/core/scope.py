@@ -1,7 +1,7 @@
-"""Which names a replication policy takes.
+"""The tables that a replication policy takes.
 
-Regular expressions are Java's, match whole names, and don't tell upper from lower case, as in Hive. What Python would
-read otherwise than Java is refused. The database itself and its functions are in the scope of every policy.
+Regular expressions are Java's, match whole names, and ignore case, as in Hive. An expression that Python would read
+otherwise than Java is refused. The database itself and its functions are in the scope of every policy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from calque.model.names import TableName
 from calque.plugins.dumps.core.dump_metadata import PolicyLine
 
 TEMPORARY = "values__tmp__table__"
-"""How tables begin that Hive makes for VALUES; no policy takes one."""
+"""The beginning of the names of tables that Hive makes for VALUES; no policy takes such a table."""
 NO_TABLE = "(?!)"
 """A regular expression that matches nothing, in Java as in Python."""
 
@@ -30,12 +30,13 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""What means the same to Java and Python. Sources: java.util.regex.Pattern, Python's re."""
+"""The parts of expressions that mean the same to Java and Python. Sources: java.util.regex.Pattern, Python's re."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One database and the tables of it that match. No `include` means all tables, an empty one none."""
+    """One database, and the tables of it that a policy takes. Without `include` (None) the policy takes all tables; an
+    `include` that matches nothing takes none."""
 
     database: str
     include: re.Pattern[str] | None
@@ -43,7 +44,7 @@ class Scope:
     policy: PolicyLine
 
     def takes(self, name: TableName) -> bool:
-        """Whether the table, or the database itself, is in the scope. Names are lower-case."""
+        """Tell whether the table, or the database itself, is in the scope. Names are lower-case."""
         return name.database == self.database and (not name.table or self.takes_table(name.table))
 
     def takes_table(self, table: str) -> bool:
@@ -57,7 +58,8 @@ class Scope:
 
 
 def scope_of(database: str, include: Sequence[str] | None, exclude: Sequence[str] | None) -> Scope:
-    """Raises `Refused` for an expression that is none, or that Python reads otherwise than Java."""
+    """Return the scope of a database with the tables that one of `include` matches (None: all) and none of `exclude`.
+    Raises `Refused` for an invalid expression, and for one that Python reads otherwise than Java."""
     including = None if include is None else alternatives(include)
     excluding = alternatives(exclude) if exclude else None
     return Scope(
@@ -69,14 +71,14 @@ def scope_of(database: str, include: Sequence[str] | None, exclude: Sequence[str
 
 
 def scope_of_policy(policy: PolicyLine) -> Scope:
-    """The scope of a dump, from its own words. Raises `Refused`."""
+    """Return the scope of a dump whose metadata has this policy. Raises `Refused` as `scope_of`."""
     include = None if policy.include is None else [policy.include]
     return scope_of(policy.database, include, None if policy.exclude is None else [policy.exclude])
 
 
 def alternatives(expressions: Sequence[str]) -> str:
-    """One expression for several, since Hive takes one. Each is checked by itself: what two make together may be
-    another thing."""
+    """Return one expression that matches where any of the expressions does, because Hive takes only one. Each
+    expression is checked by itself, because several may mean another thing together than alone. Raises `Refused`."""
     for expression in expressions:
         compiled(expression)
     match list(expressions):
@@ -99,7 +101,7 @@ def compiled(expression: str) -> re.Pattern[str]:
 
 
 def check_java(expression: str) -> None:
-    """Raises `Refused` at the first thing that is no Java, or not the same in Python."""
+    """Raise `Refused` at the first character that is no Java, or that means another thing in Python."""
     place = 0
     while place < len(expression):
         token = TOKEN.match(expression, place)

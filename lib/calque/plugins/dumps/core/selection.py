@@ -1,11 +1,11 @@
-"""Which events of the log go into an increment, and which tables it has whole instead.
+"""The choice of the log's events that go into an increment, and of the tables that the increment has whole instead.
 
 A table is dumped whole where it comes into scope: the policy takes it now and did not before, a rename brings it, or an
 event on it can't be read or dumped. Its events are left out then. A rename that takes a table out of scope becomes a
-drop. What a changed policy does not take any more is dropped by whoever loads. Source of the cases: `AlterTableHandler`
-of Hive 4.
+drop. Tables that a changed policy does not take any more need no event: the load drops them. Source of the cases:
+`AlterTableHandler` of Hive 4.
 
-Events that one call of the source wrote stay together.
+Events that one call of the source wrote stay together in one increment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Step = list[Entry]
 
 @dataclass(frozen=True, slots=True)
 class SelectedEvent:
-    """`kind` is its name in the dump where that is another than its own."""
+    """An event that goes into the increment. `kind` is its name in the dump, empty where the event's own name holds."""
 
     entry: Entry
     kind: str = ""
@@ -34,9 +34,10 @@ class SelectedEvent:
 
 @dataclass(slots=True)
 class EventSelection:
-    """Of one policy; `replaced` is the one that the dumps before had. `bootstrapped` are tables that the increment has
-    whole, with whether the target may have them already; `transactional` those whose events were left out. `unfit` are
-    events of tables that can't be dumped, as files of theirs are gone."""
+    """The events and tables of one increment under one policy; `replaced` is the policy of the dumps before (None: the
+    same one). `last` is the last event that was considered. `bootstrapped` has the tables that the increment has whole,
+    each with whether the target may have the table already. `transactional` has the tables whose events were left out.
+    `unfit` are events that can't be dumped, as files of theirs are gone: their tables are dumped whole."""
 
     scope: Scope
     replaced: Scope | None
@@ -49,8 +50,9 @@ class EventSelection:
     """Tables that only the new policy takes, whose creation is selected."""
 
     def extend(self, entries: Iterable[Entry], upto: EventId, limit: int | None = None) -> None:
-        """Select from the events after `last`. It ends with the last whole step at or below `upto` and `limit` selected
-        events in all; a first step that is longer goes whole."""
+        """Select from `entries`, the events after `last`. The selection ends with the last whole step at or below event
+        `upto`, and with at most `limit` selected events in all. A step is all events that one call wrote. The first
+        step is taken whole even where it is longer."""
         if upto <= self.last:
             return
         is_first = True
@@ -141,8 +143,8 @@ class EventSelection:
 
 
 def steps_of(entries: Iterable[Entry]) -> Iterator[Step]:
-    """Successive events that one call wrote: a run of one kind on one table, or the drops of all that was in a database
-    that is dropped then."""
+    """Return the events in steps, where a step is all successive events that one call wrote: a run of one kind on one
+    table, or the drops of all objects of a database and the drop of the database after them."""
     drops: list[Step] = []
     for run in runs_of(entries):
         if drops and not follows(drops[-1][-1], run[0]):
@@ -172,7 +174,7 @@ def runs_of(entries: Iterable[Entry]) -> Iterator[Step]:
 
 
 def follows(one: Entry, next_: Entry) -> bool:
-    """Whether the next event of the log is on the same database."""
+    """Tell whether `next_` is the very next event of the log after `one`, and on the same database."""
     before, after = one.keys.table, next_.keys.table
     return (
         next_.event_id == one.event_id + 1

@@ -1,4 +1,4 @@
-"""A bootstrap: all objects of a policy, consolidated at one event id."""
+"""A bootstrap: all objects that a policy takes, as they were at one event id."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = 10
 
 @dataclass(slots=True)
 class BootstrapDump:
-    """Writes one. `report` hears how far it is."""
+    """The writer of one bootstrap. It calls `report` with texts that say how far it is."""
 
     source: SourceSide
     request: DumpRequest
@@ -35,7 +35,8 @@ class BootstrapDump:
     report: Callable[[str], None]
 
     def write(self) -> FinishedDump:
-        """Raises `Refused`, and `Unavailable` where no event id is found at which all is exact."""
+        """Write the bootstrap, its `_finished_dump` last. Raises `Refused`, and `Unavailable` where no event id is
+        found at which all tables are exact."""
         request, scope = self.request, self.request.scope
         reads = reads_of(self.source, request, self.spool, scope.takes, self.report, whole=True)
         objects = ObjectWriter(request, reads, self.spool, self.writer, self.source.storage, self.directory.objects)
@@ -66,7 +67,9 @@ def reads_of(
 
 
 def consolidated(reads: DumpReads, objects: ObjectWriter) -> EventId:
-    """The event id at which all is exact, its files held. Tables whose files changed meanwhile are read again."""
+    """Return an event id at which all tables are exact, and their files are held: copied, or named with their
+    checksums. A table whose files changed meanwhile is read again. Raises `Refused` for objects that can't be dumped,
+    and `Unavailable` where files change faster than they are held."""
     held: dict[TableName, EventId] = {}
     changed: list[TableName] = []
     for _ in range(ATTEMPTS):
@@ -94,7 +97,7 @@ def consolidated(reads: DumpReads, objects: ObjectWriter) -> EventId:
 
 
 def remove_copies(objects: ObjectWriter, names: Collection[TableName]) -> None:
-    """Copies of what the tables are not any more."""
+    """Remove the dump's copies of the files of these tables, which have changed since they were copied, or are gone."""
     if objects.request.options.copies and names:
         objects.writer.storage.remove([objects.directories.table_contents(name) for name in names])
 
@@ -109,7 +112,8 @@ def write_tables(objects: ObjectWriter, timestamp: int, report: Callable[[str], 
 
 
 def finish_lists(objects: ObjectWriter, directory: DumpDirectory, writer: DumpWriter) -> tuple[str, ...]:
-    """The lists beside the tables, and what is to be said of them."""
+    """Write the list of external directories, and the names of the tables in scope where the policy chooses tables.
+    Return the notes for the user about these lists."""
     request, scope = objects.request, objects.request.scope
     external = list(objects.external_directories())
     if external:
@@ -143,7 +147,8 @@ def unstable_note(request: DumpRequest, has_files: bool) -> tuple[str, ...]:
 
 
 def notes_of(objects: ObjectWriter) -> tuple[str, ...]:
-    """What the dump does not have, and what may happen to what it names."""
+    """Return the notes for the user: the tables that are not in the dump, with the reasons, and that named files may
+    change at the source."""
     notes = [
         f"{table.name} is not in the dump: {table.reason}"
         for table in objects.reads.tables.values()

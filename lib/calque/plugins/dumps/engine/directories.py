@@ -1,7 +1,8 @@
-"""The directories of dumps: a new one for each, and what becomes of old ones.
+"""The directories of dumps: a new one for each dump, and the removal of old ones.
 
-A dump that is under way has a folder on this machine with a lock; whoever finds one whose lock is free knows that it
-died, and removes what it left. Dumps of others are never touched before they are finished.
+A dump that is under way has a folder on this machine with a lock. A folder whose lock is free belongs to a dump whose
+process died: the next dump removes the folder, and the directory that the dead one left. A dump of another process is
+never touched before it is finished.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LOCK, DIRECTORY = "lock", "directory"
 
 @dataclass(frozen=True, slots=True)
 class FoundDump:
-    """A finished dump in a root."""
+    """A finished dump in a root. `modified_ns` is the time of its `_finished_dump`, in nanoseconds since the epoch."""
 
     directory: DumpDirectory
     modified_ns: int
@@ -46,8 +47,9 @@ class FoundDump:
 def place_of_dump(
     folder: Path, storage: Storage, root: str, database: str, layout: DumpLayout
 ) -> Iterator[tuple[DumpDirectory, Path]]:
-    """A new directory for a dump of the database, and a folder of its own on this machine, which goes at the end. What
-    there is of a dump that fails goes, too; where it can't be removed now, the next dump does."""
+    """Give the block the path of a new directory for a dump of the database, and a folder on this machine for the time
+    of the dump. Where the block raises, the directory is removed with all that is in it; where it can't be removed now,
+    the next dump removes it."""
     name = str(uuid4())
     own = folder / name
     own.mkdir(parents=True)
@@ -69,7 +71,8 @@ def place_of_dump(
 
 
 def remove_dead(folder: Path, storage: Storage) -> None:
-    """Remove what dumps left that died on this machine."""
+    """Remove the directories of dumps that died on this machine before they were finished, and their folders in
+    `folder`."""
     for own in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
             lock = (own / LOCK).open("r+")
@@ -89,7 +92,7 @@ def remove_dead(folder: Path, storage: Storage) -> None:
 
 
 def finished_dumps(storage: Storage, root: str, database: str) -> list[FoundDump]:
-    """Those of the database, oldest first."""
+    """Return the finished dumps of the database below `root`, the oldest first."""
     above = policy_directory(root, database)
     found = []
     for entry in storage.entries(above):
@@ -105,7 +108,8 @@ def finished_dumps(storage: Storage, root: str, database: str) -> list[FoundDump
 
 
 def is_cleaning_due(folder: Path, database: str, pause_ns: int, now_ns: int) -> bool:
-    """Whether old dumps of the database were last looked for that long ago; they are from now on."""
+    """Tell whether old dumps of the database were last looked for at least `pause_ns` nanoseconds ago, and if so note
+    `now_ns` as the time of the last look. The result is always true where `pause_ns` is 0."""
     if not pause_ns:
         return True
     mark = folder / f"cleaned.{database}"
@@ -118,8 +122,9 @@ def is_cleaning_due(folder: Path, database: str, pause_ns: int, now_ns: int) -> 
 def remove_old(
     storage: Storage, root: str, database: str, retain: int, before_ns: int, keep: DumpDirectory
 ) -> list[str]:
-    """Remove finished dumps beyond the newest `retain` (0: any number may stay), and those that are older. Which.
-    A failure is the next dump's business."""
+    """Remove the finished dumps of the database beyond the newest `retain` (0: any number may stay), counting the new
+    dump `keep`, and those that were finished before `before_ns`. Return the paths of the removed dumps. An error is
+    logged and not raised, because the next dump tries again."""
     try:
         dumps = [dump for dump in finished_dumps(storage, root, database) if dump.directory != keep]
         beyond = dumps[: max(0, len(dumps) + 1 - retain)] if retain else []

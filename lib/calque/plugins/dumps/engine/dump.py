@@ -1,4 +1,5 @@
-"""One dump, from the choice of its directory to its mark."""
+"""The making of one dump, from the choice of its directory to its mark `_finished_dump`, and the removal of old
+ones."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ from calque.ports import Storage
 
 @dataclass(frozen=True, slots=True)
 class DumpPlace:
-    """Where dumps lie, below `root` of the storage, and for how long; `folder` is on this machine. Of each database the
-    newest `retain` finished ones stay (0: all), for at most `seconds`. Old ones are looked for every
-    `pause` seconds."""
+    """The place of dumps: directories below `root` of the storage, and `folder` on this machine for dumps under way.
+    The newest `retain` finished dumps of each database stay (0: all), for at most `seconds`. A dump looks for old ones
+    where the last look was at least `pause` seconds ago."""
 
     storage: Storage
     root: str
@@ -33,7 +34,8 @@ class DumpPlace:
 def dump(
     source: SourceSide, place: DumpPlace, request: DumpRequest, report: Callable[[str], None] = lambda _: None
 ) -> FinishedDump:
-    """Write a dump whole; what there is of one that fails is removed. Raises `Refused`, `Unavailable`."""
+    """Write a dump as the request asks, then remove old dumps. Call `report` with texts that say how far it is. A dump
+    that fails leaves no directory. Raises `Refused`, `Unavailable`."""
     database = request.scope.database
     remove_dead(place.folder, place.storage)
     layout = request.options.layout

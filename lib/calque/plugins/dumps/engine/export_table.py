@@ -25,7 +25,8 @@ ROUNDS = 5
 def export_table(
     source: SourceSide, storage: Storage, name: TableName, partition: Mapping[str, str], location: str
 ) -> None:
-    """The table as it was at one event; `storage` writes the directory. Its definition comes last: without that it is
+    """Export the table `name` of the source, or those of its partitions that have the values of `partition`, as it was
+    at one event, into the directory `location` of `storage`. The definition is written last: a directory without it is
     no export. Raises `Refused`, and `Unavailable` where the table changes faster than it is copied."""
     if storage.children(location):
         raise Refused(
@@ -73,7 +74,8 @@ def chosen(exact: ExactTable, name: TableName, partition: Mapping[str, str]) -> 
 
 
 def copied(storage: Storage, directory: ExportDirectory, exact: ExactTable) -> str:
-    """Why not, where a file could not be copied as it was listed."""
+    """Copy the files of the table into the directory, each as it was listed. Return why the first of them could not be
+    copied; an empty text where all were."""
     assert exact.table is not None
     partitions = list(exact.partitions) if is_partitioned(exact.table) else [""]
     tasks = []

@@ -1,5 +1,7 @@
-"""IMPORT: what an export holds becomes a table at a target, or partitions of one. It is no replica: nobody keeps it
-equal."""
+"""IMPORT: the contents of an export become a table at a target, or partitions of an existing one.
+
+The table is no replica: calque does not keep it equal to the source afterwards.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ from calque.ports import Catalog, CopyTask, Storage
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """`name` None: as the export says. `location` empty: where the warehouse has it."""
+    """The arguments of an IMPORT. `database` and `name` None mean those of the export. `partition` None or empty means
+    all partitions. An empty `location` means the natural place below `warehouse`."""
 
     directory: str
     warehouse: str
@@ -43,7 +46,9 @@ class Exported:
 
 
 def import_table(catalog: Catalog, storage: Storage, request: ImportRequest) -> None:
-    """Files first, then the table, then its partitions. Raises `Refused`, before anything is written."""
+    """Import the export: first copy its files, then make the table, then add its partitions. An import that died goes
+    on when it is called again, as long as no partition was added. Raises `Refused` before anything is written, and
+    `Unavailable` where a file can't be copied."""
     exported = read_export(storage, request)
     name = table_name(request.database or exported.table.database, request.name or exported.table.name)
     if catalog.database(name.database) is None:
@@ -95,7 +100,8 @@ def read_export(storage: Storage, request: ImportRequest) -> Exported:
 
 
 def reason_against_export(table: Table, partitions: Iterable[Partition]) -> str:
-    """Why a copy of the export's files would not have the rows that readers of the table find; empty where it has."""
+    """Return the reason why a copy of the export's files would not have the rows that readers of the table find; an
+    empty text where it would have them."""
     if is_symlinks(table) or any(map(is_symlinks, partitions)):
         return "Its files name the files with the rows, which it does not have"
     if projects_partitions(table):
@@ -106,7 +112,7 @@ def reason_against_export(table: Table, partitions: Iterable[Partition]) -> str:
 def require_fitting(
     catalog: Catalog, storage: Storage, request: ImportRequest, exported: Exported, existing: Table, name: TableName
 ) -> None:
-    """`Refused` where the export can't become a part of the table that is there."""
+    """Raise `Refused` where the export can't become a part of the table `existing`, which is there under `name`."""
     if mark := (existing.parameters or {}).get(SOURCE):
         raise Refused(f"{name} is the replica of {mark}", "It is kept equal to that", "Import into another table")
     if why := difference(exported.table, existing):
@@ -129,7 +135,8 @@ def partitions_of(exported: Exported) -> list[str]:
 
 
 def copy_files(storage: Storage, request: ImportRequest, places: Mapping[str, str]) -> None:
-    """Raises `Refused` where other files lie there, and `Unavailable` where one can't be copied."""
+    """Copy the files of the export to `places`, the location of each partition by name. Raises `Refused` where other
+    files lie there, and `Unavailable` where a file can't be copied."""
     directory = ExportDirectory(request.directory)
     data = {partition: directory.data(partition) for partition in places}
     listings = storage.list(sorted({*data.values(), *places.values()}))

@@ -1,4 +1,4 @@
-"""An increment: the events of a policy in a span of the log, and what comes into scope there."""
+"""An increment: the events of a policy in a span of the log, and the tables that come into scope there."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ from calque.plugins.dumps.engine.write import DumpWriter, spread
 from calque.ports import CopyTask
 
 AT_ONCE = 32
-"""Messages that are held at a time."""
+"""Messages of events that are in memory at a time."""
 LOOK_AHEAD = 1001
-"""Events behind the end that may belong to its last call: 3.1 writes 1,000 for one."""
+"""Events behind the end of the increment that are read, too, because they may belong to its last call: Hive 3.1 writes
+1,000 events for one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnfitEvent:
-    """Of an event that can't be dumped: its table, and why."""
+    """The table of an event that can't be dumped, and the reason."""
 
     name: TableName
     reason: str
@@ -55,7 +56,8 @@ class UnfitEvent:
 
 @dataclass(slots=True)
 class IncrementDump:
-    """Writes one. `report` hears how far it is."""
+    """The writer of one increment. It calls `report` with texts that say how far it is. `unfit` has the events whose
+    files were found to be gone: their tables go into the dump whole."""
 
     source: SourceSide
     request: DumpRequest
@@ -67,8 +69,9 @@ class IncrementDump:
     troubles: DumpTroubles = field(init=False, default_factory=DumpTroubles)
 
     def write(self) -> FinishedDump:
-        """Raises `Refused` where the log does not reach back, files are gone that the dump is to have, or there is no
-        such database and no event on one."""
+        """Write the increment, its `_finished_dump` last. Raises `Refused` where the log does not reach back to the
+        first event, where files are gone that the dump is to have, where an object can't be dumped, and where the
+        source has neither the database nor an event on it."""
         request, scope = self.request, self.request.scope
         selection, objects, count = self.write_selected()
         if not selection.selected and self.source.catalog.database(scope.database) is None:
@@ -95,8 +98,10 @@ class IncrementDump:
         return FinishedDump(self.directory, selection.last, (*notes, *unstable_note(request, has_files)))
 
     def write_selected(self) -> tuple[EventSelection, ObjectWriter | None, int]:
-        """The events, and the tables that are there whole: again without what turns out not to be had. What is known to
-        be gone before anything is copied costs no copy."""
+        """Write the selected events, and the tables that the increment has whole. Where files of an event are gone,
+        select and write all again with the event's table whole. Where the dump has copies, all files are looked for
+        before the first one is copied, so that a file that is gone already costs no copy. Return the selection, the
+        writer of the whole tables (None where there are none), and the number of events."""
         while True:
             selection = self.select()
             if self.request.options.copies and self.note_unfit(selection.selected):
@@ -118,7 +123,8 @@ class IncrementDump:
     # What goes in
 
     def note_unfit(self, selected: list[SelectedEvent]) -> bool:
-        """Look for the files of all events; whether one has lost some."""
+        """Look for the files of all selected events, note the events that have lost one in `unfit`, and tell whether
+        there are such events."""
         known = len(self.unfit)
         chosen = {each.entry.event_id: each for each in selected}
         pairs = ((event, chosen[event.event_id]) for event in messages(self.source.journal, chosen))
@@ -139,7 +145,7 @@ class IncrementDump:
             self.leave_out(event, gone)
 
     def leave_out(self, event: Event, file: LoggedFile) -> None:
-        """Have the event's table in the dump whole instead."""
+        """Note that a file of the event is gone, so that the dump has the event's table whole instead."""
         name = table_name(event.database or "", event.table or "")
         self.unfit[event.event_id] = UnfitEvent(name, f"{file.uri} of event {event.event_id} is gone")
 
@@ -183,7 +189,9 @@ class IncrementDump:
     # Tables that come into scope
 
     def dump_coming(self, selection: EventSelection) -> ObjectWriter | None:
-        """Dump them whole, exact at the increment's end: without TO and LIMIT it ends where they are."""
+        """Dump the tables of `selection.bootstrapped` whole, exact at the increment's end. Without TO and LIMIT the
+        increment is extended to the event at which these tables were read. Return their writer, None where there are no
+        such tables."""
         if not selection.bootstrapped:
             return None
         request = self.request
@@ -216,7 +224,9 @@ class IncrementDump:
     # Events
 
     def write_events(self, selected: list[SelectedEvent]) -> int | None:
-        """How many are in the dump; None where files of some were gone."""
+        """Write the directories of the selected events. Return the number of events in the dump, or None where files of
+        some events were gone, which are in `unfit` then. Raises `Refused` and `Unavailable` for events that can't be
+        dumped."""
         known = len(self.unfit)
         chosen = {each.entry.event_id: each for each in selected}
         events = messages(self.source.journal, chosen)
@@ -234,7 +244,8 @@ class IncrementDump:
         return count if len(self.unfit) == known else None
 
     def prepare(self, pair: tuple[Event, SelectedEvent]) -> tuple[Event, DumpedEvent | None]:
-        """None for what can't be dumped, too: that is kept among the troubles."""
+        """Return the event with the contents of its directory. The contents are None where the options leave the event
+        out, and where it can't be dumped, which `troubles` keeps."""
         dumped: DumpedEvent | None = None
         with self.troubles.of(named(pair)):
             dumped = self.dumped(*pair)
@@ -250,7 +261,8 @@ class IncrementDump:
             raise Refused(what, error.reason, "Bootstrap again behind it") from error
 
     def listed(self, event_id: EventId, location: str) -> Listing | None:
-        """What a running calque found for the event."""
+        """Return the files that a running calque listed at the location for the event; None where it has not looked at
+        the event, or found no certain files."""
         if self.source.evidence.considered() < event_id:
             return None
         return self.source.evidence.evidence([event_id]).get((event_id, location))
@@ -274,12 +286,15 @@ class IncrementDump:
         self.writer.text(place_of_event.dump_metadata, state.text(self.directory.layout))
 
     def with_root(self, file: LoggedFile) -> LoggedFile:
-        """With where its removed content is kept, where the event did not say."""
+        """Return the file with the directory where the change manager keeps removed files, if the event did not say it.
+        A file without a checksum stays as it is, because it can't be found there."""
         root = file.change_root or self.request.change_root or None
         return replace(file, change_root=root) if file.checksum is not None else file
 
     def copy(self, event: Event, files: tuple[LoggedFile, ...], directory: str) -> None:
-        """Into the dump; from where Hive keeps them, if they are not as the event says any more."""
+        """Copy the event's files into the directory of the dump. A file whose checksum is no longer that of the event
+        is copied from where Hive's change manager keeps it. Where a file is nowhere, the event is noted in `unfit`.
+        Raises `Refused` where a file that exists can't be copied."""
         self.writer.storage.make_directories([directory])
         tasks: list[CopyTask] = []
         by_source: dict[str, LoggedFile] = {}
@@ -299,7 +314,8 @@ class IncrementDump:
             raise Refused(f"{failed.task.source} can't be copied", failed.problem, "Dump again")
 
     def present(self, file: LoggedFile) -> str | None:
-        """Where the file's content lies."""
+        """Return the path at which the file has the content that the event names: its own, or that where the change
+        manager keeps it. Return None where it is at neither."""
         storage = self.source.storage
         if file.checksum is None:
             return file.uri if storage.files([file.uri]) else None
@@ -312,7 +328,8 @@ class IncrementDump:
     # External tables
 
     def write_external(self) -> tuple[str, ...]:
-        """All directories of external tables are copied with each increment: nobody tells of changes there."""
+        """Write the list of all directories of external tables, because no event tells of changes to their files: each
+        load copies them again. Return the notes for the user."""
         if not (self.request.options.external and self.request.options.external_data):
             return ()
         directories = list(self.external_directories())

@@ -1,4 +1,4 @@
-"""What Hive 4 would dump next: an increment on the last loaded dump, a bootstrap where there is none."""
+"""The dump that Hive 4 would make next: an increment on the last loaded dump, or a bootstrap where there is no dump."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from calque.plugins.dumps.engine.request import DumpRequest
 
 @dataclass(frozen=True, slots=True)
 class WaitingDump:
-    """A finished dump that nobody has loaded."""
+    """A finished dump that no target has loaded yet: it has no `_finished_load`."""
 
     directory: str
     last_event: EventId
 
 
 def next_dump(place: DumpPlace, request: DumpRequest) -> DumpRequest | WaitingDump:
-    """Raises `Refused` where the statement says itself what it wants, as Hive 4's can't."""
+    """Return the request for the next dump of the database, as Hive 4 chooses it: a bootstrap where there is no dump,
+    an increment on the newest dump where that one was loaded. Return the newest dump where it was not loaded yet.
+    Raises `Refused` where the statement has a FROM or the layout of Hive 3.1, and `Unavailable` where the newest dump
+    disappears."""
     if request.from_event is not None:
         raise Refused(
             "FROM is not for the mode hive4",

@@ -1,4 +1,5 @@
-"""Tables, functions and the database itself, written whole: a bootstrap, or what comes into scope in an increment."""
+"""The writing of whole tables, functions and the database itself: for a bootstrap, or as they come into scope in an
+increment."""
 
 from __future__ import annotations
 
@@ -36,18 +37,18 @@ AT_ONCE = 1000
 
 @dataclass(slots=True)
 class ObjectWriter:
-    """Writes what was read into `directories`."""
+    """The writer of what `reads` and `spool` have into `directories` of the dump."""
 
     request: DumpRequest
     reads: DumpReads
     spool: Spool
     writer: DumpWriter
     storage: Storage
-    """Of the source."""
+    """The source's storage."""
     directories: ObjectDirectories
 
     def tables(self) -> list[ReadTable]:
-        """Those that are part of the dump."""
+        """Return the tables that are part of the dump, by ascending name."""
         return [
             self.reads.tables[name] for name in sorted(self.reads.tables) if self.is_dumped(self.reads.tables[name])
         ]
@@ -67,7 +68,9 @@ class ObjectWriter:
     # Data, which decides whether what was read still holds
 
     def hold_files(self, table: ReadTable) -> bool:
-        """Copy the table's files, or ask for their checksums: False where one is not what was read any more."""
+        """Copy the table's files into the dump, or keep their checksums in the spool where files are only named. Return
+        whether all files still were as the table was read. A dump that only names files, of a source without a change
+        manager, looks at none."""
         if not self.has_data(table):
             return True
         if self.request.options.copies:
@@ -75,7 +78,8 @@ class ObjectWriter:
         return self.request.change_root == "" or self.put_checksums(table)
 
     def try_hold_files(self, table: ReadTable) -> bool:
-        """`hold_files`; True, too, where it fails, which the reads' troubles say."""
+        """Do `hold_files`, and return its result. Where it fails the result is True, and the reads' `troubles` has the
+        failure."""
         with self.reads.troubles.of(str(table.name)):
             if not self.hold_files(table):
                 return False
@@ -134,7 +138,8 @@ class ObjectWriter:
                 self.writer.storage.make_directories(directories)
 
     def lists(self, table: ReadTable) -> Iterator[tuple[str, str]]:
-        """A `_files` for each partition, or the table; one that has no files has an empty list."""
+        """Return the path and the text of a `_files` for each partition, or for the unpartitioned table. A partition
+        without files gets an empty list."""
         for content in self.spool.contents(table.name):
             directory = self.directories.table_data(table.name, content.partition)
             yield join(directory, FILES), file_lines(content.named_files(self.request.change_root))
@@ -147,7 +152,8 @@ class ObjectWriter:
         return ReplicationSpec(scope, STATE_OF_BOOTSTRAP, last_id, noop=False, lazy=lazy, replaces=True)
 
     def write_around(self, event_id: EventId) -> None:
-        """The database and its functions."""
+        """Write the definitions of the database and of its functions, as of the event. Functions that can't be dumped
+        are kept in the reads' `troubles`."""
         database = self.reads.database
         assert database is not None
         own_location = not is_natural(database.location, database.name)
@@ -166,8 +172,9 @@ class ObjectWriter:
                 self.writer.text(self.directories.function_metadata(name), function_metadata(spec, text))
 
     def with_resources(self, name: TableName, function: Function) -> Function:
-        """Its jars: copied into the dump where that holds data, else named with their checksums. What this machine
-        can't open, such as `ivy:`, stays as it is."""
+        """Return the function with its resources (jars) as the dump has them: copied into the dump where that holds
+        data, else named with their checksums. A resource that this machine can't open, such as `ivy:`, stays as it is.
+        Raises `Refused` where a resource is gone or can't be copied."""
         resources = tuple(self.resource(name, resource) for resource in function.resources or ())
         return replace(function, resources=resources or function.resources)
 
@@ -198,7 +205,8 @@ class ObjectWriter:
     # External tables
 
     def external_directories(self) -> Iterator[ExternalDirectory]:
-        """One for each table, and one for each partition outside of its table's directory."""
+        """Return the directory of each external table, and of each partition that lies outside of its table's
+        directory. The result is empty where the options leave these directories out."""
         if not self.request.options.external_data:
             return
         for table in self.tables():
@@ -217,7 +225,8 @@ class ObjectWriter:
 
 
 def external_target(location: str, base: str) -> str:
-    """Hive's: the source's path below the base directory; empty where that is not known."""
+    """Return the path at the target as Hive forms it: the source's path below the base directory. The result is empty
+    where the base directory is not known."""
     if not base:
         return ""
     base_place = place(base)
@@ -225,7 +234,7 @@ def external_target(location: str, base: str) -> str:
 
 
 def is_natural(location: str | None, database: str) -> bool:
-    """Whether the location may be where a warehouse puts the database."""
+    """Tell whether the location may be the one where a warehouse puts the database."""
     if not location:
         return True
     natural = place(natural_location("/x", database.lower())).path.rpartition("/")[2]

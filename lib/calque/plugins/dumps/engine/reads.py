@@ -1,8 +1,11 @@
 """All tables of a dump, exact at one event id, while the source goes on changing.
 
-Each object is read exactly at an event id of its own, and so is true from the last event before that touched it up to
-the next one. The dump's event id is one at which all of them are true. Where there is none, the objects that were
-overtaken first are read again; the others stand.
+Each object is read exactly at an event id of its own. So the read is true from the last event before that touched the
+object up to the next one. The dump's event id is an id at which the reads of all objects are true. Where there is no
+such id, the objects that were overtaken first are read again, and the reads of all others stay:
+
+    `a` is read at event 90, and `b` at event 95. Events 80 and 93 touched `a`, event 94 touched `b`.
+    The read of `a` is true from 80 up to 92, that of `b` from 94 on. There is no common id, and `a` is read again.
 """
 
 from __future__ import annotations
@@ -28,16 +31,16 @@ from calque.plugins.dumps.engine.troubles import DumpTroubles
 LOG = logging.getLogger(__name__)
 ROUNDS = 200
 ONE_BY_ONE = 3
-"""Rounds that read only what was overtaken first. After them all that was touched is read at once: where several tables
-are written all the time, those that were read in one moment are the likeliest to be true together."""
+"""Rounds that read only the objects that were overtaken first. After them all touched objects are read at once: where
+several tables are written all the time, reads of one moment are the likeliest to be true together."""
 NEVER = -1
-"""Before every event."""
+"""An id below that of every event."""
 READERS = 4
 
 
 @dataclass(slots=True)
 class Touches:
-    """Events on one object, ascending; `facets` those of them on its statistics and constraints."""
+    """The ids of the events on one object, ascending; `facets` are those of them on its statistics and constraints."""
 
     events: list[EventId] = field(default_factory=list)
     facets: list[EventId] = field(default_factory=list)
@@ -47,7 +50,8 @@ class Touches:
         return self.events[place - 1] if place else 0
 
     def valid_upto(self, table: ReadTable, high: EventId) -> EventId:
-        """`NEVER` where an event came while it was read that may be in what was read, or not."""
+        """Return the id of the last event, at most `high`, at which the read of the table is still true. Return `NEVER`
+        where an event came while the table was read, so that the read may or may not have its change."""
         read_loosely = self.events if table.is_header_only else self.facets
         if next_after(read_loosely, table.began_at, high) < min(table.ended_at, high):
             return NEVER
@@ -55,15 +59,15 @@ class Touches:
 
 
 def next_after(events: Sequence[EventId], at: EventId, high: EventId) -> EventId:
-    """The event before the first one after `at`."""
+    """Return the id before the first of `events` that is greater than `at`; `high` where there is none."""
     place = bisect_right(events, at)
     return events[place] - 1 if place < len(events) else high
 
 
 @dataclass(slots=True)
 class DumpReads:
-    """Of one database. `takes` says which tables; the database itself and its functions with `whole`. `report` hears
-    how far it is."""
+    """The reads of all objects of a dump of one database. `takes` says which tables belong to it. With `whole` the
+    database and its functions belong to it, too. `report` is called with texts that say how far the reading is."""
 
     source: SourceSide
     scope: Scope
@@ -79,13 +83,14 @@ class DumpReads:
     """The newest events before and after the database's header and functions were read."""
     touched: dict[TableName, Touches] = field(default_factory=dict)
     around: Touches = field(default_factory=Touches)
-    """Events on the database's header and functions."""
+    """The events on the database's header and functions."""
     scanned: EventId = 0
     stale: set[TableName] = field(default_factory=set)
     troubles: DumpTroubles = field(default_factory=DumpTroubles)
 
     def begin(self, names: Iterable[TableName] | None = None) -> None:
-        """Read everything, or the named tables, once. Raises `Refused` where there is no such database."""
+        """Read the database's header, and the tables `names` (None: all that `takes` takes), once. Raises `Refused`
+        where there is no such database, and as `read` does."""
         self.scanned = self.source.log.current()
         self.read_around()
         if names is None:
@@ -111,8 +116,9 @@ class DumpReads:
         self.ended_at = self.source.log.current()
 
     def consolidate(self) -> EventId:
-        """The first event id found at which all of it is true. Raises `Unavailable`, naming the tables that are
-        overtaken again and again."""
+        """Return the first event id that is found at which the reads of all objects are true; objects that events
+        overtook are read again until there is one. Raises `Unavailable` after `ROUNDS` rounds, naming the tables that
+        are overtaken again and again."""
         for attempt in range(ROUNDS):
             self.refresh()
             high = self.scan()
@@ -128,7 +134,7 @@ class DumpReads:
         raise AssertionError
 
     def mark_stale(self, names: Iterable[TableName]) -> None:
-        """Their files are not what was read any more."""
+        """Have these tables read again as a whole, because their files are not what was read any more."""
         for name in names:
             self.tables[name].only_again = False
             self.stale.add(name)
@@ -148,7 +154,8 @@ class DumpReads:
         return min([self.around_upto(high), *(self.table_upto(name, high) for name in self.tables)])
 
     def around_upto(self, high: EventId) -> EventId:
-        """Up to which event the database's header and functions are as they were read."""
+        """Return the id of the last event, at most `high`, at which the database's header and functions are as they
+        were read; `NEVER` where an event touched them while they were read."""
         upto = next_after(self.around.events, self.began_at, high) if self.whole else high
         return upto if upto >= min(self.ended_at, high) else NEVER
 
@@ -159,7 +166,7 @@ class DumpReads:
         return self.touched.get(name) or Touches()
 
     def scan(self) -> EventId:
-        """Look what events touched since the last scan; the newest of them."""
+        """Note the objects that events touched since the last scan. Return the log's newest event id."""
         high = self.source.log.current()
         for entry in entries_in(self.source, Span(self.scanned, high)):
             self.note(entry)
@@ -184,7 +191,8 @@ class DumpReads:
                     touches.facets.append(entry.event_id)
 
     def read(self, names: Sequence[TableName]) -> None:
-        """Several at a time. Raises `Unavailable` for those that are too busy, and as `DumpTroubles` does."""
+        """Read these tables, `READERS` at a time. Raises `Refused` and `Unavailable` as `DumpTroubles.require_none`
+        does, and `Unavailable` for tables that change faster than they are read."""
         done = 0
         busy: list[TableName] = []
         with ThreadPoolExecutor(READERS, thread_name_prefix="dump") as pool:

@@ -1,4 +1,4 @@
-"""What a dump is asked for, and what became of it."""
+"""The request for a dump, and the finished dump."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from calque.plugins.dumps.core.scope import Scope
 
 @dataclass(frozen=True, slots=True)
 class DumpRequest:
-    """`from_event` None asks for a bootstrap, else for the events after it, up to `to_event` (None: the source's
-    newest) and at most `limit` of the policy's. `replaced` is the policy that the dumps before had. `change_root` is
-    where the source's change manager keeps files, and `keeps_files` whether it does so for this database."""
+    """The request for one dump. `from_event` None asks for a bootstrap. Else the dump has the events after it, up to
+    `to_event` (None: the source's newest), and at most `limit` events of the policy. `replaced` is the policy of the
+    dumps before, None where it did not change. `change_root` is the directory where the source's change manager keeps
+    files, empty where there is none; `keeps_files` says whether it keeps those of this database."""
 
     scope: Scope
     options: DumpOptions
@@ -28,7 +29,8 @@ class DumpRequest:
 
 @dataclass(frozen=True, slots=True)
 class FinishedDump:
-    """`notes` are what a person should know of it."""
+    """A dump that is finished. `last_event` is the event that the next increment begins after. `notes` are sentences
+    for the user."""
 
     directory: DumpDirectory
     last_event: EventId

@@ -1,6 +1,6 @@
-"""What was read of tables, on this machine's disk until the dump is written.
+"""The partitions, files and definitions that were read for a dump, on this machine's disk until the dump is written.
 
-No table's partitions are all in memory.
+The spool exists because the partitions of a large table do not fit into memory: readers get `AT_ONCE` rows at a time.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class SpooledContent:
-    """The files of a table (`partition` is empty) or partition, below its location. `checksums` by path, where they
-    were asked for."""
+    """The definition and the files of a partition, or of a plain table (`partition` is empty). Paths of files are
+    relative to `location`. `checksums` has those that were asked for, by path."""
 
     partition: str
     definition: str
@@ -39,7 +39,7 @@ class SpooledContent:
     checksums: Mapping[str, str]
 
     def named_files(self, change_root: str) -> Iterator[LoggedFile]:
-        """As Hive names them: of files in sub-directories with these."""
+        """Return the files as a `_files` names them, each with the sub-directory in which it lies."""
         for file in self.files:
             checksum = self.checksums.get(file.path)
             directory = file.path.rpartition("/")[0]
@@ -47,7 +47,7 @@ class SpooledContent:
 
 
 class Spool:
-    """One file in a folder that is the dump's own. Safe from several threads."""
+    """A database of one file in a folder that belongs to the dump alone. Safe from several threads."""
 
     def __init__(self, folder: Path) -> None:
         self.lock = threading.Lock()
@@ -76,7 +76,7 @@ class Spool:
             self.database.execute("COMMIT")
 
     def put_checksums(self, name: TableName, checksums: Mapping[str, Mapping[str, str]]) -> None:
-        """Of files, by partition and path."""
+        """Keep these checksums of the table's files, by partition and path."""
         rows = [(orjson.dumps(each), str(name), partition) for partition, each in checksums.items()]
         with self.lock:
             self.database.execute("BEGIN")
@@ -93,7 +93,7 @@ class Spool:
             self.database.execute("DELETE FROM part WHERE of = ?", (str(name),))
 
     def contents(self, name: TableName) -> Iterator[SpooledContent]:
-        """In the order of their names."""
+        """Return the contents of the table, by ascending name of the partition."""
         last = None
         while True:
             with self.lock:

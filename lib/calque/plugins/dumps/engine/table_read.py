@@ -1,6 +1,7 @@
-"""One table for a dump: read exactly, into the spool.
+"""The exact read of one table for a dump, into the spool.
 
-A table that was read before is read again by what events touched since; a large one by pages of its partitions.
+A table that was read before is read again only as far as events touched it since. A large table is read by pages of its
+partitions.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ PAGE = 1000
 """Partitions of a large table that are held at a time."""
 ATTEMPTS = 5
 COLUMN_STATISTICS = "COLUMN_STATS"
-"""What parameters of an object have in them whose columns have statistics."""
+"""The text in the parameter COLUMN_STATS_ACCURATE of an object whose columns have statistics."""
 
 
 @dataclass(slots=True)
 class ReadTable:
-    """A table as it was at `exact_at`, None where there was none. `began_at` and `ended_at` are the newest events
-    before and after its facets were read, and of `is_header_only` the header: of what came between nobody knows.
-    `definition` is its text in the dump, partitions and files are in the spool. `reason` says why it is no part of
-    the dump. `only_again`: what is read again is only what events touched since."""
+    """A table as it was at event `exact_at`; `table` is None where there was none. `began_at` and `ended_at` are the
+    newest events before and after its facets (and with `is_header_only` its header) were read: the read may or may not
+    have the changes of events between them. `definition` is the table's text in the dump; its partitions and files are
+    in the spool. `reason` says why the table is no part of the dump, and is empty where it is one. `only_again`: the
+    next read of the table may be of what events touched since; else all of it is read."""
 
     name: TableName
     exact_at: EventId
@@ -61,8 +63,9 @@ def is_external(table: Table) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """`with_files`: the dump is to have the data of managed tables. `with_partitions`: a dump of metadata alone has
-    none, as Hive's."""
+    """The reader of tables of one dump into its spool. `with_files`: the dump has the data of managed tables.
+    `with_partitions`: the dump has partitions; one of metadata alone has none, as Hive's. `with_external`: the dump has
+    external tables."""
 
     source: SourceSide
     spool: Spool
@@ -71,7 +74,8 @@ class TableReader:
     with_external: bool
 
     def read(self, name: TableName, before: ReadTable | None = None) -> ReadTable:
-        """Raises `TableIsTooBusy`, `Unavailable`, `Refused`."""
+        """Read the table exactly, its partitions and files into the spool. `before` is the read before this one, if
+        there was one. Raises `TableIsTooBusy`, `Unavailable`, `Refused`."""
         began_at = self.source.log.current()
         header = self.source.catalog.table(name)
         reason = self.why_not(header)
@@ -101,7 +105,7 @@ class TableReader:
         return reason_against(table)
 
     def read_again(self, name: TableName, before: ReadTable | None, with_files: bool) -> ExactTable | None:
-        """What events touched since it was read; None where all of it has to be read."""
+        """Return what events touched of the table since the read `before`; None where all of it has to be read."""
         if before is None or before.table is None or before.reason or not before.only_again:
             return None
         try:
@@ -117,7 +121,8 @@ class TableReader:
             return self.read_by_pages(name, with_files)
 
     def read_by_pages(self, name: TableName, with_files: bool) -> ExactTable:
-        """All partitions into the spool; what is given back has those that were touched meanwhile."""
+        """Read all partitions into the spool, page by page. Return the table with those partitions that events touched
+        meanwhile, exact at one event. Raises `TableIsTooBusy`, `Unavailable`."""
         for _ in range(ATTEMPTS):
             low, unsure, unsettled = self.source.log.current(), UnsureDirectories(), set[str]()
             self.spool.clear(name)

@@ -1,4 +1,7 @@
-"""What can't be dumped ends a dump, named: one without it would be loaded as if the source had none of it."""
+"""The objects that a dump can't have, collected so that the dump ends with an error that names them.
+
+A dump without such an object would be loaded as if the source did not have the object.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,15 @@ REPORT = "The log has the traceback: report it, and leave the object out of the 
 
 @dataclass(slots=True)
 class DumpTroubles:
-    """What objects of one dump met, by their names for people: all are tried, so that one answer names each of them.
-    Safe from several threads."""
+    """The errors of the objects of one dump. `met` has them by the name of the object for people. All objects are tried
+    before the dump ends, so that one answer names all of these. Safe from several threads."""
 
     met: dict[str, Refused | ObjectDefect] = field(default_factory=dict)
 
     @contextmanager
     def of(self, what: str, *expected: type[Exception]) -> Iterator[None]:
-        """Work on one object: a refusal and a defect are kept, and end the block. Raises all else, `expected` too."""
+        """Keep a refusal or a defect of calque that the block, the work on the object `what`, raises, and end the
+        block. All other errors pass, those of the types `expected` too."""
         try:
             with work_on(f"the dump of {what}", *expected):
                 yield
@@ -34,7 +38,8 @@ class DumpTroubles:
             self.met.setdefault(what, error)
 
     def require_none(self) -> None:
-        """Raises `Refused` for what can't be dumped, `Unavailable` where something met a defect of calque."""
+        """Raise an error that names the objects that can't be dumped, if there are any: `Unavailable` where the work on
+        one of them met a defect of calque, else `Refused`."""
         if not self.met:
             return
         names = sorted(self.met)

@@ -1,4 +1,4 @@
-"""Files of a dump onto the storage where it lies."""
+"""The writing of a dump's files onto the storage of the dump."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from calque.errors import Unavailable
 from calque.ports import CopiedFile, CopyTask, Storage
 
 SMALL = 4 << 20
-"""Bytes of a file that is written at once; a larger one is made here and copied."""
+"""Bytes of the largest file that is written by one call; a larger one is copied from this machine's disk."""
 WRITERS = 8
 AT_ONCE = 256
 T = TypeVar("T")
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class DumpWriter:
-    """`folder` is on this machine, and the dump's own."""
+    """The writer of one dump's files. `folder` is on this machine and belongs to this dump alone."""
 
     storage: Storage
     folder: Path
@@ -32,12 +32,13 @@ class DumpWriter:
         self.storage.write(path, text.encode())
 
     def texts(self, files: Iterable[tuple[str, str]]) -> None:
-        """Many small files, by path."""
+        """Write many small files, given as pairs of path and text, several at a time."""
         for _ in spread(lambda file: self.text(*file), files):
             pass
 
     def pieces(self, path: str, pieces: Iterable[str]) -> None:
-        """A file that may be large."""
+        """Write a file that may be large: its pieces go into a file on this machine, which is then copied. Raises
+        `Unavailable` where it can't be written."""
         local = self.folder / uuid4().hex
         try:
             with local.open("w", encoding="utf-8", newline="") as file:
@@ -54,14 +55,15 @@ class DumpWriter:
             local.unlink(missing_ok=True)
 
     def copies(self, tasks: Iterable[CopyTask]) -> Iterator[CopiedFile]:
-        """Those that failed."""
+        """Copy the files, and return those copies that failed."""
         remaining = iter(tasks)
         while chunk := list(islice(remaining, AT_ONCE)):
             yield from (copied for copied in self.storage.copy(chunk) if copied.problem)
 
 
 def spread(work: Callable[[T], R], things: Iterable[T], at_once: int = AT_ONCE) -> Iterator[R]:
-    """The results in order, some of them at a time, without holding all the things."""
+    """Return the results of `work` for all things, in their order. Up to `WRITERS` calls run at a time, and at most
+    `at_once` things and results are in memory."""
     remaining = iter(things)
     with ThreadPoolExecutor(WRITERS, thread_name_prefix="dump") as pool:
         while chunk := list(islice(remaining, at_once)):

@@ -1,1 +1,1 @@
-"""REPL LOAD: a dump drives a replica, without Spark."""
+"""REPL LOAD: a dump as the source of a replica, played without Spark."""

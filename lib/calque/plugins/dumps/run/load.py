@@ -1,6 +1,7 @@
-"""A dump into a target: windows over the dump's log until the target shows its end, in this thread and without Spark.
+"""The load of a dump into a target: windows over the dump's log until the target shows the dump's end.
 
-What a death leaves undone is done by the next load of the dump: the ledger says how far the target has come.
+It runs in the caller's thread and without Spark. A load that dies is finished by the next load of the dump, because the
+ledger says how far the target has come.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import ParamSpec, TypeVar, assert_never
 from calque.core.records.lifecycle import BEHIND, UNREAD, State
 from calque.engine.replica.replica import Replica
 from calque.engine.sides import told_states
-from calque.engine.sides.narrowed import narrowed_source
-from calque.engine.sides.sides import TargetSide, ending_source
+from calque.engine.sides.sides import TargetSide, stoppable_source
+from calque.engine.sides.subset_ports import subset_source
 from calque.errors import Refused, Unavailable
 from calque.model.ledger import DatabaseRow, FunctionRow, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
@@ -28,20 +29,21 @@ from calque.ports.forwarding import ForwardingStorage
 
 LOG = logging.getLogger(__name__)
 PATIENCE_SECONDS = 60.0
-"""For which a metastore or a storage may not answer, or no table get anywhere."""
+"""Seconds for which a metastore or a storage may not answer, or all tables may make no progress."""
 PAUSE_SECONDS = 0.2
 AGAIN, WHOLE = "the dump is loaded again", "the increment has it whole"
 GONE = "it is gone at the target"
 NOT_TAKEN = "the dump's policy does not take it any more"
 TASKS, THREADS = 10_000, 8
-"""Hive's defaults."""
+"""Hive's defaults for the bounds of a load."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class LoadBounds:
-    """How much is under way at a time (`plugins.dumps.core.load_slices`)."""
+    """The bounds of one pass of a load: at most `tasks` events and copies, of which `threads` - 1 may be copies while
+    there are events (`plugins.dumps.core.load_slices`)."""
 
     tasks: int = TASKS
     threads: int = THREADS
@@ -49,8 +51,9 @@ class LoadBounds:
 
 @dataclass(slots=True)
 class DumpLoad:
-    """One load. `published` is told each event that the target has come to; `report` how far it is. `external` are
-    tables of which the files are copied as they are now."""
+    """One load. `published` is called with the id of each event that the target has come to, `report` with texts that
+    say how far the load is. `external` are external tables whose files are copied as they are now. `patience` is in
+    seconds."""
 
     source: DumpSource
     side: TargetSide
@@ -61,19 +64,20 @@ class DumpLoad:
     stopping: threading.Event = field(default_factory=threading.Event)
     patience: float = PATIENCE_SECONDS
     pace: float = 0.0
-    """Seconds in which tables that land are recorded together: each alone would cost two commits."""
+    """Seconds in which tables that land are recorded together: each table by itself would cost two commits."""
     pool: Callable[[int, str], Executor] = ThreadPoolExecutor
     woken: threading.Event = field(default_factory=threading.Event)
     behind_events: dict[TableName, tuple[str, EventId]] = field(init=False, default_factory=dict)
-    """What is to be read under names that tables of the target leave in this increment, with the reason: behind the
-    events by which these leave, as their new names lead on from there."""
+    """By name: the reason why a table has to be read under it, and the event by which the table that the target shows
+    there leaves the name in this increment. The read comes after that event, because the table's new name leads on from
+    there."""
 
     def run(self) -> list[StateRow]:
-        """Load; what is set aside in the end, and shows less than the dump has. Raises `Unavailable` and
-        `Refused`; what the target shows by then is whole."""
+        """Load the dump. Return the rows of the objects that are set aside in the end, or show less than the dump has.
+        Raises `Unavailable` and `Refused`; what the target shows by then are whole states of the source."""
         dump = self.source.dump
         replica = Replica(
-            ending_source(narrowed_source(self.source.side, self.side.admission.subset), self.side.stopping),
+            stoppable_source(subset_source(self.source.side, self.side.admission.subset), self.side.stopping),
             replace(self.side, storage=ForwardingStorage(self.side.storage, unless_refused)),
             lambda: dump.begin,
             self.woken.set,
@@ -81,25 +85,27 @@ class DumpLoad:
             pace=self.pace,
         )
         try:
-            self.patiently(replica.open)
-            self.take_up(replica)
+            self.retry(replica.open)
+            self.request_reads(replica)
             self.play(replica)
             return set_aside(replica)
         finally:
             replica.close()
 
-    def take_up(self, replica: Replica) -> None:
-        """What an earlier load could not have is tried again, and tables are read that came into the policy."""
+    def request_reads(self, replica: Replica) -> None:
+        """Have the tables read that the dump's events do not lead on: those that the dump has whole, those that came
+        into its policy or left it, and, with a bootstrap, those that an earlier load set aside or that are gone at the
+        target. With an increment, databases and functions are made again that were set aside at one of its events."""
         dump = self.source.dump
         if dump.metadata.is_bootstrap:
-            self.patiently(lambda: again(replica))
+            self.retry(lambda: again(replica))
             if replica.epoch is not None and replica.cursor == dump.end:
                 for name in self.source.lacked_by(replica.tables.rows):
                     replica.reads.need(name, "the dump's policy takes it now", dump.end)
                 for name in gone_at_target(self.side, replica.tables.rows):
                     replica.reads.need(name, GONE, dump.end)
         else:
-            self.patiently(lambda: made_again(replica, frozenset(self.source.ids())))
+            self.retry(lambda: made_again(replica, frozenset(self.source.ids())))
         left_at = self.source.left_at()
         reasons = dict.fromkeys(filter(self.side.admission.takes, self.source.bootstrapped()), WHOLE)
         takes = dump.takes()
@@ -111,7 +117,7 @@ class DumpLoad:
                 replica.reads.need(name, reason, dump.end)
 
     def play(self, replica: Replica) -> None:
-        """Pass by pass, until all is there."""
+        """Play the dump pass by pass, until all events are played and all external tables are copied."""
         ids = [event_id for event_id in self.source.ids() if event_id > replica.cursor]
         external = list(self.external)
         played = 0
@@ -125,7 +131,7 @@ class DumpLoad:
         self.settle(replica)
 
     def begin(self, step: LoadPass, external: list[Scan]) -> None:
-        """Have the next copies made."""
+        """Have the external tables of the next pass copied, and take them from `external`."""
         if step.copies:
             self.source.scans.append(external[: step.copies])
             del external[: step.copies]
@@ -145,12 +151,13 @@ class DumpLoad:
         def play() -> None:
             replica.window(upto)
 
-        self.patiently(play)
+        self.retry(play)
         if replica.epoch is not None and replica.epoch != before:
             self.published(replica.epoch.event_id)
 
     def settle(self, replica: Replica) -> None:
-        """Until no table is on its way any more."""
+        """Play windows until no table is read or copied any more. Raises `Unavailable` where nothing changes for
+        `patience` seconds."""
         last, since = progress(replica), time.monotonic()
         while not self.stopping.is_set() and on_their_way(replica):
             self.woken.wait(PAUSE_SECONDS)
@@ -163,8 +170,9 @@ class DumpLoad:
             elif time.monotonic() - since > self.patience:
                 raise stuck(replica)
 
-    def patiently(self, action: Callable[[], None]) -> None:
-        """Try again for a while what does not answer."""
+    def retry(self, action: Callable[[], None]) -> None:
+        """Call `action`, and call it again while it raises `Unavailable`, for at most `patience` seconds. Then its last
+        error is raised."""
         deadline = time.monotonic() + self.patience
         while True:
             try:
@@ -179,8 +187,9 @@ class DumpLoad:
 
 
 def unless_refused(_method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
-    """What the target's storage refuses keeps a load from going on, and no table for good: the statement that is said
-    again when that is mended finds all as it was."""
+    """Call the target's storage, and raise `Unavailable` in place of its `Refused`. A refusal would set a table aside
+    for good. With `Unavailable` the load ends, and finds all as it was when the statement is said again after the cause
+    is mended."""
     try:
         return call(*arguments, **named)
     except Refused as error:
@@ -188,7 +197,7 @@ def unless_refused(_method: str, call: Callable[P, R], /, *arguments: P.args, **
 
 
 def on_their_way(replica: Replica) -> bool:
-    """Whether a table is still read or copied, or the first epoch is still to come."""
+    """Tell whether a table is still read, compared or copied, or the first epoch is not published yet."""
     tables = replica.tables
     busy = tables.in_state(*UNREAD - {State.PARKED})
     return (
@@ -197,13 +206,13 @@ def on_their_way(replica: Replica) -> bool:
 
 
 def again(replica: Replica) -> None:
-    """What an earlier load set aside is tried again."""
+    """Have all tables tried again that an earlier load set aside."""
     replica.requests.release.tables(lambda _: True, lambda _: True, AGAIN)
 
 
 def made_again(replica: Replica, events: Container[EventId]) -> None:
-    """Databases and functions that were set aside at one of these events are made as the event has them. Of what an
-    increment's other events say there is nothing to try again."""
+    """Make the databases and functions again that were set aside at one of `events`, as the event has them. An object
+    that was set aside at another event stays, because this increment has nothing new for it."""
     rows: list[DatabaseRow | FunctionRow] = [
         *replica.databases.quarantined_rows.values(),
         *replica.functions.owned.values(),
@@ -215,7 +224,7 @@ def made_again(replica: Replica, events: Container[EventId]) -> None:
 
 
 def name_of(row: StateRow) -> str:
-    """For people."""
+    """Return the name of the object in the row for people, such as `function sales.f`."""
     match row:
         case TableRow():
             return str(row.name)
@@ -227,7 +236,7 @@ def name_of(row: StateRow) -> str:
 
 
 def gone_at_target(side: TargetSide, names: Iterable[TableName]) -> list[TableName]:
-    """Those of the tables that are not at the target."""
+    """Return those of the tables, by their names at the source, that are not at the target."""
     at_target = {name: side.admission.name_at_target(name) for name in names}
     present = {
         database: set(side.catalog.tables(database)) for database in {each.database for each in at_target.values()}
@@ -236,13 +245,15 @@ def gone_at_target(side: TargetSide, names: Iterable[TableName]) -> list[TableNa
 
 
 def progress(replica: Replica) -> tuple[int, EventId, int]:
-    """What changes as long as the load gets anywhere."""
+    """Return the numbers that change as long as the load gets anywhere: tables that are live or set aside, the cursor,
+    and copied bytes."""
     counts, copying = told_states.counts(replica.tables), replica.side.copying.look()
     return counts["live"] + counts["quarantined"], replica.cursor, copying.bytes_done if copying is not None else 0
 
 
 def set_aside(replica: Replica) -> list[StateRow]:
-    """What does not show the dump's end, with the reasons."""
+    """Return the rows, with the reasons, of the objects that do not show the dump's end: tables that are behind, unread
+    or in quarantine, and databases and functions in quarantine."""
     states = BEHIND | UNREAD | {State.QUARANTINED}
     others: list[StateRow] = [*replica.databases.quarantined_rows.values(), *replica.functions.owned.values()]
     return [

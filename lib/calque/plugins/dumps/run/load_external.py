@@ -1,4 +1,5 @@
-"""External tables of an increment: their files are copied as they are at the source now, as no event tells of them."""
+"""The external tables of an increment. A load copies their files as they are at the source now, because no event tells
+of changes to them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ EXTERNAL = "EXTERNAL_TABLE"
 
 
 def places_at_source(source: DumpSource, known: PartitionPlaces) -> PartitionPlaces:
-    """Where partitions of external tables lie at the source after the dump, as it says, and as was `known` before."""
+    """Return the places of partitions of external tables at the source after the dump, as the dump says them, or as
+    they were `known` before. Only places are returned that are not below their table's directory, under the partition's
+    name."""
     dump, catalog = source.dump, source.side.catalog
     roots = external_roots(source)
     places = {} if dump.metadata.is_bootstrap else places_after(known, source.events.entries)
@@ -36,7 +39,8 @@ def places_at_source(source: DumpSource, known: PartitionPlaces) -> PartitionPla
 
 
 def external_roots(source: DumpSource) -> dict[TableName, str]:
-    """The directory of each external table that the dump lists. Those of partitions elsewhere follow their table's."""
+    """Return the directory of each external table that the dump lists. A partition that lies elsewhere has a line of
+    its own behind its table's, which is passed over."""
     roots: dict[TableName, str] = {}
     for directory in source.dump.external():
         roots.setdefault(table_name(source.dump.database, directory.table.rpartition(".")[2]), directory.source)
@@ -44,9 +48,9 @@ def external_roots(source: DumpSource) -> dict[TableName, str]:
 
 
 def external_scans(source: DumpSource, side: TargetSide, before: PartitionPlaces = MappingProxyType({})) -> list[Scan]:
-    """One of each external table that the target has and the dump lists. A partition is looked for where the dumps say
-    that it lies, and where none does, below its table's directory, under its name; `before` is what those before this
-    one said."""
+    """Return a scan of each external table that the target has and the dump lists; an empty list for a bootstrap. A
+    partition is looked for where the dumps say that it lies; where none says it, below its table's directory, under its
+    name. `before` are the places that the dumps before this one said."""
     if source.dump.metadata.is_bootstrap:
         return []
     after = places_at_source(source, before)

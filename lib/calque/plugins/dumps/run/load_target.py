@@ -1,4 +1,4 @@
-"""A dump into a target of the configuration: who may write, under which policy, what is marked in the end."""
+"""The load of a dump into a target of the configuration: the lease, the policy, and the marks in the end."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ OF_DUMP = SourceAnswer()
 
 @dataclass(slots=True)
 class TargetLoad:
-    """One dump into one target; `local_database` is the name there. `external_base` is where external tables go,
-    `functions_root` where resources of functions do."""
+    """The load of one dump into one target. `local_database` is the database's name there. External tables go to
+    `external_base`, resources of functions to `functions_root`. `report` is called with texts that say how far the load
+    is."""
 
     wiring: Wiring
     target: TargetWiring
@@ -58,7 +59,7 @@ class TargetLoad:
     bounds: LoadBounds = field(default_factory=LoadBounds)
     report: Callable[[str], None] = lambda _: None
     note: Callable[[str], None] = lambda _: None
-    """Hears what a person should know of a load that has ended."""
+    """Called with sentences for the user about a load that has ended."""
     stopping: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -66,7 +67,8 @@ class TargetLoad:
         return self.opened.dump.database
 
     def run(self) -> None:
-        """Raises `Refused`, and `Unavailable` where not all of it could be had."""
+        """Load the dump, unless the target has it already, and mark it as loaded. Raises `Refused`, and `Unavailable`
+        where objects of it could not be loaded."""
         chosen = self.choose_policy()
         self.require_external_base(chosen)
         ledger = (
@@ -88,8 +90,8 @@ class TargetLoad:
             self.finish(side)
 
     def settle_identity(self, side: TargetSide) -> None:
-        """Write down which metastore and directories the target is of. A dump has no id: its source's name stands for
-        it."""
+        """Write down which metastore and directories the target consists of. A dump has no id of its source: the
+        source's name stands for it."""
         lease = self.target.lease()
         assert lease.mine is not None
         identity = TargetIdentity(self.target, side).settle(lease.mine, lease.previous, OF_DUMP)
@@ -116,7 +118,7 @@ class TargetLoad:
         return chosen
 
     def is_loaded_database(self) -> bool:
-        """Whether the database at the target says that a dump of this source was loaded into it."""
+        """Tell whether the database at the target says that a dump of this source was loaded into it."""
         database = self.target.side().catalog.database(self.local_database)
         parameters = (database.parameters if database is not None else None) or {}
         is_of_source = parameters.get(SOURCE) == source_mark(self.source_name, TableName(self.database))
@@ -132,7 +134,9 @@ class TargetLoad:
 
     @contextmanager
     def writing(self) -> Iterator[Fence]:
-        """As the target's one writer. Raises `Unavailable` where another one lives."""
+        """Hold the target's lease for the time of the block, which makes this process its one writer. Wait while
+        another process's lease may still end by itself. Raises `Unavailable` where another living process writes to the
+        target, and where the load is stopped meanwhile."""
         role, lease = self.target.places.role, self.target.lease()
         with Roles(self.wiring.state) as roles:
             roles.take({role: lease.seconds}, self.stopping)
@@ -148,7 +152,7 @@ class TargetLoad:
                 lease.release()
 
     def is_done(self, side: TargetSide) -> bool:
-        """Whether all of the dump is there. Raises `Refused` where it may not be loaded."""
+        """Tell whether the target has all of the dump. Raises `Refused` where the dump may not be loaded into it."""
         dump = self.opened.dump
         epoch = side.ledger.last_epoch()
         shown = epoch.event_id if epoch is not None else None
@@ -167,8 +171,8 @@ class TargetLoad:
         return self.shows_its_tables(side)
 
     def shows_its_tables(self, side: TargetSide) -> bool:
-        """Whether the target, which is at the dump's end, has the tables that the dump's policy takes, and no others:
-        another policy may have come in without an event."""
+        """Tell whether the target, which is at the dump's end, has the tables that the dump's policy takes, and no
+        others. The event id alone does not say this, because a dump of another policy may end at the same event."""
         rows = side.ledger.tables().values()
         if any(map(is_set_aside, rows)):
             return False
@@ -196,7 +200,7 @@ class TargetLoad:
         return missing
 
     def external_places(self) -> PartitionPlaces:
-        """As earlier loads learned them."""
+        """Return the places of partitions of external tables as earlier loads recorded them."""
         record = self.target.folder.control.read(self.external_places_record) or {}
         tables: Any = record.get("tables", {})
         return {TableName(self.database, table): dict(partitions) for table, partitions in tables.items()}
@@ -212,7 +216,8 @@ class TargetLoad:
         return self.target.places.external_places_record(self.local_database, self.source_name)
 
     def finish(self, side: TargetSide) -> None:
-        """Say at the target and in the dump that it is loaded."""
+        """Mark the database at the target with the event that it shows, and the dump as loaded (`_finished_load`). A
+        dump that can't be marked is only logged."""
         side.stopping.clear()
         dump, epoch = self.opened.dump, side.ledger.last_epoch()
         if epoch is not None:
@@ -226,7 +231,8 @@ class TargetLoad:
 
 
 class WithoutScanProgress(ForwardingLedger):
-    """A ledger that is told nothing of the scans of a load, whose numbers are its own."""
+    """A ledger that neither reads nor writes how far scans have come. The scans of a load have numbers of their own,
+    which mean nothing to the target's next process."""
 
     def records(self) -> Sequence[Record]:
         return [record for record in super().records() if not isinstance(record, ScanProgress)]
@@ -237,7 +243,8 @@ class WithoutScanProgress(ForwardingLedger):
 
 
 def followed_under(admission: Admission, local_database: str) -> str | None:
-    """The source's database that the target's own policy shows under that name."""
+    """Return the source's database that the target's own policy shows under the name `local_database`; None where there
+    is none."""
     name = admission.source_of(TableName(local_database))
     return name.database if name is not None else None
 
@@ -247,7 +254,8 @@ def is_set_aside(row: StateRow) -> bool:
 
 
 def mark(side: TargetSide, database: str, event_id: EventId) -> None:
-    """The event that the database shows, for every tool."""
+    """Write the event that the database shows into its parameter `repl.last.id`, where every tool finds it. Do nothing
+    where the database is missing or has this mark."""
     target_database = side.catalog.database(database)
     if target_database is None or (target_database.parameters or {}).get(HIVE_POSITION) == str(event_id):
         return

@@ -1,4 +1,4 @@
-"""`EXPORT` reads a table of the source, `IMPORT` makes one at a target."""
+"""The statements `EXPORT`, which reads a table of the source, and `IMPORT`, which makes a table at a target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from calque.statements.session import Session
 
 
 def run_export(statement: ExportTable, session: Session) -> Result:
-    """Raises `Refused` and `Unavailable`."""
+    """Execute an EXPORT. Raises `Refused` and `Unavailable`."""
     place(statement.directory)
     database = statement.table.database or session.database
     if database is None:
@@ -27,7 +27,7 @@ def run_export(statement: ExportTable, session: Session) -> Result:
 
 
 def run_import(statement: ImportTable, session: Session) -> Result:
-    """Into the target that is meant. Raises `Refused` and `Unavailable`."""
+    """Execute an IMPORT into the session's target. Raises `Refused` and `Unavailable`."""
     place(statement.directory)
     if statement.location:
         place(statement.location)

@@ -1,4 +1,4 @@
-"""The table of the statements REPL DUMP, REPL LOAD, REPL STATUS, EXPORT TABLE and IMPORT."""
+"""The table of the forms of statements over dumps: REPL DUMP, REPL LOAD, REPL STATUS, EXPORT TABLE and IMPORT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the statements of dumps say."""
+"""The parsed statements of dumps: one class for each kind, with the words of the statement as fields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ReplDump:
 
 @dataclass(frozen=True, slots=True)
 class ReplLoadDirectory:
-    """`REPL LOAD … FROM`: without `database` into the one that the dump names."""
+    """A `REPL LOAD … FROM`. Without `database` the dump goes into the database of the name that it was dumped under."""
 
     database: str | None
     directory: str
@@ -30,7 +30,8 @@ class ReplLoadDirectory:
 
 @dataclass(frozen=True, slots=True)
 class ReplLoad:
-    """Loads the newest dump of the policy; without `database` into the one of the policy's name."""
+    """A `REPL LOAD` of the newest dump of a policy. Without `database` the dump goes into the database of the name in
+    the policy."""
 
     policy: ReplicationPolicy
     database: str | None
@@ -45,7 +46,7 @@ class ReplStatus:
 
 @dataclass(frozen=True, slots=True)
 class ExportTable:
-    """An empty `partition` means the whole table."""
+    """An EXPORT. An empty `partition` means the whole table."""
 
     table: QualifiedTable
     partition: Mapping[str, str]
@@ -54,7 +55,7 @@ class ExportTable:
 
 @dataclass(frozen=True, slots=True)
 class ImportTable:
-    """An empty `partition` means all that the directory holds."""
+    """An IMPORT. An empty `partition` means all that the directory holds."""
 
     is_external: bool
     table: QualifiedTable | None

@@ -1,4 +1,4 @@
-"""`REPL DUMP`: the statement's words to a dump, and its row."""
+"""The statement `REPL DUMP`: its words become a request for a dump, and the finished dump its row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ COLUMNS = ("dump_dir", "last_repl_id")
 
 
 def repl_dump(statement: ReplDump, session: Session) -> Result:
-    """Raises `Refused` and `Unavailable`."""
+    """Execute a REPL DUMP. The row has the dump's directory and its last event. In the mode `hive4` a dump that is not
+    loaded yet is returned, and nothing is dumped. Raises `Refused` and `Unavailable`."""
     known = known_options(statement.options, DUMP_KEYS)
     options = dump_options(known)
     request = request_of(statement, options)
@@ -49,7 +50,7 @@ def repl_dump(statement: ReplDump, session: Session) -> Result:
 
 
 def request_of(statement: ReplDump, options: DumpOptions) -> DumpRequest:
-    """Raises `Refused` for what can't be dumped so."""
+    """Return the request that the statement means. Raises `Refused` for words that contradict each other."""
     scope = scope_of_policy(statement.policy)
     replaced = scope_of_policy(statement.replaced_policy) if statement.replaced_policy is not None else None
     if statement.from_event is None:
@@ -78,6 +79,6 @@ def place_of(wiring: DumpWiring, options: DumpOptions) -> DumpPlace:
 
 
 def is_captured(session: Session) -> bool:
-    """Whether a running calque captures the source."""
+    """Tell whether a running calque captures the source."""
     record = capture_record(session.wiring, session.wiring.only_source().places)
     return record["state"] not in ("stopped", "failed")

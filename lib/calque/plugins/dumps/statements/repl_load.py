@@ -1,4 +1,5 @@
-"""`REPL LOAD`: a dump into a database at a target, played by the engine that `calque run` replicates with."""
+"""The statement `REPL LOAD`: a dump into a database at a target, played by the engine that `calque run` replicates
+with."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ from calque.wiring.target import TargetWiring
 
 
 def repl_load_directory(statement: ReplLoadDirectory, session: Session) -> Result:
-    """Raises `Refused`, and `Unavailable` where not all of the dump could be had."""
+    """Execute a REPL LOAD of the dump in a directory. Raises `Refused`, and `Unavailable` where objects of the dump
+    could not be loaded."""
     known = options_of(session, statement.options)
     place(statement.directory)
     target = session.wiring.target(session.only_target(None))
@@ -42,7 +44,8 @@ def repl_load_directory(statement: ReplLoadDirectory, session: Session) -> Resul
 
 
 def repl_load(statement: ReplLoad, session: Session) -> Result:
-    """The newest whole dump of the policy's database, if it is of the policy. Raises as `repl_load_directory`."""
+    """Execute a REPL LOAD of the newest whole dump of the policy's database, if that dump is of the policy. Raises as
+    `repl_load_directory`."""
     known = options_of(session, statement.options)
     root = known.values.get(ROOT, "") or session.wiring.config.section(REPL).root
     if not root:
@@ -88,6 +91,7 @@ def load(session: Session, opened: OpenedDump, local_database: str | None, known
 
 
 def source_of(session: Session, target: TargetWiring, known: KnownOptions) -> str:
-    """The name of the source that the dump comes from. Raises `Refused` where the statement's is no name."""
+    """Return the name of the source that the dump comes from. Raises `Refused` where the statement's is no valid
+    name."""
     given = known.values.get(SOURCE, "").strip()
     return source_name(given) if given else session.wiring.config.section(REPL).source or target.plug.source

@@ -1,4 +1,4 @@
-"""`REPL STATUS`: which event of its source a database at a target shows."""
+"""The statement `REPL STATUS`: which event of its source a database at a target shows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ COLUMNS = ("last_repl_id",)
 
 
 def repl_status(statement: ReplStatus, session: Session) -> Result:
-    """No row where the database is no replica of a dump, or is not there. The database is called as at the target.
-    Raises `Refused` for an unknown key."""
+    """Execute a REPL STATUS. The row has the last event that the database of this name at the target shows. There is no
+    row where the database is no replica of a dump, or is not there. Raises `Refused` for an unknown key."""
     say_meaningless(known_options(statement.options, ()).meaningless, session)
     catalog = session.wiring.target(session.only_target(None)).side().catalog
     database = catalog.database(statement.database)
@@ -22,7 +22,7 @@ def repl_status(statement: ReplStatus, session: Session) -> Result:
 
 
 def say_meaningless(keys: tuple[str, ...], session: Session) -> None:
-    """Tell of keys that change nothing."""
+    """Note for the user that these keys of WITH change nothing; say nothing where there are none."""
     if keys:
         session.note(
             f"{', '.join(keys)}: Hive knows {'it' if len(keys) == 1 else 'these'}, and calque has no use for it"

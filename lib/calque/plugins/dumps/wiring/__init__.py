@@ -1,1 +1,1 @@
-"""A dump as a source, and the target that it is loaded into."""
+"""A dump as a source, and the source and storage that REPL DUMP works with."""

@@ -22,19 +22,20 @@ from calque.wiring.source import SourceWiring
 
 @dataclass(frozen=True, slots=True)
 class OpenedDump:
-    """A whole dump; the files that it names are looked for through `storage`."""
+    """A whole dump. The files that it names are looked for through `storage`."""
 
     dump: Dump
     storage: Storage
 
 
 def open_dump_at(source: SourceWiring, location: str) -> OpenedDump:
-    """The dump in that directory, through the storage of the source. Raises `Refused`."""
+    """Return the dump in the directory `location`, opened through the source's storage. Raises `Refused`."""
     return opened_dump(source.dump_storage(), location)
 
 
 def opened_dump(storage: Storage, location: str) -> OpenedDump:
-    """The dump in that directory of the storage. Raises `Refused`."""
+    """Return the dump in the directory `location` of the storage. Where the dump does not name its database, its events
+    do. Raises `Refused`."""
     dump = open_dump(storage, location)
     if not dump.database:
         dump = replace(dump, database=database_of_events(dump))
@@ -42,14 +43,15 @@ def opened_dump(storage: Storage, location: str) -> OpenedDump:
 
 
 def open_newest_dump(source: SourceWiring, root: str, database: str) -> OpenedDump:
-    """The newest whole dump of the database below the root of dumps. Raises `Refused`."""
+    """Return the newest whole dump of the database below `root`, opened through the source's storage. Raises
+    `Refused`."""
     storage = source.dump_storage()
     return OpenedDump(newest_dump(storage, root, database), storage)
 
 
 @dataclass(slots=True)
 class DumpSource:
-    """The dump as the engine knows a source. Reads all events at once."""
+    """A dump as the engine knows a source. Making it reads all events of the dump."""
 
     opened: OpenedDump
     name: str
@@ -82,22 +84,23 @@ class DumpSource:
         return self.opened.dump
 
     def ids(self) -> Sequence[EventId]:
-        """Of its events, ascending."""
+        """Return the ids of the dump's events, ascending."""
         return [entry.event_id for entry in self.events.entries]
 
     def bootstrapped(self) -> Sequence[TableName]:
-        """Tables that an increment has whole."""
+        """Return the tables that an increment has whole; none for a bootstrap."""
         return () if self.dump.metadata.is_bootstrap else self.whole()
 
     def left_at(self) -> Mapping[TableName, EventId]:
-        """Names that a table leaves by a rename to another, with the last event that does so."""
+        """Return the names that a table leaves by a rename, each with the last event that does so."""
         renames = [entry for entry in self.events.entries if entry.keys.table not in (None, entry.keys.other)]
         return {entry.keys.other: entry.event_id for entry in renames if entry.keys.other is not None}
 
     def whole(self) -> Sequence[TableName]:
-        """Tables that the dump has whole."""
+        """Return the tables that the dump has whole: all of a bootstrap, and of an increment those that came into
+        scope."""
         return [TableName(self.dump.database, table) for table in self.side.catalog.tables(self.dump.database)]
 
     def lacked_by(self, shown: Container[TableName]) -> Sequence[TableName]:
-        """Tables that the dump has whole, and that are not among these."""
+        """Return the tables that the dump has whole and that are not in `shown`."""
         return [name for name in self.whole() if name not in shown]

@@ -1,4 +1,4 @@
-"""What REPL DUMP works with: the source as it is read for a dump, and the storage where dumps lie."""
+"""The source as it is read for a REPL DUMP, and the storage of the place where dumps lie."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
 
 FOLDER = "dumps"
-"""Below the state folder: what dumps hold on this machine while they are written."""
+"""The folder below the state folder with what dumps hold on this machine while they are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class DumpWiring:
-    """Of the only source."""
+    """The parts of a REPL DUMP, made from the configuration's only source."""
 
     wiring: Wiring
 
@@ -36,15 +36,16 @@ class DumpWiring:
         return self.wiring.state / FOLDER
 
     def side(self, after: EventId | None, *, captured: bool) -> SourceSide:
-        """The source: with its journal where a running calque captures it and has what comes after that event, else on
-        its own log."""
+        """Return the source for a dump of the events after `after` (None: a bootstrap). The source has its journal
+        where a running calque captures it (`captured`) and the journal has these events; else its own log stands in for
+        the journal."""
         side = self.source.side()
         if captured and (after is None or reach(side.journal) <= after):
             return side
         return replace(side, journal=LogJournal(side.log), gaps=None)
 
     def root(self, given: str) -> str:
-        """Where dumps lie. Raises `Refused` where nobody says."""
+        """Return the root of dumps: `given`, else that of `[repl]`. Raises `Refused` where both are empty."""
         root = given or self.wiring.config.section(REPL).root
         if not root:
             raise Refused(
@@ -55,7 +56,8 @@ class DumpWiring:
         return root
 
     def storage(self, root: str) -> Storage:
-        """Copies from the source into dumps, and writes there: by the options of the source where `[repl]` has none."""
+        """Return the storage that copies from the source into dumps below `root`, and writes there. It uses the options
+        of `[repl]`, or those of the source where `[repl]` has none."""
         options = self.source.plug.keys.storage
         own = OwnLocations((root,), self.wiring.config.section(REPL).storage or options)
         roots = self.source.plug.roots(self.source.pins_root(), root, str(self.folder))
@@ -63,7 +65,8 @@ class DumpWiring:
         return self.wiring.runtime.guard.storage(self.wiring.runtime.storage(systems))
 
     def change_root(self) -> str:
-        """Where the source's change manager keeps files; empty where it is off, or the server does not tell."""
+        """Return the directory where the source's change manager keeps removed files. The result is empty where the
+        change manager is off, or where the server does not tell."""
         server = self.source.server()
         try:
             if change_manager_setting(server, "cm.enabled").lower() != "true":
@@ -73,6 +76,6 @@ class DumpWiring:
             return ""
 
     def keeps_files(self, database: str) -> bool:
-        """Whether Hive keeps files of managed tables of the database."""
+        """Tell whether Hive's change manager keeps removed files of managed tables of the database."""
         found = self.source.side().catalog.database(database)
         return found is not None and is_kept(found)

@@ -1,1 +1,1 @@
-"""A target's tables exactly as of an epoch, for those who read them."""
+"""The functions by which programs read a target's tables exactly as of an epoch."""

@@ -1,4 +1,4 @@
-"""The files of a table as one `pyarrow.dataset.Dataset`, partition keys as columns."""
+"""The files of a table as one `pyarrow.dataset.Dataset`, with its partition keys as columns."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from calque.plugins.epoch_reader.api.files import Directory, TableFiles
 
 
 class FileSystems(Protocol):
-    """Where stores are reached."""
+    """The file systems of the stores that a target's files lie in."""
 
     def fsspec(self, location: str) -> Any:
-        """The file system of fsspec that the location is in."""
+        """Return the file system of fsspec that has the location."""
 
 
 def dataset_of(table: TableFiles, systems: FileSystems) -> ds.Dataset:
-    """Raises `Refused` for formats and types that Arrow can't read."""
+    """Return the table as a dataset. Raises `Refused` for formats and types that Arrow can't read, and for a Delta
+    table in a store."""
     if table.version is not None:
         return version_of(table, table.version)
     definition = table.definition
@@ -75,7 +76,7 @@ def of_format(
 
 
 def values_are(keys: Sequence[pa.Field], values: Sequence[str | None]) -> ds.Expression | None:
-    """What is true of all rows of a partition."""
+    """Return an expression that is true of all rows of a partition with these values; None without keys."""
     expression: ds.Expression | None = None
     for key, value in zip(keys, values, strict=True):
         condition = pc.field(key.name).is_null() if value is None else pc.field(key.name) == scalar(key, value)

@@ -1,4 +1,4 @@
-"""Hive's types as Arrow's."""
+"""The translation of Hive's types into Arrow's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ PLAIN = {
 
 
 def arrow_type(column: str, kind: str) -> pa.DataType:
-    """`Refused` for a type that Arrow has no match for; `column` is for the error."""
+    """Return the Arrow type of the Hive type `kind`. Raises `Refused`, which names `column`, for a type that Arrow has
+    no match for."""
     text = kind.strip().lower()
     if text in PLAIN:
         return PLAIN[text]

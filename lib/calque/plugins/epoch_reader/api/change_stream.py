@@ -1,4 +1,4 @@
-"""Changes for Spark: of epoch after epoch as a stream, and of one epoch.
+"""The changes of a target's tables for Spark: epoch after epoch as a stream, and of one epoch.
 
 A stream's offset is `{"epoch": N}`: the epochs up to N were read.
 """
@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 WAIT = 5.0
 """Seconds for which one call waits for an epoch."""
 PAUSE, LONGEST_PAUSE = 0.05, 1.0
-"""Seconds between two looks: at first, and when nothing comes."""
+"""Seconds between two looks for an epoch: at first, and at most, while nothing comes."""
 Offset = dict[str, int]
 
 
@@ -33,9 +33,11 @@ def feed_of(address: LedgerAddress, options: ChangeOptions) -> EpochFeed:
 
 
 class EpochStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads in the source process of the query; a copy of it in a task reads again what a restart plays again.
+    """A stream of changes. It reads in the source process of the query; a copy of it in a task reads again what a
+    restart plays again.
 
-    It opens the ledger when it first needs it, and is pickled without it: Spark builds a reader twice and pickles it.
+    It opens the ledger when it first needs it, and is pickled without it, because Spark builds a reader twice and
+    pickles it.
     """
 
     def __init__(self, address: LedgerAddress, options: ChangeOptions, wait: float = WAIT) -> None:
@@ -43,15 +45,15 @@ class EpochStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNo
         self._feed: EpochFeed | None = None
         self._initial: Offset | None = None
         self._last: int | None = None
-        """The newest epoch that a query reads which is to end."""
+        """The newest epoch of a query that is to end (`Trigger.AvailableNow`); None for a query that goes on."""
         self._silent = False
 
     def __reduce__(self) -> tuple[type[EpochStreamReader], tuple[LedgerAddress, ChangeOptions, float]]:
         return EpochStreamReader, (self._address, self._options, self._wait)
 
     def initialOffset(self) -> Offset:
-        """The same one at each call: Spark asks again until the first batch has run, and would pass over epochs that
-        were published between."""
+        """Return the offset at which the stream begins, the same at each call. Spark asks again until the first batch
+        has run, and would pass over epochs that were published between two different answers."""
         if self._initial is None:
             self._initial = {"epoch": self._opened().position_before(self._options.starting)}
         return self._initial
@@ -60,7 +62,8 @@ class EpochStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNo
         self._last = self._opened().newest()
 
     def read(self, start: Offset) -> tuple[Iterator[pa.RecordBatch], Offset]:
-        """The rows of the next epochs, as soon as there is one. An iterator over a list, since Spark copies it."""
+        """Return the rows of the next epochs as soon as there is one, and their offset; no rows and `start` after the
+        wait. The rows are an iterator over a list, because Spark copies it."""
         deadline = time.monotonic() + (self._wait if self._last is None else 0.0)
         pause = PAUSE
         while True:
@@ -77,8 +80,8 @@ class EpochStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNo
         return iter(self._opened().rows(start["epoch"], end["epoch"]))
 
     def _look(self, position: int) -> tuple[Sequence[pa.RecordBatch], int]:
-        """The rows of the next epochs, and the number of the last one. A ledger that does not answer has no news, but
-        for a query that is to end."""
+        """Return the rows of the next epochs, and the number of the last of them. A ledger that does not answer counts
+        as no news, except for a query that is to end, which gets the `Unavailable`."""
         try:
             feed = self._opened()
             upto = feed.position_after(position, self._options.most)
@@ -103,13 +106,13 @@ class EpochStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNo
 
 @dataclass(frozen=True, slots=True)
 class EpochNumber(InputPartition):
-    """The epoch whose rows a task reads."""
+    """The epoch whose rows one task reads."""
 
     number: int
 
 
 class EpochChangesReader(DataSourceReader):
-    """Chooses the epoch once, and reads it in one task."""
+    """A reader of the changes of one epoch. It chooses the epoch once, on the driver, and one task reads it."""
 
     def __init__(self, address: LedgerAddress, options: ChangeOptions) -> None:
         self._address, self._options = address, options

@@ -1,4 +1,4 @@
-"""The files of a table as an epoch has them."""
+"""The files of a table as an epoch has them, as values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from calque.core.formats.definition import Definition, Format
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Files that lie together, by full path, with the values of the partition keys (None: the default partition). Of a
-    Delta table `version` is the one to be read, and `files` are empty."""
+    """The files of a table that lie together, by full path, with the values of the partition keys (None: the default
+    partition). A Delta table has one directory: `version` is the version to read, and `files` is empty."""
 
     location: str
     values: tuple[str | None, ...]
@@ -21,7 +21,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class TableFiles:
-    """What a table consists of at an epoch. The name is the source's."""
+    """The files of a table at an epoch, and how they are read. The name is the source's."""
 
     name: str
     definition: Definition
@@ -29,10 +29,10 @@ class TableFiles:
 
     @property
     def version(self) -> int | None:
-        """Of a Delta table."""
+        """The version to read of a Delta table; None for any other table."""
         return self.directories[0].version if self.directories else None
 
     @property
     def files(self) -> tuple[str, ...]:
-        """All files, by full path."""
+        """The files of all directories, by full path."""
         return tuple(file for directory in self.directories for file in directory.files)

@@ -1,8 +1,8 @@
-"""A target's tables exactly as of an epoch, for readers: `open_epoch`.
+"""The tables of a target exactly as of an epoch, for readers: `open_epoch`.
 
-Everything comes from the ledger: which files each table had, and how they are read. The target's metastore is not
-asked, so nothing that is being changed there shows. Files are never changed in place, and while an epoch is held
-`sweep` removes none of its own.
+The ledger alone says which files each table had, and how they are read. The target's metastore is not asked, so changes
+that are under way there do not show. Files are never changed in place, and while an epoch is held `sweep` removes none
+of its files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HOLD = 3600.0
 def opened_epoch(
     wiring: Wiring, target: str | None, tables: Collection[str], at: EventId | None, hold: float = HOLD
 ) -> OpenEpoch:
-    """See `calque.open_epoch`."""
+    """Open an epoch of the target; `calque.open_epoch` explains the parameters."""
     wiring.config.require_source()
     name = one_target(wiring.config, target)
     return OpenEpoch.of(wiring, name, {table.lower() for table in tables}, at, hold)
@@ -47,7 +47,8 @@ def opened_epoch(
 
 @dataclass(slots=True)
 class OpenEpoch:
-    """An epoch of a target. Tables are called by their names at the source. Use it as a context, or `close` it."""
+    """An epoch of a target that is held open. Tables are called by their names at the source. Use it as a context, or
+    `close` it."""
 
     wiring: Wiring
     target: str
@@ -58,7 +59,7 @@ class OpenEpoch:
     @staticmethod
     def of(wiring: Wiring, target: str, tables: Set[str], event_id: EventId | None, seconds: float) -> OpenEpoch:
         now = time.time_ns()
-        # Everything is held until it is known which epoch it is.
+        # All epochs are held (since 0) until it is known which one is opened.
         record = hold(wiring.control, target, 0, now + int(seconds * 1e9)) if seconds else ""
         try:
             ledger = wiring.ledger(target)
@@ -85,14 +86,14 @@ class OpenEpoch:
         self.close()
 
     def close(self) -> None:
-        """Let go of its files."""
+        """Stop holding the epoch, so that `sweep` may remove its files."""
         if self.record:
             self.wiring.control.remove(self.record)
             self.record = ""
 
     @property
     def number(self) -> int:
-        """Its number in the ledger."""
+        """The epoch's number in the ledger."""
         return self.epoch.epoch
 
     @property
@@ -101,12 +102,13 @@ class OpenEpoch:
         return self.epoch.event_id
 
     def tables(self) -> tuple[str, ...]:
-        """The tables and views that the epoch covers, sorted."""
+        """Return the tables and views that the epoch covers, sorted, as `database.table`."""
         aside = {*self.epoch.quarantined, *self.epoch.set_aside}
         return tuple(sorted(str(name) for name in self._headers if str(name) not in aside))
 
     def files(self, table: str) -> TableFiles:
-        """Which files the table has, and how they are read. Raises `Refused` where that can't be told."""
+        """Return the files of the table, and how they are read. Raises `Refused` where the ledger does not tell them,
+        or the epoch does not cover the table."""
         name = table_name(*table.partition(".")[::2])
         header = self._headers.get(name)
         self._require_covered(name, header)
@@ -129,13 +131,13 @@ class OpenEpoch:
         return table_files(name, content, rows)
 
     def arrow(self, table: str) -> ds.Dataset:
-        """The table as a `pyarrow.dataset.Dataset`; `.to_table()` reads it. Raises `Refused`."""
+        """Return the table as a `pyarrow.dataset.Dataset`; its `.to_table()` reads it. Raises `Refused`."""
         from calque.plugins.epoch_reader.api.arrow_dataset import dataset_of
 
         return dataset_of(self.files(table), self.wiring.target(self.target).systems())
 
     def spark(self, session: SparkSession, table: str) -> DataFrame:
-        """The table as a DataFrame of that session, which must reach the warehouse. Raises `Refused`."""
+        """Return the table as a DataFrame of that session, which must reach the warehouse. Raises `Refused`."""
         from calque.plugins.epoch_reader.api.spark_frame import frame_of
 
         return frame_of(self.files(table), session)
@@ -157,7 +159,9 @@ class OpenEpoch:
 
 
 def chosen(epochs: Sequence[Epoch], target: str, tables: Set[str], event_id: EventId | None, before_ns: int) -> Epoch:
-    """Of those that `sweep` leaves: what was replaced before `before_ns` may be gone."""
+    """Choose the newest epoch at or below the event that covers all of `tables`, among those that `sweep` leaves: files
+    that were replaced before `before_ns`, in nanoseconds since 1970, may be gone. Raises `Unavailable` where an epoch
+    may still come, `Refused` where it can't."""
     if not epochs:
         raise Unavailable(f"{target} has no epochs yet", "Its bootstrap is not through", "Wait for it: calque wait")
     last = epochs[-1]

@@ -1,4 +1,4 @@
-"""Options of `format("calque")`: which ones there are, which exclude each other, and what they say. Spark gives their
+"""The options of `format("calque")`: which there are, which exclude each other, and what they say. Spark gives their
 names in lower case."""
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ STORAGE = "storage."
 """The beginning of options for the store that `ledger` lies in."""
 MOST_EPOCHS = 100
 PATTERN = re.compile(r"/.+?/(?=\s*(?:,|$))|[^,\s](?:[^,]*[^,\s])?")
-"""One of several patterns with commas between them; a regular expression may have commas of its own."""
+"""A pattern of a list with commas. A regular expression between slashes may have commas of its own."""
 
 NUMBER = re.compile("[0-9]{1,18}")
 
 
 class Use(Enum):
-    """What is read; the value is what errors call it."""
+    """The kinds of reads. The value is the name that errors use."""
 
     TABLE = "reads of a table"
     EPOCH = "reads of an epoch's changes"
@@ -54,25 +54,25 @@ EXCLUSIVE = (
 
 @dataclass(frozen=True, slots=True)
 class ChangeOptions:
-    """Which changes are read: by a stream from `starting` on, of at most `most` epochs at once; else of one `epoch`, or
-    of the epoch at an `event`, or of the newest one."""
+    """The changes to read. A stream reads from `starting` on, at most `most` epochs at once. A read reads one `epoch`,
+    or the epoch at an `event`, or, without both, the newest one."""
 
     tables: tuple[str, ...] = ()
-    """Patterns; every table without one."""
+    """Patterns of tables; without one, every table."""
     starting: Starting | int = Starting.EARLIEST
     most: int = MOST_EPOCHS
     epoch: int | None = None
     event: EventId | None = None
 
     def takes(self) -> Callable[[TableName], bool]:
-        """Whether a table's changes are read."""
+        """Return a function that tells whether a table's changes are read."""
         patterns = PatternSet(map(parse_pattern, self.tables))
         return lambda name: not self.tables or patterns.matches(name)
 
 
 def change_options(options: Mapping[str, str], *uses: Use) -> ChangeOptions:
-    """What the options of a read of changes say. Raises `Refused` for one that none of the uses has, for two that
-    exclude each other, and for values that mean nothing."""
+    """Return the changes that the options ask for. Raises `Refused` for an option that none of the uses has, for two
+    that exclude each other, and for a value that an option can't have."""
     require_known(options, *uses)
     starting = options.get(STARTING.lower(), Starting.EARLIEST.value)
     words = {one.value: one for one in Starting}
@@ -86,7 +86,8 @@ def change_options(options: Mapping[str, str], *uses: Use) -> ChangeOptions:
 
 
 def address_of(options: Mapping[str, str], wired: Callable[[str], Wiring]) -> LedgerAddress:
-    """Where the ledger lies that the options name; `wired` wires a configuration. Raises `Refused`."""
+    """Return the place of the ledger that the options name; `wired` wires a configuration by its path. Raises
+    `Refused`."""
     if LEDGER not in options:
         return ledger_of(wired(options.get(CONFIG, "calque.toml")), options.get(TARGET))
     storage = {name.removeprefix(STORAGE): text for name, text in options.items() if name.startswith(STORAGE)}
@@ -94,12 +95,13 @@ def address_of(options: Mapping[str, str], wired: Callable[[str], Wiring]) -> Le
 
 
 def table_in(options: Mapping[str, str]) -> str:
-    """The table that is to be read; empty where the options name none."""
+    """Return the table to read; empty where the options name none."""
     return options.get(PATH) or options.get(TABLE) or ""
 
 
 def require_known(options: Mapping[str, str], *uses: Use) -> None:
-    """Raises `Refused` for an option that none of these uses has, and for two that exclude each other."""
+    """Check the options for these uses. Raises `Refused` for an option that none of them has, and for two that exclude
+    each other."""
     known = {name.lower(): name for use in uses for name in NAMES[use]}
     for option in options:
         if option not in known and not (LEDGER in known and option.startswith(STORAGE)):
@@ -123,7 +125,7 @@ def unknown(option: str, known: Collection[str], use: Use) -> Refused:
 
 
 def patterns_of(options: Mapping[str, str]) -> tuple[str, ...]:
-    """The patterns of `tables`. Raises `Refused` for what is none."""
+    """Return the patterns of `tables`. Raises `Refused` for a text that is no pattern."""
     if TABLES not in options:
         return ()
     texts = tuple(match[0] for match in PATTERN.finditer(options[TABLES]))
@@ -138,7 +140,8 @@ def patterns_of(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def number_of(name: str, text: str, otherwise: str = "") -> int:
-    """The positive number that an option gives. Raises `Refused`."""
+    """Return the positive number that an option gives. Raises `Refused`; `otherwise` names further values in the
+    error."""
     if not (NUMBER.fullmatch(text) and int(text)):
         why = "Epochs are numbered from 1" if name != MOST else "A stream takes one epoch at once, or more"
         raise Refused(f'"{text}" is no value of the option {name}', why, f"Write a positive number{otherwise}")
@@ -146,7 +149,8 @@ def number_of(name: str, text: str, otherwise: str = "") -> int:
 
 
 def event_of(options: Mapping[str, str]) -> EventId | None:
-    """Raises `Refused` for what is no event id."""
+    """Return the event id of the options; None where they have none. Raises `Refused` for a text that is no event
+    id."""
     text = options.get(EVENT, "")
     if text and not NUMBER.fullmatch(text):
         raise Refused(f'"{text}" is no event id', "The option event takes a number", "Write e.g. 812")

@@ -1,4 +1,4 @@
-"""The files of a table as one DataFrame, partition keys as columns."""
+"""The files of a table as one DataFrame, with its partition keys as columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILE, POSITION = "_calque_file", "_calque_directory"
 
 
 def frame_of(table: TableFiles, session: SparkSession) -> DataFrame:
-    """Raises `Refused` for formats that Spark's own readers do not know."""
+    """Return the table as a DataFrame. Raises `Refused` for formats that Spark's own readers do not know."""
     if table.version is not None:
         directory_path = str(place(table.directories[0].location))
         return session.read.format("delta").option("versionAsOf", table.version).load(directory_path)
@@ -49,7 +49,7 @@ def of_format(
     definition, kind = table.definition, kind_of(table.name, file_format)
     strings = [(name, "string") for name, _ in definition.columns]
     reader = session.read.schema(schema_of(strings if kind is FileFormat.CSV else definition.columns))
-    # Names of files are no patterns.
+    # Spark must not take names of files for glob patterns.
     reader = reader.option("__globPaths__", "false")
     if kind in (FileFormat.TEXT, FileFormat.CSV):
         lines = lines_of(definition, file_format)
@@ -81,7 +81,8 @@ def quoted(name: str) -> str:
 
 
 def spelled(location: str) -> str:
-    """As Spark says a file's path: as a URI, in which Java quotes what is no letter of a path."""
+    """Return a file's path as Spark says it: as a URI, in which Java quotes every character that a path may not
+    have."""
     parts = place(location)
     path = "".join(one if one > "\x7f" else quote(one, safe=UNQUOTED) for one in parts.path)
     return f"{parts.scheme}://{parts.authority}{path}" if parts.authority else f"{parts.scheme}:{path}"

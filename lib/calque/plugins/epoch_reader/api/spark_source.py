@@ -1,4 +1,4 @@
-"""What reads a table as of an epoch for Spark."""
+"""The batch reader of `format("calque")` for Spark: a table as of an epoch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ MOST_TASKS = 32
 
 @dataclass(frozen=True, slots=True)
 class EpochShare(InputPartition):
-    """Every `of`-th fragment of the table, from the `number`-th on, at the epoch of that event."""
+    """The share of one task: every `of`-th fragment of the table, from the `number`-th on, at the epoch of that
+    event."""
 
     event_id: EventId
     number: int
@@ -36,7 +37,8 @@ class EpochShare(InputPartition):
 
 
 class EpochReader(DataSourceReader):
-    """Opens the epoch that the options name here, and again in each task; `wired` wires a configuration."""
+    """A reader of a table as of an epoch. The driver opens the epoch that the options name, and each task opens it
+    again; `wired` wires a configuration by its path."""
 
     def __init__(self, options: Mapping[str, str], wired: Callable[[str], Wiring]) -> None:
         self.options, self.wired = options, wired
@@ -59,8 +61,9 @@ class EpochReader(DataSourceReader):
 def opened(
     options: Mapping[str, str], wired: Callable[[str], Wiring], event_id: EventId | None, *, holds: bool
 ) -> OpenEpoch:
-    """At the event, else at the one that the options name. Raises `Refused` for options that are none."""
-    # Not above: a stream of changes needs no configuration, nor what reads one (`wiring`).
+    """Open the epoch at the event, or, for None, the one that the options name. With `holds` it is held against
+    `sweep`. Raises `Refused` for an option that is not one of a table's read."""
+    # Imported here, because a stream of changes needs neither a configuration nor what reads one (see `wiring`).
     from calque.plugins.epoch_reader.api.open_epoch import HOLD, opened_epoch
 
     require_known(options, Use.TABLE)

@@ -1,1 +1,1 @@
-"""What readers of changes get of a ledger's rows; no I/O."""
+"""The rules by which rows of a ledger become rows of changes for readers; no I/O."""

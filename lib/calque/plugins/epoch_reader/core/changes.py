@@ -1,10 +1,10 @@
-"""Changes of objects as rows: the columns are named as in Delta's change data feed, where it has such columns.
+"""The changes of objects as rows. Columns have the names of Delta's change data feed, where it has such columns.
 
 A row of the ledger says what a target did to a table or to a partition (`change`). A reader gets the kind of change
 that consumers of such feeds know: the object came (`insert`), was changed (`update`) or went (`delete`).
 
 A rename is two rows of the ledger with one incarnation and one event: `rename_away` under the old name, and the table
-under the new one. They become a `delete` and an `insert`, whatever call gave the table its new name.
+under the new one. They become a `delete` and an `insert`, no matter which call gave the table its new name.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CHANGE_TYPES = MappingProxyType(
         "append": UPDATE,
         "rebuild": UPDATE,
         "commit_table": UPDATE,
-        # Of a table that got another name at the target alone; after a `rename_away` it is an insert.
+        # The table got another name at the target, not at the source. After a `rename_away` it is an insert.
         "rename_table": UPDATE,
         FOUND: UPDATE,
         UNSURE: UPDATE,
@@ -62,17 +62,18 @@ CHANGE_TYPES = MappingProxyType(
         RENAME_AWAY: DELETE,
     }
 )
-"""The kind of change, by the ledger's `change`. What begins a table anew (`core.records.contents.BEGINNINGS`) is an
-insert. A word that is not here comes from a later version, and is an update."""
+"""The kind of change for each `change` of the ledger. A change that begins a table anew
+(`core.records.contents.BEGINNINGS`) is an insert. A word that is not here comes from a later version of calque, and is
+an update."""
 BRIDGE, IN_PARTS, SET_ASIDE = "bridge", "in_parts", "set_aside"
 
 
 def changes_of(epochs: Sequence[Epoch], rows: pa.Table, takes: Callable[[TableName], bool]) -> pa.Table:
-    """Rows of `SCHEMA`, in the order of `rows`, which have the columns that `ports.EpochLog` names. Those count whose
-    epoch is one of `epochs` and whose table is wanted: `takes` says it."""
+    """Return the changes as rows of `SCHEMA`, in the order of `rows`, which have the columns that `ports.EpochLog`
+    names. Rows of other epochs than `epochs` are left out, and rows of tables that `takes` does not take."""
     numbers = pa.array([epoch.epoch for epoch in epochs], pa.int64())
     rows = rows.filter(pc.is_in(rows["epoch"], numbers))
-    # Before tables are chosen: a rename's old name may be of none that are wanted.
+    # Types are found before tables are chosen, because the old name of a rename may not be among those wanted.
     rows = rows.append_column("change_type", change_types(rows))
     rows = rows.append_column("name", joined(rows["database"], rows["table"]))
     names = pc.unique(rows["name"]).to_pylist()
@@ -96,7 +97,7 @@ def changes_of(epochs: Sequence[Epoch], rows: pa.Table, takes: Callable[[TableNa
 
 
 def change_types(rows: pa.Table) -> pa.ChunkedArray:
-    """`CHANGE_TYPES` of each row, renames put together."""
+    """Return the kind of change of each row. A row that gives a renamed table its new name is an insert."""
     known = pc.index_in(rows["change"], pa.array(list(CHANGE_TYPES), pa.string()))
     types = pc.fill_null(pc.take(pa.array(list(CHANGE_TYPES.values()), pa.string()), known), UPDATE)
     is_of_table = pc.equal(rows["partition"], "")
@@ -108,21 +109,21 @@ def change_types(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def exceptions(epochs: Iterable[Epoch], rows: pa.Table) -> pa.ChunkedArray:
-    """What the epoch of each row says of its table, where that is an exception of the guarantee. `rows` have a column
-    `name` besides. Of several exceptions the one counts that readers notice most."""
+    """Return for each row the exception from the guarantee that its epoch made for its table, null for none. Besides
+    the ledger's columns `rows` have a column `name`. Of several exceptions the one counts that readers notice most."""
     keys = [joined(pc.cast(rows["epoch"], pa.string()), rows[name]) for name in ("name", "database")]
     bridges, in_parts, aside = set[str](), set[str](), set[str]()
     for epoch in epochs:
         bridges |= {f"{epoch.epoch}.{bridge.table}" for bridge in epoch.bridges}
         in_parts |= {f"{epoch.epoch}.{name}" for name in (*epoch.in_parts, *(parts.table for parts in epoch.parts))}
-        # A database among them stands for all of its tables.
+        # A database among these names stands for all of its tables.
         aside |= {f"{epoch.epoch}.{name}" for name in (*epoch.quarantined, *epoch.set_aside)}
     masks = [among(keys, names) for names in (bridges, in_parts, aside)]
     return pc.case_when(pc.make_struct(*masks), BRIDGE, IN_PARTS, SET_ASIDE, pa.scalar(None, pa.string()))
 
 
 def among(columns: Iterable[pa.ChunkedArray], texts: Iterable[str]) -> pa.ChunkedArray:
-    """Of each row, whether one of the columns has one of the texts."""
+    """Tell of each row whether one of the two columns has one of the texts."""
     value_set = pa.array(sorted(texts), pa.string())
     first, second = (pc.is_in(column, value_set) for column in columns)
     return pc.or_(first, second)

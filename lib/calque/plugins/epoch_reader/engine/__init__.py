@@ -1,1 +1,1 @@
-"""Reading what a target published, epoch by epoch, through the port."""
+"""The reading of what a target published, epoch by epoch, through the port."""

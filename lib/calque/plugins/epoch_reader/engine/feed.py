@@ -1,4 +1,5 @@
-"""The changes that a target published, epoch by epoch: where a reader begins, how far it goes at once, and its rows."""
+"""The feed of the changes that a target published, epoch by epoch: where a reader begins, how far it goes at once, and
+its rows."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from calque.plugins.epoch_reader.core.changes import changes_of
 from calque.plugins.epoch_reader.ports import EpochLog
 
 BATCH = 10_000
-"""Rows of an Arrow batch, at most."""
+"""The most rows of an Arrow batch."""
 
 
 class Starting(Enum):
-    """Where a reader begins that names no number."""
+    """The words for the place where a reader begins without naming an epoch."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -26,18 +27,19 @@ class Starting(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EpochFeed:
-    """`name` is what errors call the ledger, `takes` says whose rows are wanted. A position is the number of the last
-    epoch that was read; 0 before the first.
+    """The feed of one ledger's changes. `name` is the ledger's in errors, `takes` says of which tables rows are wanted.
+    A position is the number of the last epoch that was read; 0 before the first.
 
-    Every method raises `Refused` where there is no ledger, and `Unavailable` where it does not answer now."""
+    Every method raises `Refused` where there is no ledger, and `Unavailable` where it does not answer now.
+    """
 
     log: EpochLog
     name: str
     takes: Callable[[TableName], bool]
 
     def position_before(self, starting: Starting | int) -> int:
-        """The position from which that epoch is the next one. Raises `Refused` for one that is forgotten, and for one
-        that is not the next to come."""
+        """Return the position from which the epoch `starting` is the next one. Raises `Refused` for an epoch that is
+        forgotten, and for one behind the next to come."""
         self._require_ledger()
         numbers = self.log.numbers()
         match starting:
@@ -56,13 +58,13 @@ class EpochFeed:
                 return number - 1
 
     def newest(self) -> int:
-        """The number of the newest epoch; 0 before the first."""
+        """Return the number of the newest epoch; 0 before the first."""
         self._require_ledger()
         return self.log.numbers().stop - 1
 
     def position_after(self, position: int, most: int) -> int:
-        """The position `most` epochs later, or as far as epochs were published; some of them may be forgotten, which
-        `rows` tells. Raises `Refused` where the ledger ends before the position."""
+        """Return the position `most` epochs later, or that of the newest epoch where it comes first. Epochs between may
+        be forgotten, which `rows` tells. Raises `Refused` where the ledger ends before `position`."""
         newest = self.log.numbers().stop - 1
         if newest < position:
             self._require_ledger()
@@ -74,20 +76,20 @@ class EpochFeed:
         return min(position + most, newest)
 
     def rows(self, after: int, upto: int) -> list[pa.RecordBatch]:
-        """The rows of the epochs after one position up to another, as `core.changes.SCHEMA`, in the order of epochs and
-        within each in the order in which things were done. The same ones each time. Raises `Refused` where some of the
-        epochs are forgotten."""
+        """Return the rows of the epochs after position `after` up to `upto`, as `core.changes.SCHEMA`: in the order of
+        epochs, and within each in the order in which things were done. Each call returns the same rows. Raises
+        `Refused` where one of the epochs is forgotten."""
         if upto <= after:
             return []
         epochs, rows = self.log.changes(range(after + 1, upto + 1))
-        # Afterwards, since the epochs may be forgotten while they are read.
+        # This is checked after the read, because epochs may be forgotten while they are read.
         self._require_kept(after + 1, upto, self.log.numbers())
         batches: list[pa.RecordBatch] = changes_of(epochs, rows, self.takes).combine_chunks().to_batches(BATCH)
         return batches
 
     def number_of(self, number: int | None, event_id: EventId | None) -> int:
-        """The epoch of that number; the newest one at or below the event; without both the newest one. Raises `Refused`
-        where it is forgotten, and `Unavailable` where there is no such epoch yet."""
+        """Return the number of an epoch: `number` itself, else the newest one at or below `event_id`, else the newest
+        one. Raises `Refused` where it is forgotten, and `Unavailable` where there is no such epoch yet."""
         self._require_ledger()
         numbers = self.log.numbers()
         newest = numbers.stop - 1
@@ -126,7 +128,8 @@ class EpochFeed:
             )
 
     def _require_kept(self, first: int, last: int, numbers: range) -> None:
-        """Raises `Refused` unless none of these epochs is forgotten."""
+        """Check that the ledger has all epochs from `first` to `last`; `numbers` are those that it has. Raises
+        `Refused` where one is forgotten."""
         lost = min(last, numbers.start - 1)
         if first <= lost:
             which = f"Epoch {first}" if first == lost else f"Epochs {first} to {lost}"

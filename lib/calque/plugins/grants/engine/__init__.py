@@ -1,1 +1,1 @@
-"""Privileges of databases and tables that a target's metastore has from the source's."""
+"""The privileges of databases and tables that a target's metastore takes over from the source's."""

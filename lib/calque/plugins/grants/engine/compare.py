@@ -1,4 +1,4 @@
-"""What the privileges of one object differ in."""
+"""The differences between the grants of one object at the source and at the target."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ Grants = Mapping[TableName, frozenset[Grant]]
 
 @dataclass
 class ComparedGrants:
-    """Of what is at both sides; safe from several threads. All grants are read once, at the first question; what
-    differs is read again."""
+    """The grants of both sides as an `engine.verify.comparison.Comparison`. The first question reads all grants at
+    once. Grants that differ then are read again, because they may have changed in between. Safe from several
+    threads."""
 
     of_source: Privileges
     at_target: Privileges
@@ -27,7 +28,8 @@ class ComparedGrants:
         return self.of_source.all_grants(), self.at_target.all_grants()
 
     def differences(self, name: TableName, target_name: TableName, of: str) -> list[Difference]:
-        """See `engine.verify.comparison.Comparison`."""
+        """Return the difference between the grants of the source's object `name` and the target's object `target_name`,
+        at most one (see `engine.verify.comparison.Comparison`). Raises `Unavailable` and `Refused`."""
         wanted, current = self.all_grants
         if wanted.get(name) == current.get(target_name):
             return []

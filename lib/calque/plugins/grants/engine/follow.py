@@ -1,9 +1,12 @@
-"""Have the target's databases and tables the grants of the source's.
+"""The transfer of grants: the target's databases and tables get the grants of the source's.
 
-Grants raise no events, so that they are looked at again and again. What tells that both sides show the same object is
-what `verify` goes by: the target's position is read first, then the grants, then the source's newest event. Where no
-event between them names the object, the grants at the source are those of what the target shows: nobody gets access to
-rows by the grants of a table that only took the name.
+Grants raise no events, so that they are looked at again and again. A look must know that both sides show the same
+object, in the way of `verify`: it reads the target's position first, then the grants, then the source's newest event.
+Where no event between the two names the object, the grants at the source are those of the object that the target shows.
+Without this a table that only took the name of another would pass its grants on to the other table's rows:
+
+    The target is at event 80 and shows `t`. At the source event 85 drops `t`, and event 86 makes another `t`, which
+    bob may read. The look finds `t` in the events 81..86, and leaves it alone: bob can't read rows of the old `t`.
 """
 
 from __future__ import annotations
@@ -30,13 +33,13 @@ from calque.ports import Conflict
 
 LOG = logging.getLogger(__name__)
 SECONDS = 5.0
-"""Between two looks, at least."""
+"""The least seconds between two looks."""
 SHARE = 10
-"""Looks take at most one of so many seconds."""
+"""Looks take at most one second in this number of seconds."""
 PAGE = 100
-"""Tables that are looked at between two looks at the log."""
+"""The most objects whose grants are read between two looks at the log."""
 FARTHEST = 20_000
-"""A target that is so many events behind has its grants when it is not."""
+"""A target that is more than this number of events behind gets no grants until it has caught up."""
 
 Pair = tuple[TableName, TableName]
 """A database or table by its names at the source and at the target."""
@@ -44,7 +47,8 @@ Pair = tuple[TableName, TableName]
 
 @dataclass
 class GrantsFollower:
-    """Of one target; for one thread. `refused` are objects whose grants the target did not take, and why."""
+    """The transfer of grants to one target, for one thread. `refused` has the objects whose grants the target did not
+    take, with the reasons."""
 
     source: SourceSide
     side: TargetSide
@@ -52,8 +56,9 @@ class GrantsFollower:
     at_target: Privileges
     refused: dict[TableName, str] = field(default_factory=dict)
 
-    def once(self) -> int:
-        """Look at all that is at both sides; how many objects were changed. Raises `Unavailable`, `Refused`."""
+    def run_once(self) -> int:
+        """Give each database and table that is at both sides the grants of the source's. Return the number of objects
+        that were changed. Raises `Unavailable`, `Refused`."""
         differing = self.differing()
         if not differing:
             return 0
@@ -69,7 +74,8 @@ class GrantsFollower:
         return changed
 
     def differing(self) -> Sequence[TableName]:
-        """The target's names of what may have other grants there. All of what has grants is asked for at once."""
+        """Return the names at the target of objects that may have other grants at the source. All grants of both sides
+        are read in a few calls."""
         admission = self.side.admission
         wanted = {
             admission.name_at_target(name): grants
@@ -84,7 +90,8 @@ class GrantsFollower:
         return sorted(name for name in {*wanted, *current} if wanted.get(name) != current.get(name))
 
     def own(self, names: Sequence[TableName]) -> Sequence[Pair]:
-        """Of these names at the target those that are there and ours: what they show is said by their marks."""
+        """Return those of the names at the target that are there and are replicas of this source, each with its name at
+        the source. The marks on the objects say which these are."""
         found: dict[TableName, Table | Database] = {}
         for database in {name.database for name in names}:
             tables = [name.table for name in names if name.database == database and name.table]
@@ -98,7 +105,9 @@ class GrantsFollower:
         return [(origin, name) for name, origin in origins.items() if origin is not None and takes(origin)]
 
     def look(self, pairs: Sequence[Pair], absent: Collection[TableName], roles: set[str]) -> int:
-        """At a page. What an event names that the target may not show yet is left to the next look."""
+        """Change the grants of a page of objects, and return how many objects were changed. An object that an event
+        behind the target's position names is left to the next look, because the target may not show it yet. `absent`
+        are objects that are not live."""
         epoch = self.side.ledger.last_epoch()
         if epoch is None or not pairs:
             return 0
@@ -114,7 +123,8 @@ class GrantsFollower:
         )
 
     def touched_since(self, position: EventId) -> set[TableName] | None:
-        """Databases and tables that the source's events name behind the position; None where there are too many."""
+        """Return the databases and tables that the source's events after `position` name; None where there are more
+        than `FARTHEST` events."""
         head = self.source.log.current()
         if head - position > FARTHEST:
             return None
@@ -128,7 +138,8 @@ class GrantsFollower:
         current: frozenset[Grant],
         roles: set[str],
     ) -> bool:
-        """Whether the target took them: what goes is taken away first. An object of which it does not is told once."""
+        """Revoke the grants at the target that the source does not have, then give those that are missing. Return
+        whether the target took them. A refusal is logged once for each object and reason."""
         try:
             with work_on(f"grants of {name}", Conflict):
                 self.make_roles(wanted, roles)
@@ -149,7 +160,8 @@ class GrantsFollower:
         return True
 
     def make_roles(self, grants: Collection[Grant], roles: set[str]) -> None:
-        """Those that the target lacks; who has them is said there."""
+        """Make those roles of the grants that the target lacks. Their members are not copied: they are set at the
+        target."""
         for role in sorted({grant.principal for grant in grants if grant.kind == ROLE} - roles):
             with suppress(Conflict):
                 self.at_target.create_role(role)

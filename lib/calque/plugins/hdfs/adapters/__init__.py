@@ -1,1 +1,1 @@
-"""The file system, its clients, and how a Hadoop configuration says where it is."""
+"""The file system, its clients, and the reading of Hadoop's configuration for its address."""

@@ -1,4 +1,4 @@
-"""Clients of one HDFS: which of them asks, and for how long one that was given up is kept."""
+"""The clients of one HDFS: the current one, and those that were given up and are kept for a while."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from hdfs_native import AsyncClient
 
 KEPT_SECONDS = 60.0
-"""A client that goes waits for its threads, and one of these may wait for Python just then, to tell of an answer: both
-would wait for ever. So none goes before all that it had to tell is long told."""
+"""Seconds for which a client that was given up is kept. The end of a client waits for its threads, and one of these may
+wait for Python at that moment, to report an answer: both would wait for ever. So a client ends only when all of its
+answers have been reported."""
 
 
 class Clients:
-    """`opened()` makes one; it is told whether one before did not answer."""
+    """The current client of one HDFS, and those that were given up. `opened` makes a client; its argument says whether
+    a client before did not answer. Safe from several threads."""
 
     def __init__(self, opened: Callable[[bool], AsyncClient]) -> None:
         self._opened, self._lock = opened, Lock()
@@ -27,7 +29,8 @@ class Clients:
 
     @contextmanager
     def one(self) -> Iterator[AsyncClient]:
-        """One that lives for as long as the block, and what it gave there: readers, writers and listings."""
+        """Give the block the current client. The client lives for as long as the block, and so do its readers, writers
+        and listings there, even where another thread gives the client up meanwhile."""
         client = self._current
         try:
             yield client
@@ -36,7 +39,8 @@ class Clients:
                 self._keep(client)
 
     def leave(self, client: AsyncClient) -> None:
-        """Ask another one from now on: this one does not answer. What it still waits for ends with it."""
+        """Give the client up, because it does not answer: from now on a new one is asked. Calls that still wait for the
+        old client end with it."""
         with self._lock:
             if self._current is client:
                 self._current = self._opened(True)

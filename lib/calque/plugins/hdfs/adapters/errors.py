@@ -1,4 +1,4 @@
-"""What went wrong on HDFS, as `OSError`: the client hdfs-native tells most of it by texts."""
+"""The errors of HDFS as `OSError`. The client hdfs-native says most of them only by texts."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ _ERRORS = {
     "HadoopIllegalArgumentException": errno.EINVAL,
     "AclException": errno.EOPNOTSUPP,
 }
-"""By the exception's own name. All others pass: safe mode, a stand-by, a NameNode that has just begun.
-Of what a DataNode answers little is known but that it failed."""
+"""The error number by the name of the Java exception. All others become `ConnectionError`, because they pass by
+themselves: safe mode, a stand-by, a NameNode that has just begun. A DataNode's answers say little but a failure."""
 _NO_ACCESS_TIMES = "Access time for hdfs is not configured"
 _NO_CREDENTIALS = ("GSSAPIError", "SASLError", "NoSASLMechanism")
 
 
 @contextmanager
 def as_os_errors(path: str) -> Iterator[None]:
-    """Errors of hdfs-native about a path, panics among them, as what Python has for them; a time-out comes through."""
+    """Turn the errors of hdfs-native that the block raises about `path`, panics among them, into `OSError` and its
+    kinds. A time-out passes as it is."""
     try:
         yield
     except TimeoutError:
@@ -55,7 +56,7 @@ def as_os_errors(path: str) -> Iterator[None]:
 
 
 def os_error_of(text: str, path: str) -> OSError:
-    """What a text of the client means."""
+    """Return the `OSError` that a text of the client's error means."""
     answer = _ANSWERED.match(text)
     if answer is None:
         refused = text.startswith(_NO_CREDENTIALS)

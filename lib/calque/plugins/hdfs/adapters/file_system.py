@@ -1,4 +1,5 @@
-"""HDFS, by the client hdfs-native: files, listings, renames and times of one NameNode or name service."""
+"""The file system HDFS by the client hdfs-native: files, listings, renames and times of one NameNode or name
+service."""
 
 from __future__ import annotations
 
@@ -32,32 +33,34 @@ if TYPE_CHECKING:
 
 CHUNK = 4 << 20
 SILENT_SECONDS = 10.0
-"""Without an answer to a call, when it needs no time: the NameNode or a DataNode does not answer."""
+"""Seconds without an answer to a call that needs no time, after which the NameNode or a DataNode counts as silent."""
 THREADS = 16
 PAGE = 1000
-"""So many entries of a directory are waited for at once: as many as come in one answer."""
+"""The entries of a directory that are waited for together: as many as come in one answer."""
 REMOVING_SECONDS = 50.0
-"""A NameNode goes through all that lies below."""
+"""Seconds more for the removal of a directory, because the NameNode goes through all that lies below."""
 CLOSING_SECONDS = 10.0
-"""The DataNodes tell the NameNode of a file's last block."""
+"""Seconds more for the end of a file, because the DataNodes report its last block to the NameNode."""
 SLOWEST = 1e6
 """Bytes a second that a DataNode moves at least."""
 UNCHANGED = (1 << 64) - 1
-"""As an access time: it stays."""
+"""The access time that leaves a file's access time as it is."""
 FAR_MS = 32_503_680_000_000
-"""The year 3000. No read moves an access time that lies in the future, so the part of a file's time that is finer than
-HDFS's own milliseconds stands there."""
+"""The year 3000, in milliseconds since the epoch. The access time of a file holds, from this point on, the part of its
+modification time that is finer than HDFS's own milliseconds: no read moves an access time that lies in the future."""
 MS = 1_000_000
 
 Result = TypeVar("Result")
 
 
 def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT_SECONDS) -> HdfsSystem:
-    """The HDFS of an authority: `host:port`, a host, a name service, or empty for `fs.defaultFS`. `options`:
-    `config_dir`, where Hadoop's configuration lies (else `HADOOP_CONF_DIR` says); `principal` and `keytab`, by which
-    tickets of Kerberos are got (else the process has one); and settings of Hadoop's by their names. An answer is waited
-    for `silent` seconds. Nothing is connected to yet; the same one is given for the same settings and user. Raises
-    `Refused`."""
+    """Return the HDFS of an authority: `host:port`, a host, a name service, or empty for `fs.defaultFS`.
+
+    `options` are `config_dir`, the directory of Hadoop's configuration (else that of `HADOOP_CONF_DIR`); `principal`
+    and `keytab`, by which Kerberos tickets are got (else the process has one); and settings of Hadoop's by their names.
+    Each answer is waited for `silent` seconds. The call connects to nothing yet. Equal settings and an equal user give
+    the same object. Raises `Refused`.
+    """
     hdfs_native = _client()
     settings = settings_of(options)
     address, nodes = name_nodes(authority, settings)
@@ -81,8 +84,8 @@ def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT
 
 
 def open_for_readers(authority: str, options: Mapping[str, str]) -> AbstractFileSystem:
-    """The same as a file system of fsspec's, for programs that read data by one. It knows no limits of time, and takes
-    `?` and `#` in names for parts of a URL."""
+    """Return the HDFS of an authority as one of fsspec's file systems, for programs that read data by it. It has no
+    time limits, and takes `?` and `#` in names for parts of a URL. Raises `Refused`."""
     _client()
     from hdfs_native.fsspec import HdfsFileSystem
 
@@ -93,7 +96,8 @@ def open_for_readers(authority: str, options: Mapping[str, str]) -> AbstractFile
 
 
 class HdfsSystem:
-    """`System` over clients that are left after `silent` seconds without an answer; `web` has what they lack."""
+    """HDFS as `System`. A client that gives no answer for `silent` seconds is given up. `web` has the calls that the
+    clients lack."""
 
     def __init__(self, clients: Clients, silent: float, web: WebHdfs) -> None:
         self._clients, self._silent, self._web = clients, silent, web
@@ -105,12 +109,14 @@ class HdfsSystem:
             return None
 
     def below(self, path: str) -> Sequence[File] | None:
-        """A directory that vanishes meanwhile has nothing below."""
+        """Return the data files below a directory, sorted; None when it is missing. A directory that vanishes meanwhile
+        counts as empty. Raises `NotADirectoryError` for a file."""
         top = self._listed(path)
         return None if top is None else self._files(path, top)
 
     def below_each(self, paths: Sequence[str]) -> Mapping[str, Sequence[File] | None]:
-        """The first call for a directory tells whether it has a Delta log, so that nobody needs to ask for one."""
+        """Return `below` of each directory, by path. A file, and a Delta table, are None as a missing directory is. The
+        first call for a directory shows whether it has a Delta log, so that no further call asks for it."""
 
         def one(path: str) -> Sequence[File] | None:
             try:
@@ -140,7 +146,7 @@ class HdfsSystem:
         return [entry.name for entry in self.entries(path)]
 
     def entries(self, path: str) -> Sequence[StorageEntry]:
-        """What `children` names, from the same calls."""
+        """Return the entries directly below a directory, by name. It costs the same calls as `children`."""
         try:
             statuses = self._listed(path) or ()
         except NotADirectoryError:
@@ -168,8 +174,8 @@ class HdfsSystem:
             self._answer(client, path, writer.close(), self._silent + CLOSING_SECONDS)
 
     def create_new(self, path: str, content: bytes) -> bool:
-        """Nothing is written before the NameNode has the new name. A death on the way leaves it with less content, or
-        none."""
+        """Write a small new file, and return True; False where the name is taken. Nothing is written before the
+        NameNode has the new name. A process that dies half-way leaves the file with less content, or with none."""
         try:
             self.create(path, [memoryview(content)])
         except FileExistsError:
@@ -189,7 +195,7 @@ class HdfsSystem:
         self._ask(path, lambda client: client.set_times(path, time, access))
 
     def rename(self, path: str, target: str) -> None:
-        """`FileExistsError` when something lies at the target."""
+        """Rename a file, and make the target's parents. Raises `FileExistsError` where the target exists."""
         self._renamed(path, target, over=False)
 
     def replace(self, path: str, target: str) -> None:
@@ -225,7 +231,8 @@ class HdfsSystem:
             self._ask(target, rename)
 
     def _listed(self, path: str) -> Sequence[FileStatus] | None:
-        """What is directly below; None when there is nothing. `NotADirectoryError` for a file."""
+        """Return the entries directly below a directory; None when it is missing. Raises `NotADirectoryError` for a
+        file."""
         statuses: list[FileStatus] = []
         try:
             with self._clients.one() as client:
@@ -241,7 +248,7 @@ class HdfsSystem:
         return statuses
 
     def _ask(self, path: str, call: Callable[[AsyncClient], Awaitable[Result]], extra_seconds: float = 0.0) -> Result:
-        """The answer to one call, which may take so many seconds more."""
+        """Return the client's answer to one call, which may take `extra_seconds` more than `silent` seconds."""
         with self._clients.one() as client:
             return self._answer(client, path, call(client), self._silent + extra_seconds)
 
@@ -266,7 +273,7 @@ def _opened(
     silent: float,
     _process: tuple[object, ...],
 ) -> HdfsSystem:
-    """Kept for as long as the process lives (see `hdfs_clients`)."""
+    """Return the system for these settings, kept for as long as the process lives (see `clients`)."""
 
     def client(is_retry: bool) -> AsyncClient:
         # One that did not answer is not always asked first again.
@@ -286,7 +293,7 @@ def _client() -> ModuleType:
 
 
 async def _some(entries: AsyncIterator[FileStatus]) -> list[FileStatus]:
-    """The next of them, at most `PAGE`."""
+    """Return the next entries of the listing, at most `PAGE`."""
     statuses: list[FileStatus] = []
     async for status in entries:
         statuses.append(status)

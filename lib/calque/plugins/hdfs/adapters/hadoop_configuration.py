@@ -1,4 +1,4 @@
-"""What Hadoop's own configuration says of an HDFS: which NameNodes an address means."""
+"""The address of an HDFS, read from Hadoop's own configuration: the NameNodes that an authority means."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from xml.etree import ElementTree
 from calque.errors import Refused
 
 PORT = 8020
-"""A NameNode's when its address has none."""
+"""The port of a NameNode whose address has none."""
 WEB_PORTS = {"http": 9870, "https": 9871}
 OWN_OPTIONS = frozenset({"config_dir", "principal", "keytab"})
 """Options that are no settings of Hadoop."""
 ANY_HOST = ("", "0.0.0.0")
-"""What a server is told that is to be reached by all its names."""
+"""The hosts in the address of a server that listens on all of its names."""
 FILES = ("core-site.xml", "hdfs-site.xml")
 
 
 def settings_of(options: Mapping[str, str]) -> Mapping[str, str]:
-    """All settings by name: those in the files of `config_dir`, else of `HADOOP_CONF_DIR` or `HADOOP_HOME`, and
-    `options` above them. Raises `Refused` for a file that can't be read."""
+    """Return all settings by name: those in the files of `config_dir`, else of `HADOOP_CONF_DIR` or `HADOOP_HOME`,
+    overridden by `options`. Raises `Refused` for a file that can't be read."""
     settings: dict[str, str] = {}
     home = os.environ.get("HADOOP_HOME")
     folder = options.get("config_dir") or os.environ.get("HADOOP_CONF_DIR") or (home and f"{home}/etc/hadoop")
@@ -39,8 +39,8 @@ def settings_of(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def name_nodes(authority: str, settings: Mapping[str, str]) -> tuple[str, int]:
-    """The address that a location's authority means, with a port or as the name of a name service, and how many
-    NameNodes stand behind it. Raises `Refused` where an empty one means none."""
+    """Return the address that a location's authority means, with a port or as the name of a name service, and the
+    number of NameNodes behind it. Raises `Refused` for an empty authority where no default is configured."""
     if not authority:
         default = urlsplit(settings.get("fs.defaultFS", ""))
         if default.scheme != "hdfs" or not default.netloc:
@@ -54,7 +54,7 @@ def name_nodes(authority: str, settings: Mapping[str, str]) -> tuple[str, int]:
 
 
 def web_addresses(address: str, settings: Mapping[str, str]) -> Sequence[str]:
-    """Where the NameNodes behind an address (of `name_nodes`) speak HTTP, as URLs without a path."""
+    """Return the HTTP addresses of the NameNodes behind `address` (from `name_nodes`), as URLs without a path."""
     scheme = "https" if settings.get("dfs.http.policy") == "HTTPS_ONLY" else "http"
     nodes = [node.strip() for node in settings.get(f"dfs.ha.namenodes.{address}", "").split(",") if node.strip()]
     suffixes = [f".{address}.{node}" for node in nodes] or [""]

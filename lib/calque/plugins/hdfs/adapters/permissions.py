@@ -1,4 +1,4 @@
-"""Owners, groups, modes and ACLs of HDFS, by the calls that a client has for them."""
+"""The owners, groups, modes and ACLs of HDFS, read and set by the calls of a client."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 
 class Ask(Protocol):
-    """Has one of the clients make a call. Raises `OSError`."""
+    """A function that has one of the clients make a call about `path`, and returns the answer. Raises `OSError`."""
 
     def __call__(self, path: str, call: Callable[[AsyncClient], Awaitable[Any]], /) -> Any: ...
 
 
 def read(ask: Ask, path: str) -> Permissions:
-    """By one call, or by two where the NameNode has no ACLs. Raises `OSError`."""
+    """Return the permissions of the path. This takes one call, or two where the NameNode has no ACLs. Raises
+    `OSError`."""
     try:
         status = ask(path, lambda client: client.get_acl_status(path))
     except OSError as error:
@@ -32,7 +33,8 @@ def read(ask: Ask, path: str) -> Permissions:
 
 
 def write(ask: Ask, path: str, permissions: Permissions) -> str:
-    """As `system.PermissionSystem` has it; only what differs is asked for."""
+    """Give the path the permissions by calls for those parts that differ. Return what could not be given, and why;
+    empty where all was (see `system.PermissionSystem`). Raises `OSError`."""
     current, mode, problems = read(ask, path), permissions.mode, []
     if current.group != permissions.group:
         group = permissions.group
@@ -55,7 +57,8 @@ def write(ask: Ask, path: str, permissions: Permissions) -> str:
 
 
 def whole(permissions: Permissions) -> Sequence[str]:
-    """The entries that say all of it: an ACL has those of the mode, too. None where the mode says all."""
+    """Return the entries of the ACL together with those that stand for the mode, as HDFS wants an ACL whole. The result
+    is empty where the mode alone says all."""
     if not permissions.acl:
         return ()
     owner, group, others = (letters(permissions.mode >> shift) for shift in (6, 3, 0))

@@ -1,7 +1,7 @@
-"""Checksums of files on HDFS by WebHDFS, since hdfs-native does not have them.
+"""The checksums of files on HDFS by WebHDFS, because hdfs-native has no call for them.
 
 A NameNode sends the question on to a DataNode, which reads the checksums of the file's blocks and not their content.
-Kerberos is not spoken here: a NameNode that wants it refuses.
+There is no Kerberos here: a NameNode that wants it refuses.
 """
 
 from __future__ import annotations
@@ -22,20 +22,22 @@ LOG = logging.getLogger(__name__)
 OPENER = build_opener(ProxyHandler({}))
 """Nodes are asked without a proxy, as Hadoop's own clients do."""
 LONGEST = 1 << 16
-"""Bytes of an answer."""
+"""The most bytes of an answer."""
 PAUSE_SECONDS = 60.0
-"""Whoever did not answer is not asked for so long: each file would be waited for."""
+"""Seconds for which NameNodes that did not answer are not asked again, because each file would wait for them."""
 
 
 class WebHdfs:
-    """The NameNodes at these addresses, each with its scheme. An answer is waited for `silent` seconds."""
+    """The NameNodes at these HTTP addresses, each with its scheme. Each answer is waited for `silent` seconds."""
 
     def __init__(self, addresses: Sequence[str], silent: float) -> None:
         self._addresses, self._silent = addresses, silent
         self._asked_again = 0.0
 
     def checksum(self, path: str) -> str:
-        """What Hadoop's `FileSystem.getFileChecksum` gives, as Hive writes it: hexadecimal. Raises `OSError`."""
+        """Return the file's checksum of Hadoop's `FileSystem.getFileChecksum` as Hive writes it: hexadecimal,
+        lower-case. After a call that ended without an answer, every call fails at once for `PAUSE_SECONDS`. Raises
+        `OSError`."""
         if time.monotonic() < self._asked_again:
             raise ConnectionError(errno.EHOSTUNREACH, f"{self._addresses[0]} did not answer a moment ago", path)
         query = urlencode({"op": "GETFILECHECKSUM", **user()})
@@ -60,7 +62,7 @@ class WebHdfs:
 
 
 def user() -> Mapping[str, str]:
-    """Who asks, as hdfs-native has it."""
+    """Return the query parameters that name the user, as hdfs-native finds the user."""
     name = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     proxied = os.environ.get("HADOOP_PROXY_USER")
     return {"user.name": name, **({"doas": proxied} if proxied else {})}

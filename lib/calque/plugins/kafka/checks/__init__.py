@@ -1,1 +1,1 @@
-"""What `calque check` asks of a journal's topics and of its schema registry."""
+"""The questions of `calque check` to a journal's topics and to its schema registry."""

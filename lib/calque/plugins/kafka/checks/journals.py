@@ -1,4 +1,4 @@
-"""Look at the journals that the configuration puts on Kafka."""
+"""The look of `calque check` at the journals that the configuration puts on Kafka."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from calque.wiring.wiring import Wiring
 
 
 def check_journals(wiring: Wiring, findings: Findings) -> None:
-    """Their topics, and the registry of schemas where they use one."""
+    """Check the topics of each journal on Kafka, and its schema registry where it uses one."""
     for name, source in wiring.sources.items():
         configured = source.journal_location.configured()
         if configured.format == "kafka":

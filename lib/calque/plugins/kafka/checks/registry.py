@@ -1,4 +1,5 @@
-"""Look at the schema registry of a journal on Kafka: will it take the schema of events?"""
+"""The look of `calque check` at the schema registry of a journal on Kafka: whether it has, or will take, the schema of
+events."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from calque.ports.services import SchemaRegistryInfo
 
 
 def check_registry(registry: SchemaRegistryInfo, findings: Findings) -> None:
-    """Changes nothing there."""
+    """Ask the registry for the schema of events and add what is found. Nothing is changed there."""
     try:
         schema_id = registry.registered_id()
         is_accepted = schema_id is not None or registry.accepts()

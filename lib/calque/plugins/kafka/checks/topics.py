@@ -1,4 +1,4 @@
-"""Look at the topics of a journal on Kafka, and say what is wrong with them and how to mend it."""
+"""The look of `calque check` at the topics of a journal on Kafka: what is wrong with them, and how to mend it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SMALL = 100_000
 """Bytes of a message below which most events would be cut in pieces."""
 SAFE_COPIES = 3
 SHOWN = 5
-"""Others who may write."""
+"""The most other users who may write that are named."""
 
 
 def check_topics(cluster: KafkaInfo, required_topics: Sequence[RequiredTopic], findings: Findings) -> None:
@@ -45,7 +45,8 @@ def check_topic(topic: TopicInfo, required: RequiredTopic, brokers: int, finding
 
 
 def check_writers(where: str, topic: TopicInfo, why: str, findings: Findings) -> None:
-    """Who else may write to the topic, by the rules that Kafka has."""
+    """Add a finding of who else may write to the topic, by the rules that Kafka has. `why` says what that means for
+    calque."""
     if topic.is_open:
         what = f"Everybody who reaches Kafka may write to topic {topic.name}"
         findings.add(where, Severity.INFO, what, f"the brokers have no access control; {why}")

@@ -1,1 +1,1 @@
-"""Where marks are kept, and what a metastore is told of single partitions."""
+"""The store of marks, and the calls by which a metastore is told of single partitions."""

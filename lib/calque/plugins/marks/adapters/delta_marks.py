@@ -1,9 +1,9 @@
-"""Marks as a Delta table (port `MarkStore`).
+"""The marks as a Delta table (port `MarkStore`).
 
-A row per mark, its key the number of the mark, which the application transaction `number` counts: two writers of one
-number are one commit on another, and the second is refused. The transactions `followed` and `followed_to` say up to
-which number the marks' tables were followed, and to which event; rows say what came of it only where names changed
-(`names`, JSON of triples: since which event, database, table) or a table ended (`ended_by`).
+Each mark is a row; its key is the mark's number, which the application transaction `number` counts. Two writers of one
+number make one commit on top of another, and the second is refused. The transactions `followed` and `followed_to` say
+up to which mark the marks' tables were followed, and to which event. A row says what came of that only where its
+table's names changed (`names`, JSON of triples: since which event, database, table) or the table ended (`ended_by`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calque.adapters.delta.columns import Row
-from calque.adapters.delta.snapshot import Change, DataFile, Snapshot
+from calque.adapters.delta.snapshot import DataFile, Snapshot, SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.model.names import EventId, TableName, partition_values, unescape_path
 from calque.model.secrets import Options
@@ -45,7 +45,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DeltaMarks:
-    """The marks in the table at `location`, a path or URI. `storage_options` are delta-rs's."""
+    """The marks in the table at `location`, a path or URI. `storage_options` are those of delta-rs."""
 
     def __init__(self, location: str, storage_options: Options | None = None) -> None:
         self._table = RangedTable(location, SCHEMA, (NUMBER, FOLLOWED, FOLLOWED_TO), storage_options)
@@ -57,10 +57,10 @@ class DeltaMarks:
         files = self._table.write([pa.Table.from_pylist([row_of(mark)], schema=SCHEMA)])
         is_next = False
 
-        def decide(snapshot: Snapshot) -> Change | None:
+        def decide(snapshot: Snapshot) -> SnapshotChange | None:
             nonlocal is_next
             is_next = mark.number == snapshot.marks.get(NUMBER, 0) + 1
-            return Change(add=files, marks={NUMBER: mark.number}) if is_next else None
+            return SnapshotChange(add=files, marks={NUMBER: mark.number}) if is_next else None
 
         self._table.commit(decide)
         if is_next:
@@ -103,7 +103,7 @@ class DeltaMarks:
         return self._table.rewrite(lambda snapshot: snapshot.holding(forgotten_numbers), kept)
 
     def _among(self, numbers: Collection[int]) -> list[Mark]:
-        """The marks of these numbers that are there."""
+        """Return the marks with these numbers that are there."""
         return [mark for mark in self.after(min(numbers, default=1) - 1) if mark.number in numbers]
 
 
@@ -129,7 +129,8 @@ def row_of(mark: Mark) -> Row:
 
 
 def mark_of(row: Row, marks: Mapping[str, int]) -> Mark:
-    """`marks` are the table's application transactions."""
+    """Return the mark of the row. `marks` are the table's application transactions, which say how far the mark was
+    followed."""
     table = TableName(row["database"], row["table"])
     mark = Mark(
         row[NUMBER],

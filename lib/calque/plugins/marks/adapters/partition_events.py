@@ -1,7 +1,7 @@
-"""What a metastore is told of single partitions (port `PartitionEvents`), over Thrift.
+"""The metastore's calls for single partitions that are done (port `PartitionEvents`), over Thrift.
 
-Both servers keep a row for each call, for those who ask (`isPartitionMarkedForEvent`), and tell their listeners; the
-notification log has nothing of it.
+Hive's servers, 3 and 4, keep a row for each call, for clients that ask (`isPartitionMarkedForEvent`), and tell their
+listeners; the notification log has no event of it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What programs and statements do with done sets."""
+"""The functions by which programs and statements mark done sets, ask about them and wait for them."""

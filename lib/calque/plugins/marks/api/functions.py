@@ -1,4 +1,4 @@
-"""Values of partitions as programs give them."""
+"""The values of partition keys as programs give them, turned into Hive's texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Partition = Mapping[str, Value]
 
 
 def texts(partition: Partition | None, keys: Partition) -> dict[str, str]:
-    """The keys with their values as texts. Raises `Refused` for a key that is given twice."""
+    """Return all keys with their values as texts. Raises `Refused` for a key that is in `partition` and in `keys`."""
     values = {key: text_of(value) for key, value in (partition or {}).items()}
     for key, value in keys.items():
         if key in values:

@@ -1,4 +1,4 @@
-"""Sets that are done as rows: of `SHOW SETS DONE`, of `calque done`, and for Python."""
+"""Done sets as rows: of `SHOW SETS DONE`, of `calque done`, and for Python."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from calque.plugins.marks.core import Done, NotDone, Verdict
 from calque.plugins.marks.model import Mark
 
 SET_FIELDS = ("table", "partition", "event_id", "marked_at", "expires_at")
-"""Of a set in a list."""
+"""The fields of a set in a list."""
 
 
 def set_row(mark: Mark, table: TableName) -> dict[str, Any]:
-    """Values of JSON by field. The table is called as it is by now; keys of the partition are in lexical order."""
+    """Return a set as a row of JSON values by field. `table` is the name that its table has by now; keys of the
+    partition are in lexical order."""
     return {
         "table": str(table),
         "partition": mark.condition,
@@ -25,7 +26,8 @@ def set_row(mark: Mark, table: TableName) -> dict[str, Any]:
 
 
 def verdict_row(table: TableName, condition: str, target: str | None, verdict: Verdict) -> dict[str, Any]:
-    """The answer to whether a set is done. `event_id` is the mark's, `shows` the event that the target shows."""
+    """Return the answer to whether a set is done as a row. Its `event_id` is the mark's, its `shows` the event that the
+    target shows."""
     done = verdict if isinstance(verdict, Done) else None
     return {
         "table": str(done.table if done else table),

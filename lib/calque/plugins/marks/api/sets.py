@@ -1,4 +1,4 @@
-"""Sets of partitions that are done, by what a configuration names: marked at the source, looked for, waited for."""
+"""The done sets of a configuration's source: marked there, looked for and waited for there or at a target."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
 
 RETENTION = "calque.done.retention"
-"""The parameter of a table that says how long its marks are kept."""
+"""The parameter of a table that says for how long its marks are kept, for example `7d`."""
 LOOK_SECONDS = 0.05
-"""Between two looks whether there is news: a few look-ups of names."""
+"""Seconds between two looks for news, which are a few look-ups of names each."""
 LONGEST_SECONDS = 1.0
-"""After which all is looked at again without news: time passes, too."""
+"""Seconds after which the set is judged again without news, because time passes, too, and marks expire."""
 
 
 @dataclass
 class DoneSets:
-    """The sets of a configuration's source. Tables are named as at the source. Every method may raise `Refused` and
-    `Unavailable`."""
+    """The done sets of the configuration's only source. Tables are named as at the source. Every method may raise
+    `Refused` and `Unavailable`."""
 
     wiring: Wiring
 
@@ -48,7 +48,9 @@ class DoneSets:
         return mark_store(self.source)
 
     def mark(self, name: TableName, values: Mapping[str, str]) -> Mark:
-        """Say that all partitions that match the values are complete. Durable when this returns."""
+        """Record that all partitions that match the values are complete, and return the mark, which is durable then.
+        Where the configuration wants it and the values name a single partition, the source's metastore is told, too; a
+        failure of that is raised although the mark stands."""
         mark = make_mark(self.source.side(), self.store, name, values, self.lifetime)
         if self.wiring.config.section(DONE).metastore and names_partition(
             mark, self.source.side().catalog.table(mark.table)
@@ -63,7 +65,8 @@ class DoneSets:
         return mark
 
     def lifetime(self, table: Table) -> float:
-        """For how many seconds marks of the table are kept."""
+        """Return the seconds for which marks of the table are kept: by the table's own parameter, else by the
+        configuration. Raises `Refused` where the parameter is no duration."""
         name = table_name(table.database, table.name)
         said = (table.parameters or {}).get(RETENTION)
         if said is None:
@@ -75,7 +78,7 @@ class DoneSets:
             raise Refused(f"{name} can't be marked", f"{what}: {refused.what}", "Set it to e.g. '7d'") from None
 
     def why_no_lifetime(self, table: Table) -> str:
-        """Why that is not known; empty where it is."""
+        """Say why it is not known how long marks of the table are kept; empty where it is known."""
         try:
             self.lifetime(table)
         except Refused as refused:
@@ -83,15 +86,15 @@ class DoneSets:
         return ""
 
     def verdict(self, name: TableName, values: Mapping[str, str], target: str | None = None) -> Verdict:
-        """Whether the set is done: at the target, or where none is named at the source."""
+        """Judge whether the set is done at the target, or, without one, at the source."""
         name = table_name(*name)
         return self.judge(target).verdict(name, self.question(name, values, target))
 
     def wait(
         self, name: TableName, values: Mapping[str, str], target: str | None = None, timeout: float | None = None
     ) -> Done:
-        """Return as soon as the set is done, also one that is marked only later. Raises `Unavailable` after `timeout`
-        seconds, and `Refused` where the target does not take the table."""
+        """Wait until the set is done, even if it is marked only later, and return the verdict. Raises `Unavailable`
+        after `timeout` seconds, and `Refused` where the target does not take the table."""
         name, judge = table_name(*name), self.judge(target)
         partition = self.question(name, values, target)
         deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
@@ -111,8 +114,8 @@ class DoneSets:
                 raise late(name, partition, target, verdict, timeout or 0.0)
 
     def marks(self, name: TableName | None = None, target: str | None = None) -> Iterator[Done]:
-        """The marks that have not expired, whose tables are there: those of one table, and those that are done at the
-        target, where one is named. In the order in which they were made."""
+        """Yield the marks that have not expired and whose tables still exist, in the order in which they were made.
+        With `name`, only those of that table; with `target`, only those that are done there."""
         judge, now_ns = self.judge(target), self.source.side().clock.now_ns()
         known_marks = [mark for mark in self.store.after(0) if mark.expires_at_ns > now_ns]
         wanted_name = table_name(*name) if name is not None else None
@@ -121,14 +124,15 @@ class DoneSets:
                 yield verdict
 
     def judge(self, target: str | None) -> MarkJudge:
-        """What says whether sets are done there. Raises `Refused` for an unknown target."""
+        """Return the judge of what is done at the target, or, without one, at the source. Raises `Refused` for an
+        unknown target."""
         if target is None:
             return MarkJudge(self.source.side(), self.store)
         return judge_at(self.wiring, self.wiring.target(target))
 
     def question(self, name: TableName, values: Mapping[str, str], target: str | None) -> Mapping[str, str]:
-        """The keys and values as marks have them. Where the source does not know the table any more, or is away while
-        a target is asked about, they are taken as they are written."""
+        """Return the keys and values as marks have them, checked against the table. Where the source does not know the
+        table any more, or does not answer while a target is asked about, they are taken as they are written."""
         try:
             table = marked_table(self.source.side(), name)
         except Unavailable:
@@ -142,7 +146,8 @@ class DoneSets:
         return {key.lower(): value for key, value in values.items()}
 
     def news(self, target: str | None) -> tuple[object, ...]:
-        """What changes with all that a verdict depends on, but for time and the source itself."""
+        """Return a value that changes whenever a verdict may change, except by time and by changes at the source that
+        the journal does not have yet."""
         changes = (self.store.last(), self.source.side().journal.last())
         if target is None:
             return changes
@@ -151,7 +156,7 @@ class DoneSets:
 
 
 def undone(name: TableName, partition: Mapping[str, str], target: str | None, verdict: NotDone) -> Unavailable:
-    """That the set is not done, and why."""
+    """Return an error that says that the set is not done, and why."""
     place = f" at {target}" if target is not None else ""
     todo = "Wait for it with `calque done wait`" if verdict.state != "ended" else "Mark the new one"
     return Unavailable(f"{condition_of(partition)} of {name} is not done{place}", verdict.reason, todo)

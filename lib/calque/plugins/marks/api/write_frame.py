@@ -1,4 +1,4 @@
-"""Write a DataFrame into a partitioned table, and mark the set when the write has succeeded."""
+"""The write of a DataFrame into a partitioned table, with a mark of the set once it has succeeded."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def write_within(
     marking: AbstractContextManager[None], frame: DataFrame, table: str, mode: Literal["append", "overwrite"]
 ) -> None:
-    """Insert the frame's rows into the table. `marking` is entered before, and left when the write has succeeded or
-    raised. Raises what Spark raises, and what `marking` raises."""
+    """Insert the frame's rows into the table. The context `marking` is entered before the write, and left when it has
+    succeeded or raised. Raises what Spark raises, what `marking` raises, and `Refused` for an unknown mode."""
     if mode not in ("append", "overwrite"):
         raise Refused(f'"{mode}" is no mode', "Rows are appended, or overwrite partitions", "Write append or overwrite")
     session = frame.sparkSession

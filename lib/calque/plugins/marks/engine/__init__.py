@@ -1,1 +1,1 @@
-"""Marks ("set done"): made at the source, followed through its log, and looked for at targets."""
+"""The life of marks ("set done"): made at the source, followed through its log, and looked for at targets."""

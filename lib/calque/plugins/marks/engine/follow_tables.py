@@ -1,4 +1,5 @@
-"""Follow the tables of marks through what the source logged: by the journal, and where that lacks events by the log."""
+"""The following of marked tables through the source's events: by the journal, and by the log where the journal lacks
+events."""
 
 from __future__ import annotations
 
@@ -18,21 +19,21 @@ from calque.plugins.marks.ports import MarkStore
 
 
 class EventsLost(Exception):
-    """Neither the journal nor the log has the events `after` … `upto` any more."""
+    """Raised when neither the journal nor the log has the events `after + 1` to `upto` any more."""
 
     def __init__(self, after: EventId, upto: EventId) -> None:
         super().__init__(f"events {after + 1} to {upto} are not to be had any more")
 
 
 def extended(source: SourceSide, trail: Trail, upto: EventId) -> Trail:
-    """The trail to event `upto`, which has happened. Raises `EventsLost`."""
+    """Return the trail continued to event `upto`, which has happened. Raises `EventsLost`."""
     if trail.ended_by is not None or trail.upto >= upto:
         return trail
     return followed(trail, naming_entries(source, trail.upto, upto), upto)
 
 
 def naming_entries(source: SourceSide, after: EventId, upto: EventId) -> Iterator[Entry]:
-    """The events behind `after` that may say something of names. Raises `EventsLost`."""
+    """Yield the events after `after` up to `upto` that may concern names. Raises `EventsLost`."""
     begin, last = reach(source.journal), source.journal.last() or 0
     yield from filter(names_something, logged(source, after, min(begin, upto)))
     yield from filter(names_something, captured(source, max(after, begin), min(last, upto)))
@@ -44,7 +45,7 @@ def names_something(entry: Entry) -> bool:
 
 
 def captured(source: SourceSide, after: EventId, upto: EventId) -> Iterator[Entry]:
-    """From the journal, page by page."""
+    """Yield the events after `after` up to `upto` from the journal, page by page. Raises `EventsLost`."""
     for begin in range(after, upto, PAGE):
         try:
             yield from source.journal.entries(Span(begin, min(begin + PAGE, upto)))
@@ -53,7 +54,7 @@ def captured(source: SourceSide, after: EventId, upto: EventId) -> Iterator[Entr
 
 
 def logged(source: SourceSide, after: EventId, upto: EventId) -> Iterator[Entry]:
-    """From the log itself."""
+    """Yield the events after `after` up to `upto` from the source's log. Raises `EventsLost` where one is missing."""
     reached = after
     for event in events_after(source.log, after, upto) if upto > after else ():
         if event.event_id > reached + 1:
@@ -65,8 +66,8 @@ def logged(source: SourceSide, after: EventId, upto: EventId) -> Iterator[Entry]
 
 
 def remember(source: SourceSide, marks: MarkStore) -> None:
-    """Have the store know what became of the tables of all marks up to the journal's end, and forget marks that have
-    expired, and those whose history is lost. Done again, it comes to the same."""
+    """Record in the store what became of the tables of all marks up to the journal's end. Forget marks that have
+    expired, and marks whose history is lost. A second call changes nothing."""
     number, upto = marks.last(), source.journal.last() or 0
     gaps = source.gaps.recorded() if source.gaps is not None else ()
     known_marks = marks.after(0)

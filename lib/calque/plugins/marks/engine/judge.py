@@ -1,4 +1,4 @@
-"""Is a set done: at the source, or at a target? Of all marks that speak of it."""
+"""The judge of whether a set is done, at the source or at a target, by all marks that speak of it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from calque.plugins.marks.model import Mark, Trail, condition_of
 from calque.plugins.marks.ports import MarkStore
 
 FEW = 2
-"""Marks that are followed by one pass over the events."""
+"""The fewest marks that are followed together, by one pass over the events."""
 
 
 @dataclass(slots=True)
 class MarkJudge:
-    """Reads a source's marks, and remembers how far it followed their tables. `view` says what a target shows; without
-    one the question is whether the source has the set."""
+    """A judge of a source's marks. It remembers how far it followed their tables. `view` reads what a target shows;
+    with None the question is whether the source has the set."""
 
     source: SourceSide
     marks: MarkStore
@@ -43,9 +43,10 @@ class MarkJudge:
     _gaps: int = 0
 
     def verdict(self, name: TableName, partition: Mapping[str, str]) -> Verdict:
-        """On all partitions of the table, as it is called at the source now, that match. Raises `Unavailable`."""
+        """Return the verdict on all partitions that match, of the table that has the name at the source now. Raises
+        `Unavailable`."""
         candidates = covering(self.marks.after(0), partition, self.source.clock.now_ns())
-        # Before the marks' tables are followed, so that these reach at least as far.
+        # The view is read before the marks' tables are followed, so that the trails reach at least as far as it.
         view = self.view() if self.view is not None else None
         upto = self.upto(view)
         self.follow(candidates, upto)
@@ -54,7 +55,7 @@ class MarkJudge:
         return best(verdicts) or NotDone("unmarked", unmarked)
 
     def of(self, marks: Iterable[Mark]) -> list[Verdict]:
-        """On each of the marks."""
+        """Return the verdict on each of the marks, in their order."""
         return self.of_view(list(marks), self.view() if self.view is not None else None)
 
     def of_view(self, marks: Sequence[Mark], view: TargetView | None) -> list[Verdict]:
@@ -63,15 +64,15 @@ class MarkJudge:
         return [self.on(mark, view, upto) for mark in marks]
 
     def knows(self, name: TableName) -> bool:
-        """Whether a table that was marked has the name, or had it."""
+        """Tell whether a table that was marked has the name, or had it."""
         upto, marks = self.upto(self.view() if self.view is not None else None), self.marks.after(0)
         self.follow(marks, upto)
         trails = (self.trail(mark, upto) or mark.trail for mark in marks)
         return any(name in {known_name for _, known_name in trail.names} for trail in trails)
 
     def judge(self, marks: Sequence[Mark]) -> Mapping[int, bool]:
-        """By number: True for those that are done by now, False for those that never will be; the others are left
-        out. A set of which the target has already written down what its next epoch shows waits for that epoch."""
+        """Return, by the mark's number, True for a mark that is done by now and False for a mark that never will be.
+        Others are left out. A set that the target already shows as its next epoch will have it waits for that epoch."""
         view = self.view() if self.view is not None else None
         known: dict[int, bool] = {}
         for mark, verdict in zip(marks, self.of_view(marks, view), strict=True):
@@ -88,8 +89,8 @@ class MarkJudge:
         return known
 
     def upto(self, view: TargetView | None) -> EventId:
-        """How far tables are to be followed. At the source: to its newest event. At a target: to all that it may show;
-        whether the source is there does not matter then."""
+        """Return the event to which tables have to be followed: at the source its newest one; at a target the last one
+        that it may show, for which the source need not answer."""
         if view is None:
             return self.source.log.current()
         # Behind a gap that the target has not dealt with, its position is of another history.
@@ -97,7 +98,7 @@ class MarkJudge:
         return max(position, self.source.journal.last() or 0)
 
     def on_table(self, name: TableName, mark: Mark, view: TargetView | None, upto: EventId) -> Verdict | None:
-        """On the mark, as one of the table of that name; None where it is another's."""
+        """Return the verdict on the mark, for the table of that name; None where the mark is of another table."""
         trail = self.trail(mark, upto)
         if trail is None or trail.name == name:
             return self.on(mark, view, upto) if trail is not None or mark.table == name else None
@@ -113,8 +114,8 @@ class MarkJudge:
         return at_source(mark, trail) if view is None else at_target(mark, trail, view)
 
     def follow(self, marks: Sequence[Mark], upto: EventId) -> None:
-        """Follow the tables of all of them by one pass over the events. Where some of these are lost, each mark is
-        followed by itself when it is looked at."""
+        """Follow the tables of all marks to event `upto` by one pass over the events. Where events are lost it changes
+        nothing, and each mark is followed by itself when it is looked at."""
         self.take_up_gaps()
         trails = {mark.number: self.known(mark) for mark in marks}
         open_trails = {key: trail for key, trail in trails.items() if trail.ended_by is None and trail.upto < upto}
@@ -128,14 +129,15 @@ class MarkJudge:
         return max(self._trails.get(mark.number, mark.trail), mark.trail, key=lambda trail: trail.upto)
 
     def take_up_gaps(self) -> Sequence[Gap]:
-        """What was followed before another gap may be of another history."""
+        """Return the gaps of the log. Where there is a new one, forget what was followed before, because it may be of
+        another history."""
         gaps = self.source.gaps.recorded() if self.source.gaps is not None else ()
         if len(gaps) != self._gaps:
             self._trails, self._gaps = {}, len(gaps)
         return gaps
 
     def trail(self, mark: Mark, upto: EventId) -> Trail | None:
-        """What became of the mark's table; None where that is not to be known any more."""
+        """Return what became of the mark's table up to event `upto`; None where events that would tell it are lost."""
         if lost_by(mark, self.take_up_gaps()) is not None:
             return None
         try:

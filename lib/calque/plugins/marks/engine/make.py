@@ -1,8 +1,11 @@
-"""Make a mark: the partitions of a table that match some key values are complete.
+"""The making of a mark: a record that the partitions of a table that match some key values are complete.
 
-The mark takes its place behind the newest event of the source's log, which is asked for after the table was read: so
-it follows every partition that it speaks of. It names its table by that place: the one that stands under the name
-there. So nothing may have happened to the name between the two looks.
+The mark takes its place behind the newest event of the source's log. The log is asked after the table was read, so that
+the mark follows every partition that it speaks of. The mark means the table that has the name at that place. So the log
+must show that the name stood for one table between the two looks.
+
+    The log's newest event is 80 when `t` is read. Events 81 and 82 drop `t` and create another `t`. A mark behind 82
+    would say of the new `t` that it is complete, although the old one was read: so the mark is tried again.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ def make_mark(
     values: Mapping[str, str],
     lifetime: Callable[[Table], float],
 ) -> Mark:
-    """Record it; durable when this returns. `values` are those of some partition keys, `lifetime` says for how many
-    seconds marks of a table are kept. Raises `Refused` for a table, a key or a value that can't be marked, and
+    """Make a mark and return it, durable by then. `values` are those of some partition keys; `lifetime` returns for how
+    many seconds marks of a table are kept. Raises `Refused` for a table, a key or a value that can't be marked, and
     `Unavailable`."""
     name = table_name(*name)
     for _ in range(ATTEMPTS):
@@ -61,7 +64,8 @@ def make_mark(
 
 
 def marked_table(source: SourceSide, name: TableName) -> Table:
-    """The table as the source has it. Raises `Refused` for what has no partitions to be marked."""
+    """Return the table as the source has it. Raises `Refused` for a table that is not there, a view, and a Delta table,
+    which have no partitions to be marked."""
     table = source.catalog.table(name)
     if table is None:
         databases = [database.lower() for database in source.catalog.databases()]
@@ -79,13 +83,14 @@ def marked_table(source: SourceSide, name: TableName) -> Table:
 
 
 def stays(source: SourceSide, name: TableName, after: EventId, upto: EventId) -> bool:
-    """Whether the name has stood for one table since event `after`, as the log says."""
+    """Tell by the log whether the name stood for one table in the events after `after` up to `upto`."""
     events = events_after(source.log, after, upto)
     return all(name_after(name, entry_of(event)) == name for event in events)
 
 
 def require_history(source: str, event_id: EventId, *earlier_events: EventId) -> None:
-    """Raises `Unavailable` where the log's newest event is below one that was known before."""
+    """Check that the log did not go back. Raises `Unavailable` where its newest event `event_id` is below one that was
+    known before."""
     newest_event = max(earlier_events)
     if event_id < newest_event:
         raise Unavailable(

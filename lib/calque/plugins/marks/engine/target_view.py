@@ -1,4 +1,4 @@
-"""What is known of a target at one moment, from its ledger: enough to say whether a mark is done there."""
+"""The view of a target at one moment, read from its ledger: enough to say whether a mark is done there."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ def target_view(
     *,
     is_paused: bool = False,
 ) -> TargetView:
-    """`admission` is of the policy that the target is to have now; `position` says the target's by its newest
-    epoch."""
-    # In this order: a table that an epoch took from the live ones has its new state before the epoch is there, and
-    # behind a gap the rows of all tables are written before the record that it is dealt with.
+    """Read the target's view. `admission` is of the policy that the target is to have now; `position` returns the
+    target's position from its newest epoch."""
+    # The order of these reads matters. A table that an epoch takes from the live ones gets its new state before the
+    # epoch is published; and behind a gap the rows of all tables are written before the record that says the gap is
+    # dealt with.
     reached = position(ledger.last_epoch())
     records = ledger.records()
     rows = {row.name: row for row in ledger.tables().values() if isinstance(row, TableRow)}
@@ -55,7 +56,7 @@ def target_view(
 
 
 def differs(before: Admission, now: Admission, name: TableName) -> bool:
-    """Whether the table is to stand elsewhere now, or to have files or partitions now that it had not."""
+    """Tell whether the policy `now` puts the table elsewhere than `before`, or gives it other files or partitions."""
     return now.takes(name) and (
         before.name_at_target(name) != now.name_at_target(name)
         or before.copies(name) is not now.copies(name)

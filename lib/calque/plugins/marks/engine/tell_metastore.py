@@ -1,4 +1,5 @@
-"""Tell metastores of single partitions that are done (LOAD_DONE): a mark that names all keys of its table."""
+"""The telling of metastores that single partitions are done (LOAD_DONE), for marks that name all keys of their
+table."""
 
 from __future__ import annotations
 
@@ -20,25 +21,26 @@ from calque.ports.records import Records
 
 LOG = logging.getLogger(__name__)
 SECONDS = 1.0
-"""Between two looks for marks and epochs."""
+"""Seconds between two looks for marks and epochs."""
 
 
 def names_partition(mark: Mark, table: Table | None) -> bool:
-    """Whether the mark is of one partition: it names all keys of its table."""
+    """Tell whether the mark is of a single partition: it names all keys of the table."""
     keys = (table.partition_keys or ()) if table is not None else ()
     return bool(keys) and {key.name.lower() for key in keys} == mark.partition.keys()
 
 
 def tell(events: PartitionEvents, name: TableName, mark: Mark) -> None:
-    """Tell it, unless the metastore knows it. Raises `Refused` and `Unavailable`."""
+    """Tell the metastore that the mark's partition is done, unless it knows it. Raises `Refused` and `Unavailable`."""
     if not events.is_done(name, mark.partition):
         events.mark_done(name, mark.partition)
 
 
 @dataclass
-class TargetTeller:
-    """Tells a target's metastore of each mark as soon as it is done there. Which it was told of stands in the record:
-    whoever dies before that is written says it again, and so nothing."""
+class DoneEventWriter:
+    """A part beside a target's windows that tells the target's metastore of each mark as soon as it is done there. The
+    record `record` says which marks were told. A process that dies before it is written makes its successor look at the
+    same marks again; the metastore knows them, so nothing is told twice."""
 
     judge: MarkJudge
     catalog: CatalogReader
@@ -47,8 +49,8 @@ class TargetTeller:
     records: Records
     record: str
 
-    def once(self) -> None:
-        """All marks that are done by now. Raises `Unavailable`."""
+    def run_once(self) -> None:
+        """Tell of all marks that are done by now. Raises `Unavailable`."""
         number, open_numbers = self.told()
         newest = self.judge.marks.last()
         if newest == number and not open_numbers:
@@ -67,7 +69,7 @@ class TargetTeller:
             self.records.put(self.record, {"number": newest, "open": still_open})
 
     def told(self) -> tuple[int, Collection[int]]:
-        """Up to which mark it was looked, and which of them are not done yet."""
+        """Return the last mark that was looked at, and the numbers of the marks before it that are not done yet."""
         match self.records.read(self.record):
             case {"number": int(number), "open": list(numbers)}:
                 return number, {int(one) for one in numbers if isinstance(one, int)}
@@ -84,10 +86,10 @@ class TargetTeller:
             LOG.warning("%s is done, and the target's metastore was not told: %s", done.mark.condition, refused)
 
     def keep(self, stopping: threading.Event) -> None:
-        """At intervals, until `stopping`."""
+        """Tell of marks every `SECONDS`, until `stopping` is set."""
         while not stopping.wait(SECONDS):
             try:
-                self.once()
+                self.run_once()
             except Unavailable as error:
                 LOG.info("the target's metastore is not told of marks yet: %s", error)
             except CalqueError as error:

@@ -1,1 +1,1 @@
-"""`MARK SET DONE` and `SHOW SETS DONE`."""
+"""The statements `MARK SET DONE` and `SHOW SETS DONE`."""

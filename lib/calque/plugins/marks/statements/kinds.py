@@ -1,4 +1,4 @@
-"""What statements over done sets say, and the columns of their rows."""
+"""The parsed statements over done sets as values, and the columns of their rows."""
 
 from __future__ import annotations
 

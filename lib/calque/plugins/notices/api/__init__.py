@@ -1,1 +1,2 @@
-"""What subscribers get: notices of sets of partitions that are done, and all that a channel sends."""
+"""The functions for subscribers: they wait for sets of partitions that are done, and receive all that a channel
+sends."""

@@ -1,4 +1,4 @@
-"""What a channel sends, as any subscriber gets it."""
+"""The messages of a channel, received as any subscriber receives them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from calque.plugins.notices.ports import Subscription
 from calque.plugins.notices.wiring import ChannelWiring
 
 LOOK_SECONDS = 2.0
-"""Between two looks whether there are new tables, where each has a topic."""
+"""Seconds between two looks for new tables, where each table has a topic."""
 
 
 def messages(channel: ChannelWiring, seconds: float) -> Iterator[Message]:
-    """Those that come within so many seconds. Tables that are made meanwhile are heard from soon after that on. Raises
-    `Unavailable`, `AccessRefused`."""
+    """Subscribe to the channel's topics and yield the messages that come within `seconds`. Where each table has a
+    topic, tables that are made meanwhile are looked for every `LOOK_SECONDS`; their earlier messages are not yielded.
+    Raises `Unavailable`, `AccessRefused`."""
     broker, topics = channel.broker(), channel.topics()
     selection = channel.channel().selection
     subscriptions: list[Subscription] = []
@@ -46,7 +47,7 @@ def messages(channel: ChannelWiring, seconds: float) -> Iterator[Message]:
 
 
 def record_of(message: Message) -> dict[str, Any]:
-    """A message as a document."""
+    """Return a message as a document for JSON, with its body parsed under `notice`."""
     return {
         "topic": message.topic,
         "key": message.key,

@@ -1,4 +1,4 @@
-"""Marks as they come: first those that are there, then what the broker tells of."""
+"""The marks of a table as an iterator: first the marks that are done already, then those that the broker tells of."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from calque.plugins.notices.wiring import named_channel
 from calque.wiring.wiring import Wiring
 
 WAIT_SECONDS = 1.0
-"""For messages, between two looks at the time-out."""
+"""Seconds that one call waits for messages, between two looks at the time-out."""
 
 
 def subscribed(
     wiring: Wiring, name: TableName, condition: Mapping[str, str], at: str, timeout: float | None
 ) -> DoneNotices:
-    """The marks of the table; see `calque.notices.subscribe`."""
+    """Return an iterator over the table's marks that are done at `at`; `calque.notices.subscribe` explains the
+    parameters. Raises `Refused` where no channel at that place tells of them."""
     sets, target = DoneSets(wiring), None if at == AT_SOURCE else at
     partition = sets.question(name, condition, target) if condition else {}
     channel = named_channel(wiring, channel_for(wiring.config, name, at).name)
@@ -41,8 +42,9 @@ def subscribed(
 
 
 class DoneNotices:
-    """An iterator over marks. `known` gives those that are done by now; it is asked once, behind the subscription. Use
-    it as a context, or `close` it."""
+    """An iterator over marks of one table, each once. It ends when no mark has come for `timeout` seconds; None waits
+    for ever. `known` yields the marks that are done by now; it is called once, after the subscription began, so that no
+    mark is missed between the two. Use the iterator as a context, or `close` it."""
 
     def __init__(
         self,
@@ -89,7 +91,8 @@ class DoneNotices:
             self.waiting.append(self.mark(number, notice))
 
     def mark(self, number: int, notice: Mapping[str, Any]) -> Mark:
-        """As the store has it; one that was forgotten by now, as the notice says it."""
+        """Return the mark of that number as the store has it. A mark that the store has forgotten by now is made of the
+        notice."""
         known = next((mark for mark in self.store.after(number - 1) if mark.number == number), None)
         event_id = int(notice["event_id"])
         return known or Mark(number, self.table, f"r{event_id}", notice["partition"], event_id, 0, 0)
@@ -103,13 +106,13 @@ class DoneNotices:
         self.close()
 
     def close(self) -> None:
-        """Give the subscription up. Idempotent."""
+        """End the subscription and close the broker's connection. A second call does nothing."""
         self.subscription.close()
         self.broker.close()
 
 
 def channel_for(config: Config, table: TableName, at: str) -> NoticeChannel:
-    """The first channel there that sends marks of the table. Raises `Refused`."""
+    """Return the first channel at `at` that sends marks of the table. Raises `Refused` where there is none."""
     for channel in channels_at(config, at):
         keys = channel.keys
         if "done" in keys.types and Selection.of(keys.types, keys.include, keys.exclude).takes_table(table):

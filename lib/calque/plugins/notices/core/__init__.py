@@ -1,1 +1,1 @@
-"""Which notices the journal and the ledgers give, their keys, topics and texts."""
+"""The notices that a journal and a target's ledger give, their keys, their topics and their texts."""

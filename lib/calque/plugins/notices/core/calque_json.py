@@ -1,4 +1,4 @@
-"""Notices as JSON of calque's own (`schemas/notice-1.json`)."""
+"""The JSON form of notices that is calque's own (`schemas/notice-1.json`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ VERSION = 1
 
 
 def text_of(notice: Notice, source: str, at: str, at_target: Callable[[TableName], TableName]) -> bytes:
-    """UTF-8. `at` is `source` or the target's name; `at_target` is a table's name there."""
+    """Return the notice as JSON in UTF-8. `at` is `source` or the target's name; `at_target` returns the name that a
+    table has at the target."""
     return orjson.dumps(record_of(notice, source, at, at_target))
 
 
@@ -62,7 +63,8 @@ def record_of(notice: Notice, source: str, at: str, at_target: Callable[[TableNa
 
 
 def values_of(partition: str) -> dict[str, str]:
-    """Keys in lexical order, with values as they are in the catalog."""
+    """Return the values of a partition's name by key, as the catalog has them, not escaped. Keys stand in lexical
+    order."""
     pairs = [part.split("=", 1) for part in partition.split("/")]
     if len(pairs) > 1:
         pairs.sort()

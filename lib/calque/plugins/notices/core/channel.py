@@ -1,4 +1,4 @@
-"""A channel: what it sends, and how its messages look."""
+"""A channel of notices: it selects notices and makes the broker's messages of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Format = Literal["calque", "hcatalog"]
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """`at` is `source`, or the target's name; `server` is the address that HCatalog's messages give as the
-    metastore's. `name_at_target` is a table's name there."""
+    """A channel by its configuration. `at` is `source` or the target's name. `server` is the address that HCatalog's
+    messages give as the metastore's. `name_at_target` returns the name that a table of the source has at the channel's
+    target."""
 
     name: str
     source: str
@@ -31,8 +32,9 @@ class Channel:
     name_at_target: Callable[[TableName], TableName]
 
     def messages(self, notices: Iterable[Notice], tables: Callable[[], Iterable[TableName]]) -> Iterator[Message]:
-        """Those of the notices that the channel sends, in order. `tables` are all that there are: a gap is told to the
-        topic of each."""
+        """Yield the messages of the notices that the channel sends, in the order of the notices. `tables` returns all
+        tables of the channel's place; it is called for a gap alone, which goes to the topic of each table that the
+        channel takes."""
         takes, topic_of, is_plain = self.selection.takes, self.topics.topic, self.format == "calque"
         for notice in notices:
             if not takes(notice):

@@ -30,8 +30,9 @@ from calque.plugins.notices.core.table_keys import TableKeys
 
 
 class JournalNotices:
-    """`stream` names the source's history in ids; behind a gap of the log it is another history, as event ids may come
-    again. `keys` are those of the tables before the next entry, and are kept up to date."""
+    """A maker of notices from entries of the journal, taken in order, and from marks. `stream` begins the ids of the
+    notices and names the source's history; behind a gap of the log it is another one, because event ids may come again
+    there. `keys` are the keys of tables before the next entry; `of_entry` brings them up to date."""
 
     def __init__(self, source: str, gap: int, keys: TableKeys) -> None:
         self.stream, self.keys = stream_of(source, gap), keys
@@ -81,7 +82,8 @@ class JournalNotices:
                 assert_never(other)
 
     def of_mark(self, mark: Mark) -> SetDone:
-        """To be asked for behind the entry of the mark's event."""
+        """Return the notice of a mark. Call this after `of_entry` took the entry of the mark's event, because the key
+        of the table follows from that."""
         key = self.keys.key(mark.table, mark.event_id)
         return SetDone(
             Occasion(
@@ -116,8 +118,9 @@ def listed(
 
 
 def in_order(entries: Iterable[Entry], marks: Sequence[Mark]) -> Iterator[Entry | Mark]:
-    """Each mark behind the entry of its event, marks in the order of their numbers. All of them are of events up to the
-    last entry's; a mark of an event before the first entry comes first."""
+    """Merge entries and marks: each mark comes right behind the entry of its event, marks in the order of their
+    numbers. No mark may be of an event after the last entry's. A mark of an event before the first entry comes
+    first."""
     waiting = list(reversed(marks))
     for entry in entries:
         while waiting and waiting[-1].event_id < entry.event_id:

@@ -1,8 +1,10 @@
-"""Notices at a target: what an epoch shows that the epoch before did not, from the rows of its objects.
+"""Notices at a target: the differences between what an epoch shows and what the epoch before showed, from the rows of
+the epoch's objects.
 
-Rows say what was done, in the order of their steps. What was done and undone within an epoch gives no notice: it is not
-there when the epoch is published. Some rows restate what the target has (`RESTATING`), after an exact read, or after a
-death that kept the record of a change from being written. Of such tables it must be known what they had before.
+Rows say what was done, in the order of their steps. An object that was made and removed again within one epoch gives no
+notice, because it is not there when the epoch is published. Some rows restate what the target has (`RESTATING`): after
+an exact read, or after a death that kept the record of a change from being written. For the tables of such rows the
+caller gives what they had before (`Before`), because the rows alone do not say what is new.
 """
 
 from __future__ import annotations
@@ -38,18 +40,19 @@ Files = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a ledger says of one object: names and sizes of its files where it says them, and its definition."""
+    """An object as a ledger tells it: paths and sizes of its files, None where the ledger does not tell them, and its
+    definition."""
 
     files: Files | None = None
     definition: str = ""
 
 
 Before = Mapping[TableName, Mapping[str, Known]]
-"""What the epoch before had of tables: of the table itself under an empty name, and of its partitions."""
+"""What each table had at the epoch before, by partition name. The table itself stands under the empty name."""
 
 
 def restated(rows: Iterable[ObjectRow]) -> frozenset[TableName]:
-    """The tables of which `Before` is needed."""
+    """Return the tables of these rows for which `Before` is needed."""
     return frozenset(
         TableName(row.database, row.table)
         for row in rows
@@ -58,7 +61,8 @@ def restated(rows: Iterable[ObjectRow]) -> frozenset[TableName]:
 
 
 def known(content: Content, rows: Sequence[ObjectRow]) -> dict[str, Known]:
-    """What the rows, of which `content` was made, say of a table."""
+    """Return each object of a table, by partition name, as the ledger tells it; the table itself stands under the empty
+    name. `rows` are the rows of which `content` was made."""
     known_objects: dict[str, Known] = {}
     for name, part in (("", content.table), *content.partitions.items()):
         files = files_of(rows[part.files.index]) if part.files is not None else None
@@ -69,7 +73,8 @@ def known(content: Content, rows: Sequence[ObjectRow]) -> dict[str, Known]:
 
 @dataclass(slots=True)
 class PartitionChange:
-    """`was` and `is_there`: before the epoch, and in it."""
+    """The changes of one partition in an epoch. `was` says that it was there before the epoch, `is_there` that it is
+    there at the epoch's end."""
 
     was: bool
     is_there: bool
@@ -82,8 +87,8 @@ class PartitionChange:
 
 @dataclass(slots=True)
 class TableChange:
-    """`was`: its name before the epoch, None for a table that was not there; `name`: its name in it, None where it is
-    gone."""
+    """The changes of one table in an epoch. `was` is its name before the epoch, None for a table that was not there.
+    `name` is its name at the epoch's end, None where it is gone."""
 
     was: TableName | None
     name: TableName | None
@@ -91,7 +96,7 @@ class TableChange:
     event_id: EventId = 0
     found: bool = False
     replaces: bool = False
-    """Another table was shown under its name."""
+    """True where another table was shown under its name before the epoch."""
     dropped_at: EventId = 0
     renamed_at: EventId | None = None
     altered_at: EventId | None = None
@@ -102,13 +107,15 @@ class TableChange:
 
 
 class ShownTables:
-    """The tables that a target shows, by name, with their incarnations: brought up to date by each epoch's rows."""
+    """The tables that a target shows, with their incarnations by name. `changes` brings them up to date with each
+    epoch."""
 
     def __init__(self, incarnations: Mapping[TableName, str]) -> None:
         self.incarnations = dict(incarnations)
 
     def changes(self, rows: Sequence[ObjectRow], before: Before) -> list[TableChange]:
-        """What the rows of one epoch, in order of step, come to."""
+        """Return the changes of each table in one epoch, and take them into `incarnations`. `rows` are the epoch's rows
+        in order of step."""
         epoch = EpochChanges(self.incarnations, before)
         for row in rows:
             epoch.take(row)
@@ -121,7 +128,7 @@ class ShownTables:
 
 
 class EpochChanges:
-    """The rows of one epoch, put together."""
+    """A fold of the rows of one epoch into one `TableChange` for each table: `take` every row, then ask `ended`."""
 
     def __init__(self, incarnations: Mapping[TableName, str], before: Before) -> None:
         self.incarnations, self.before = incarnations, before
@@ -182,7 +189,8 @@ class EpochChanges:
             table.altered_at = event_id
 
     def table_of(self, name: TableName, row: ObjectRow) -> TableChange:
-        """The table that the row speaks of: another than the one of that name where it is a new one."""
+        """Return the table that the row speaks of. It is a new table, and one of that name is dropped, where the row
+        creates or replaces it or has another incarnation."""
         table = self.look(name)
         is_other = (
             table is not None
@@ -205,7 +213,8 @@ class EpochChanges:
         return table
 
     def unrecorded(self, name: TableName, event_id: EventId) -> TableChange:
-        """The table of a partition that was recorded before it: whoever made the table died before that."""
+        """Begin a new table for a row of its partition, where no row of the table itself came before. This happens
+        after a process made the table and died before it recorded that."""
         table = TableChange(None, name, "", event_id)
         self.current[name] = table
         self.all.append(table)
@@ -225,7 +234,8 @@ class EpochChanges:
             table.name, table.dropped_at = None, event_id
 
     def at(self, name: TableName, incarnation: str) -> TableChange:
-        """The table of that name; one that a row speaks of is there."""
+        """Return the table of that name. A table that is not known to be shown is taken for one that was, because a row
+        speaks of it."""
         table = self.look(name)
         if table is None:
             table = TableChange(name, name, incarnation)
@@ -249,7 +259,8 @@ class EpochChanges:
         partition = table.partitions.get(row.partition)
         table.mentioned.add(row.partition)
         had = self.before.get(table.was, {}).get(row.partition) if table.was is not None else None
-        # A death may have kept it from being recorded; then it is not in what the ledger had.
+        # A partition that was made before a death may lack its row. Where the ledger was not asked (`before`), a table
+        # that was shown is believed to have had the partition.
         was = had is not None if table.was in self.before else table.was is not None
         if row.change in ("drop_partition", "rename_away"):
             was = was and (had is not None or bool(row.incarnation))
@@ -275,7 +286,8 @@ class EpochChanges:
 
 
 def names_left_first(changes: Sequence[TableChange]) -> list[TableChange]:
-    """In their order, but a table that leaves a name comes before the one that takes it."""
+    """Return the changes in their order, except that a table that leaves a name comes before the table that takes
+    it."""
     leaving = {change.was: change for change in changes if change.was is not None and change.name != change.was}
     ordered: list[TableChange] = []
     visited: set[int] = set()
@@ -292,7 +304,8 @@ def names_left_first(changes: Sequence[TableChange]) -> list[TableChange]:
 
 
 def event_of(row: ObjectRow) -> EventId:
-    """A row that restates an object has the event up to which the ledger knew it; the object came later."""
+    """Return the event of the row's change. A row that restates an object carries the event up to which the ledger knew
+    the object; where its incarnation is younger, that event counts."""
     if row.change in (FOUND, "create_table"):
         return max(row.event_id, number_of(row.incarnation))
     return row.event_id
@@ -307,13 +320,15 @@ def is_changed(files: Files | None, row: ObjectRow) -> bool:
 
 
 class LedgerNotices:
-    """`stream` names the target's states in ids; `keys` know the journal up to each epoch's event."""
+    """A maker of the notices of a target's epochs. `stream` begins the ids and names source and target. `keys` has to
+    know the journal up to the event of each epoch."""
 
     def __init__(self, source: str, target: str, shown: ShownTables, keys: TableKeys) -> None:
         self.stream, self.shown, self.keys = f"{source}@{target}", shown, keys
 
     def of_epoch(self, epoch: Epoch, rows: Iterable[ObjectRow], before: Before, finds: bool) -> list[Notice]:
-        """`finds`: tables that a first read found are told of, too. Ids do not depend on that."""
+        """Return the notices of one epoch, and take its rows into `shown`. With `finds`, tables that a first read found
+        are told of, too. Ids do not depend on `finds`."""
         changes = self.shown.changes(sorted(rows, key=lambda row: row.step), before)
         drafts = [draft for change in changes for draft in self.of_table(epoch, change, finds)]
         texts: list[Notice] = [] if epoch.gap is None else [self.of_gap(epoch, *epoch.gap)]
@@ -365,7 +380,7 @@ ORDER: tuple[Kind, ...] = (PartitionsDropped, PartitionsAdded, PartitionsAltered
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A notice without its number in the epoch."""
+    """A notice that has no number within its epoch yet."""
 
     kind: Kind
     table: TableName
@@ -396,7 +411,8 @@ class Draft:
 
 
 def of_partitions(table: TableChange, name: TableName, key: str) -> Iterator[Draft]:
-    """In the order of their events; what left first."""
+    """Yield the drafts of a table's partitions in the order of their events; at one event dropped partitions come
+    first. Partitions with the same change at the same event share a draft."""
     groups: dict[tuple[EventId, int, bool], list[str]] = {}
     for partition, change in table.partitions.items():
         for event_id, kind in kinds_of(change):

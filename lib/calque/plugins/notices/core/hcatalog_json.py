@@ -1,7 +1,7 @@
-"""Notices as HCatalog's own JSON, as its message classes read it (org.apache.hive.hcatalog.messaging.json).
+"""The JSON form of notices that HCatalog's message classes read (org.apache.hive.hcatalog.messaging.json).
 
-Timestamps are seconds. A rename is an ALTER_TABLE under the new name: HCatalog's messages have no place for the old
-one. `done` and gaps, of which HCatalog knows nothing, keep calque's own JSON.
+Timestamps are seconds. A rename is an ALTER_TABLE under the new name, because HCatalog's messages have no place for the
+old one. `done` and gaps, of which HCatalog knows nothing, keep calque's own JSON.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ def headers_of(notice: Notice) -> dict[str, str]:
 
 
 def texts_of(notice: Notice, server: str) -> list[bytes] | None:
-    """One text for each message: ALTER_PARTITION and INSERT speak of one partition each. None where calque's own JSON
-    is to be sent. `server` is what the message gives as the metastore's address."""
+    """Return the JSON text of each message of the notice: ALTER_PARTITION and INSERT become one message for each
+    partition. Return None where calque's own JSON is to be sent. `server` is what the message gives as the metastore's
+    address."""
     if isinstance(notice, SetDone | HistoryGap):
         return None
     occasion = notice.occasion

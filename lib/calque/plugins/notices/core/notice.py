@@ -1,4 +1,5 @@
-"""What a notice says: a closed union of values."""
+"""Notices as values: a closed union of types, one for each kind of change, and the `Occasion` that all of them
+carry."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from calque.plugins.marks.model import Mark
 
 
 class NoticeType(StrEnum):
-    """As configurations and texts call it."""
+    """The type of a notice, by the name that configurations and messages use."""
 
     CREATE_TABLE = "create_table"
     ALTER_TABLE = "alter_table"
@@ -27,9 +28,11 @@ class NoticeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """What all notices say. `id` is the same whenever the notice is sent. `key` is the table's (`TableKeys`). At the
-    source `position` is the event itself; at a target it is the event of the epoch that shows it, which may be a later
-    one. `found`: an exact read found it, and no event told of it; `event_id` is the read's then."""
+    """The part that every notice has: its id, its table, and when it happened. `id` is the same each time that the
+    notice is sent. `key` is the table's message key (`TableKeys`). `event_id` is the event that the notice tells of. At
+    the source `position` is that event; at a target it is the event of the epoch that shows the change, which may be
+    later. `found` says that an exact read found the object without an event that told of it; `event_id` is then the
+    event of the read."""
 
     id: str
     table: TableName
@@ -47,7 +50,8 @@ class TableCreated:
 
 @dataclass(frozen=True, slots=True)
 class TableAltered:
-    """`was` is the name before a rename; None where the table kept its name."""
+    """A change of a table's definition, or a rename. `was` is the name before a rename; None where the table kept its
+    name."""
 
     occasion: Occasion
     was: TableName | None = None
@@ -60,7 +64,8 @@ class TableDropped:
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAdded:
-    """Partitions by Hive's names of them, here and below."""
+    """The partitions that a table got. Every type of notice names partitions as Hive does, for example
+    `ds=1/region=us`."""
 
     occasion: Occasion
     partitions: tuple[str, ...]
@@ -80,7 +85,7 @@ class PartitionsDropped:
 
 @dataclass(frozen=True, slots=True)
 class RowsInserted:
-    """Into these partitions, or into a table without any."""
+    """The rows of these partitions changed; with no `partitions`, the rows of a table that has none."""
 
     occasion: Occasion
     partitions: tuple[str, ...] = ()
@@ -94,8 +99,8 @@ class SetDone:
 
 @dataclass(frozen=True, slots=True)
 class HistoryGap:
-    """Of the events from `first` to `last` nobody knows what they did: whoever follows the notices reads again what he
-    needs. It is sent to each topic; the occasion has no table."""
+    """A gap in the history: what the events from `first` to `last` did is not known, and `cause` says why. A subscriber
+    has to read again what it needs. The notice goes to every topic, so its occasion has no table."""
 
     occasion: Occasion
     first: EventId
@@ -154,16 +159,19 @@ TEXTS: Mapping[type, str] = {
 
 
 def type_text(notice: Notice) -> str:
-    """What `type_of` says, as a text: for every notice of a backlog."""
+    """Return the text of the notice's type, as `type_of` does, by one look into a table: fast enough for each notice of
+    a backlog."""
     return TEXTS[type(notice)]
 
 
 PARTITIONS_AT_ONCE = 500
-"""Of which one notice tells, so that every broker takes it: Kafka refuses messages of more than a megabyte."""
+"""The most partitions that one notice names, so that every broker takes it: Kafka refuses messages of more than a
+megabyte."""
 
 
 def shares(partitions: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """The partitions in shares of one notice each; one empty share where there are none."""
+    """Split the partitions into shares for one notice each, of at most `PARTITIONS_AT_ONCE`. No partitions give one
+    empty share."""
     if len(partitions) <= PARTITIONS_AT_ONCE:
         return [partitions]
     return [partitions[begin : begin + PARTITIONS_AT_ONCE] for begin in range(0, len(partitions), PARTITIONS_AT_ONCE)]

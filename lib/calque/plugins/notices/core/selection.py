@@ -1,4 +1,4 @@
-"""Which notices a channel sends."""
+"""The selection of a channel: which notices it sends."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from calque.model.names import OURS, TableName
 from calque.plugins.notices.core.notice import HistoryGap, Notice, TableAltered, type_text
 
 FOUND = "found"
-"""Among the types of a channel: tables that a first read finds are told of, too."""
+"""The word among a channel's types that asks for notices of tables that a first read finds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Names are the source's. Gaps are told by every channel."""
+    """The notice types and table patterns of a channel. Patterns match names at the source. A gap is taken by every
+    selection, and calque's own tables by none."""
 
     types: frozenset[str]
     include: tuple[Pattern, ...]
@@ -41,7 +42,8 @@ class Selection:
         return is_taken
 
     def takes(self, notice: Notice) -> bool:
-        """A table that a rename takes out of the selection is told of once more, under its new name."""
+        """Tell whether the channel sends the notice. A rename that takes a table out of the selection is still sent,
+        under the new name, so that subscribers learn of it."""
         if isinstance(notice, HistoryGap):
             return True
         if type_text(notice) not in self.types:

@@ -1,8 +1,8 @@
-"""Under which key a table's notices are sent: its incarnation at the source, as the journal tells it.
+"""The message keys of tables: a table's key is its incarnation at the source, as the journal tells it.
 
-A table that was created in the journal has the event of its CREATE for a key; any other has the name under which the
-journal met it first, in lower case. A rename takes the key along. So the key follows from the journal alone, and is the
-same in every channel of it. Brokers keep messages of one topic and key in order.
+A table that was created in the journal has the event of its CREATE for a key. Any other table has the name under which
+the journal met it first, in lower case. A rename takes the key along. So the key follows from the journal alone, and
+every channel of the journal gives the same one. Brokers keep messages of one topic and key in order.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, TableName, table_name
 
 Change = tuple[EventId, str]
-"""From the event on a name means the table of that key; an empty key for none."""
+"""An event and a key: from that event on the name means the table of that key. An empty key says that no table has the
+name."""
 
 
 class TableKeys:
-    """The keys by name and event. `upto` is the last event of the journal that they know."""
+    """The keys of all tables by name and event. `upto` is the last event of the journal that is taken into account."""
 
     def __init__(self, upto: EventId = 0) -> None:
         self.upto = upto
@@ -31,7 +32,7 @@ class TableKeys:
         return other
 
     def take(self, entry: Entry) -> None:
-        """The journal's next entry; one that is known already changes nothing."""
+        """Take the journal's next entry into account. An entry up to `upto` changes nothing."""
         keys = entry.keys
         if entry.event_id <= self.upto:
             return
@@ -48,11 +49,12 @@ class TableKeys:
             self._change(keys.table, entry.event_id, key)
 
     def pass_over(self, upto: EventId) -> None:
-        """Events up to this one concern no table's name."""
+        """Move `upto` to this event, because the events up to it concern the name of no table. It never moves back."""
         self.upto = max(self.upto, upto)
 
     def key(self, name: TableName, event_id: EventId) -> str:
-        """Of the table that had the name at the event, or before it where none had it then."""
+        """Return the key of the table that had the name at the event; where no table had it then, the key of the last
+        one before. A name that the journal never told of is its own key."""
         changes = self._changes.get(name)
         if changes is None:
             return str(name)
@@ -63,11 +65,12 @@ class TableKeys:
         return str(name)
 
     def key_before(self, name: TableName, event_id: EventId) -> str:
-        """Of the table that had the name before the event."""
+        """Return the key of the table that had the name just before the event, for example before its DROP."""
         return self.key(name, event_id - 1)
 
     def forget(self, floor: EventId) -> None:
-        """Only events from this one on will be asked for."""
+        """Drop what no question about events from `floor` on needs. Questions about earlier events may be answered
+        wrongly afterwards."""
         for name, changes in list(self._changes.items()):
             place = bisect_right(changes, floor, key=lambda change: change[0])
             kept = changes[place:]
@@ -81,7 +84,7 @@ class TableKeys:
                 self._changes[name] = [before]
 
     def record(self) -> dict[str, Any]:
-        """What `restored` takes."""
+        """Return the keys as a JSON document, from which `restored` makes them again."""
         changes = {str(name): [list(change) for change in changes] for name, changes in self._changes.items()}
         return {"upto": self.upto, "changes": changes}
 

@@ -13,12 +13,13 @@ FIELDS = ("source", "database", "table")
 FIELD = re.compile(r"\{([^{}]*)\}")
 ODD = re.compile(r"[^A-Za-z0-9._-]")
 LONGEST = 249
-"""What Kafka takes as a topic's name."""
+"""The most characters that Kafka takes in the name of a topic."""
 
 
 class TopicTemplate:
-    """For example `{source}.{database}.{table}`, or the name of one topic for all. Characters of names that topics
-    can't have stand there as `_u` and four hexadecimal digits. Raises `Refused` where it is none."""
+    """The `topic` of a channel's section: a template such as `{source}.{database}.{table}`, or the name of one topic
+    for all tables. A character of a name that topics can't have becomes `_u` and four hexadecimal digits. The
+    constructor raises `Refused` for a text that is no template."""
 
     def __init__(self, template: str, source: str) -> None:
         for field in FIELD.findall(template):
@@ -36,7 +37,7 @@ class TopicTemplate:
         self._by_table: dict[TableName, str] = {}
 
     def is_one(self) -> bool:
-        """Whether all notices go to one topic."""
+        """Tell whether all notices of the channel go to one topic."""
         return "{database}" not in self.template
 
     def topic(self, table: TableName) -> str:
@@ -48,11 +49,12 @@ class TopicTemplate:
         return topic
 
     def topics(self, tables: Iterable[TableName]) -> list[str]:
-        """Those of the tables, each once, sorted."""
+        """Return the topics of the tables, each once and sorted. A template for one topic gives that topic, also
+        without tables."""
         return [self.topic(TableName("", ""))] if self.is_one() else sorted({*map(self.topic, tables)})
 
     def of(self, notice: Notice, tables: Iterable[TableName]) -> list[str]:
-        """Where a notice goes; one of a gap to the topics of all the tables."""
+        """Return the topics that the notice goes to: that of its table, or, for a gap, those of all `tables`."""
         if isinstance(notice, HistoryGap):
             return self.topics(tables)
         return [self.topic(notice.occasion.table)]

@@ -1,1 +1,2 @@
-"""Notices from a journal and from ledgers to a broker, with a position that never passes what is not sent."""
+"""The sending of notices, from a journal and from ledgers to a broker. A channel's position never passes a notice that
+is not sent."""

@@ -1,4 +1,4 @@
-"""Keep the keys of tables that channels need when events are gone."""
+"""The keys of tables, kept for channels that need them after the events are gone."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from calque.ports.records import Records
 
 
 def retain_keys(source: SourceSide, records: Records, name: str, begin: EventId, retention: float) -> None:
-    """Keep the keys of tables as they were half a retention ago, in the record of that name: channels of notices that
-    begin later, or stay away for long, know them though their events are gone by then. `begin` is where the journal
-    began."""
+    """Record the keys of tables as they were half a retention ago, under `name` in the state folder. Channels of
+    notices that begin later, or stay away for long, take them from there, because the journal no longer has the events
+    that tell them. `begin` is the event after which the journal began; `retention` is in seconds."""
     last, gap = source.journal.last(), newest(source.gaps)
     if last is None:
         return

@@ -1,4 +1,4 @@
-"""How far a channel has come, as records of the state folder keep it."""
+"""The position of a channel, and the keys of its tables, as records of the state folder."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from calque.ports import Journal
 from calque.ports.records import Json, Records
 
 SNAPSHOT_EVENTS = 20_000
-"""After so many events the keys of tables are recorded again: a start reads no more of the journal than that."""
+"""The events after which the keys of tables are recorded again, so that a start reads no more of the journal than
+that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Everything up to here is sent: behind that gap of the log the events up to `event_id`, of a target the epochs up
-    to `epoch`, and the marks up to `mark` but for those that `pending` names."""
+    """The place up to which a channel has sent everything. `gap` is the number of the log's gap behind which it is,
+    `event_id` the last event that is sent, `epoch` the last epoch of a target, and `mark` the last mark; marks that
+    `pending` names are not sent yet."""
 
     gap: int = 0
     event_id: EventId = 0
@@ -49,21 +51,23 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class KeyRecords:
-    """The keys of a channel's tables, as far as they were recorded: below `name` those of the channel itself, below
-    `base` those of what the journal has let go of, which all channels share."""
+    """The recorded keys of a channel's tables. The record `name` is the channel's own; the record `base`, which all
+    channels share, has the keys of what the journal has forgotten."""
 
     records: Records
     name: str
     base: str
 
     def keys(self, journal: Journal, gap: int, begin: EventId, upto: EventId) -> TableKeys:
-        """Those of all tables up to the event; the journal begins after event `begin`."""
+        """Return the keys of all tables up to event `upto`: the newest recorded ones, brought up to date from the
+        journal, which begins after event `begin`."""
         keys = self.newest(gap, upto) or TableKeys(begin)
         keys.pass_over(min(reach(journal), upto))
         return follow(journal, keys, upto)
 
     def newest(self, gap: int, upto: EventId) -> TableKeys | None:
-        """The recorded ones that know most, and nothing beyond the event."""
+        """Return the recorded keys that go farthest, but not beyond event `upto`; None where no record fits the gap and
+        the event."""
         found = [restored for name in (self.name, self.base) if (restored := self.read(name, gap)) is not None]
         usable = [keys for keys in found if keys.upto <= upto]
         return max(usable, key=lambda keys: keys.upto, default=None)
@@ -77,7 +81,7 @@ class KeyRecords:
 
 
 def follow(journal: Journal, keys: TableKeys, upto: EventId) -> TableKeys:
-    """The keys brought up to the event, which the journal has."""
+    """Bring `keys` up to event `upto`, which the journal must have, and return the same object."""
     while keys.upto < upto:
         page_end = min(keys.upto + PAGE, upto)
         for entry in journal.entries(Span(keys.upto, page_end)):

@@ -1,4 +1,4 @@
-"""What a ledger says that a target showed at an epoch."""
+"""The tables of a target at an epoch, read from its ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from calque.ports import Ledger
 
 
 def shown_tables(ledger: Ledger, epoch: int) -> ShownTables:
-    """At that epoch; 0 for before the first."""
+    """Return the tables that the target showed at that epoch; none for epoch 0, which stands for the time before the
+    first."""
     if not epoch:
         return ShownTables({})
     tables = contents(line_of(index, row) for index, row in enumerate(ledger.headers(epoch)))
@@ -19,7 +20,8 @@ def shown_tables(ledger: Ledger, epoch: int) -> ShownTables:
 
 
 def tables_before(ledger: Ledger, names: Collection[TableName], epoch: int) -> Before:
-    """What the tables had before that epoch."""
+    """Return what the named tables had at the epoch before `epoch`. Names that the target did not show then are left
+    out."""
     if not names or epoch <= 1:
         return {}
     headers = contents(line_of(index, row) for index, row in enumerate(ledger.headers(epoch - 1)))

@@ -1,4 +1,4 @@
-"""The notices of one channel at the source: the journal in order, with marks behind their events."""
+"""The feed of a channel at the source: it sends the journal's events in order, with each mark behind its event."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from calque.plugins.marks.ports import MarkStore
 from calque.plugins.notices.core.from_journal import JournalNotices, gap_notice, in_order, iso_ns, stream_of
 from calque.plugins.notices.core.notice import HistoryGap, Notice, Occasion
 from calque.plugins.notices.core.table_keys import TableKeys
+from calque.plugins.notices.engine.ordered_publisher import OrderedPublisher
 from calque.plugins.notices.engine.positions import SNAPSHOT_EVENTS, KeyRecords, Position
-from calque.plugins.notices.engine.sending import Sender
 from calque.ports.records import Records
 
 EVENTS_AT_ONCE = 20_000
@@ -26,28 +26,31 @@ FORGOTTEN = "forgotten"
 
 
 class SourceFeed:
-    """`name` is the channel's record. `first` is where the journal began."""
+    """The feed of one channel at the source. `name` is the record of its position in `records`; `first` is the event
+    after which the journal began."""
 
     def __init__(
         self,
         source: SourceSide,
         marks: MarkStore | None,
-        sender: Sender,
+        publisher: OrderedPublisher,
         records: Records,
         name: str,
         key_records: KeyRecords,
         first: EventId,
     ) -> None:
-        self.source, self.marks, self.sender = source, marks, sender
+        self.source, self.marks, self.publisher = source, marks, publisher
         self.records, self.name, self.key_records, self.first = records, name, key_records, first
         self.position = Position()
         self.notices: JournalNotices | None = None
         self.snapshot_at: EventId = 0
         self.told_at: dict[str, int] = {}
-        """When it was said first what may have to be said again, in nanoseconds."""
+        """The time, in nanoseconds, at which each notice of forgotten events was made first, by the notice's id. A
+        notice that is sent again is then the same."""
 
     def open(self) -> None:
-        """Go on where the channel was, or begin: with the next event and the next mark."""
+        """Continue at the recorded position. A channel without a record begins with the next event and the next
+        mark."""
         record = self.records.read(self.name)
         if record is None:
             gap, last = newest(self.source.gaps), self.source.journal.last()
@@ -58,8 +61,8 @@ class SourceFeed:
         self.notices = None
 
     def send(self) -> bool:
-        """Send the next notices, a bounded number; whether there were events or marks to go through. Raises
-        `Unavailable` and `Refused` of the broker, the journal and the records."""
+        """Send the notices of the next events and marks, at most of `EVENTS_AT_ONCE` events. Return False where there
+        was nothing to go through. Raises `Unavailable` and `Refused` of the broker, the journal and the records."""
         known_gaps = self.source.gaps.recorded() if self.source.gaps is not None else ()
         if len(known_gaps) > self.position.gap:
             self.pass_gap(known_gaps[self.position.gap])
@@ -81,9 +84,9 @@ class SourceFeed:
         notices = self.prepared(source)
         upto = max(upto, position.event_id)
         try:
-            self.sender.send(self.history(notices, entries, marks))
+            self.publisher.send(self.history(notices, entries, marks))
         except BaseException:
-            # The keys have come further than what was sent.
+            # The keys are ahead of what was sent: they are made again at the next attempt.
             self.notices = None
             raise
         notices.keys.pass_over(upto)
@@ -92,7 +95,7 @@ class SourceFeed:
         return True
 
     def lag(self) -> int:
-        """Events of the journal that are not gone through."""
+        """Return the number of event ids between the channel's position and the journal's end."""
         last = self.source.journal.last()
         return max((last or 0) - self.position.event_id, 0)
 
@@ -104,7 +107,7 @@ class SourceFeed:
                 yield from notices.of_entry(item)
 
     def due(self, upto: EventId) -> Sequence[Mark]:
-        """The next marks that take their place behind events up to this one."""
+        """Return the next marks, in order, whose events are not after `upto`."""
         if self.marks is None or self.marks.last() <= self.position.mark:
             return ()
         due_marks: list[Mark] = []
@@ -128,25 +131,27 @@ class SourceFeed:
             self.snapshot_at = keys.upto
 
     def pass_gap(self, gap: Gap) -> None:
-        """Tell of a gap in the log; what the journal had before it and was not sent is lost with it."""
+        """Send a notice of this gap in the log, and go on behind it. The notice covers the journal's events before the
+        gap that were not sent, because they can't be sent any more."""
         begin_of(self.source.gaps, self.first)
         notice = gap_notice(stream_of(self.source.name, gap.number - 1), gap)
         unsent_event = min(notice.first, self.position.event_id + 1)
-        self.sender.send([replace(notice, first=unsent_event)])
+        self.publisher.send([replace(notice, first=unsent_event)])
         self.notices = None
         self.put(replace(self.position, gap=gap.number, event_id=gap.at))
 
     def pass_forgotten(self, reached: EventId) -> None:
-        """Tell of events that the journal let go of before they were sent."""
+        """Send a notice of the events up to `reached` that the journal forgot before they were sent, and go on behind
+        them."""
         position = self.position
         identity = f"{stream_of(self.source.name, position.gap)}:forgotten:{position.event_id}"
         forgotten_at = self.told_at.setdefault(f"{identity}:{reached}", self.source.clock.now_ns())
         occasion = Occasion(identity, TableName(""), "", reached, reached, iso_ns(forgotten_at))
-        self.sender.send([HistoryGap(occasion, position.event_id + 1, reached, FORGOTTEN)])
+        self.publisher.send([HistoryGap(occasion, position.event_id + 1, reached, FORGOTTEN)])
         self.notices = None
         self.put(replace(position, event_id=reached))
 
     def put(self, position: Position) -> None:
         self.records.put(self.name, position.record())
         self.position = position
-        self.sender.recorded()
+        self.publisher.recorded()

@@ -1,4 +1,4 @@
-"""The notices of one channel at a target: what its epochs show, and marks that are done there."""
+"""The feed of a channel at a target: it sends what each epoch shows anew, and marks that are done there."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from calque.plugins.marks.ports import MarkStore
 from calque.plugins.notices.core.from_ledger import LedgerNotices, ShownTables, restated
 from calque.plugins.notices.core.notice import HistoryGap, Occasion, SetDone
 from calque.plugins.notices.core.table_keys import TableKeys
+from calque.plugins.notices.engine.ordered_publisher import OrderedPublisher
 from calque.plugins.notices.engine.positions import SNAPSHOT_EVENTS, KeyRecords, Position, follow
-from calque.plugins.notices.engine.sending import Sender
 from calque.plugins.notices.engine.shown import shown_tables, tables_before
 from calque.ports import Ledger
 from calque.ports.records import Records
@@ -27,22 +27,23 @@ EPOCHS_AT_ONCE = 100
 
 
 class TargetMarks(Protocol):
-    """Which marks a target shows."""
+    """The judge of marks at one target: it says which marks the target shows."""
 
     def judge(self, marks: Sequence[Mark]) -> Mapping[int, bool]:
-        """By number: True for those that are done at the target by now, False for those that never will be; the others
-        are left out."""
+        """Return, by the mark's number, True for a mark that is done at the target by now and False for a mark that
+        never will be. Marks that may still come to be done are left out."""
 
 
 class TargetFeed:
-    """`name` is the channel's record. `first` is where the journal began."""
+    """The feed of one channel at a target. `name` is the record of its position in `records`; `first` is the event
+    after which the journal began."""
 
     def __init__(
         self,
         source: SourceSide,
         target: str,
         ledger: Ledger,
-        sender: Sender,
+        publisher: OrderedPublisher,
         records: Records,
         name: str,
         key_records: KeyRecords,
@@ -51,7 +52,7 @@ class TargetFeed:
         marks: MarkStore | None = None,
         target_marks: TargetMarks | None = None,
     ) -> None:
-        self.source, self.target, self.ledger, self.sender = source, target, ledger, sender
+        self.source, self.target, self.ledger, self.publisher = source, target, ledger, publisher
         self.records, self.name, self.key_records, self.first = records, name, key_records, first
         self.marks, self.target_marks = marks, target_marks
         self.position = Position()
@@ -59,10 +60,12 @@ class TargetFeed:
         self.keys: TableKeys | None = None
         self.keys_gap = self.snapshot_at = 0
         self.told: dict[int, SetDone] = {}
-        """Of marks by their numbers, while it is not known that the broker has all of them: sent again as they were."""
+        """Notices of marks, by the mark's number, while it is not known that the broker has all of them. They are sent
+        again exactly as they were."""
 
     def open(self) -> None:
-        """Go on where the channel was, or begin: with the next epoch and the next mark."""
+        """Continue at the recorded position. A channel without a record begins with the next epoch and the next
+        mark."""
         record = self.records.read(self.name)
         if record is None:
             last, mark = self.ledger.last_epoch(), self.marks.last() if self.marks else 0
@@ -73,8 +76,8 @@ class TargetFeed:
         self.shown = self.keys = None
 
     def send(self) -> bool:
-        """Send the notices of the next epochs, and of marks that are done; whether there were any. Raises as
-        `SourceFeed.send`."""
+        """Send the notices of the next epochs, at most `EPOCHS_AT_ONCE`, and of marks that are done. Return whether
+        there were any. Raises `Unavailable` and `Refused`, as `SourceFeed.send` does."""
         last = self.ledger.last_epoch()
         number = last.epoch if last is not None else 0
         if number < self.position.epoch:
@@ -88,7 +91,7 @@ class TargetFeed:
         return self.send_marks() or went_on
 
     def lag(self) -> int:
-        """Events between the newest epoch and the one that was sent last."""
+        """Return the number of event ids between the epoch that was sent last and the newest epoch."""
         last = self.ledger.last_epoch()
         return max(last.event_id - self.position.event_id, 0) if last is not None else 0
 
@@ -102,10 +105,10 @@ class TargetFeed:
             if rows or epoch.gap is not None:
                 notices = LedgerNotices(self.source.name, self.target, shown, keys)
                 before = tables_before(self.ledger, restated(rows), epoch.epoch)
-                finds = self.sender.channel.selection.finds
-                self.sender.send(notices.of_epoch(epoch, rows, before, finds))
+                finds = self.publisher.channel.selection.finds
+                self.publisher.send(notices.of_epoch(epoch, rows, before, finds))
         except BaseException:
-            # The tables have come further than what was sent.
+            # `shown` is ahead of what was sent: it is read again at the next attempt.
             self.shown = None
             raise
         self.record_keys(keys)
@@ -113,19 +116,21 @@ class TargetFeed:
         return True
 
     def pass_forgotten(self, epoch: Epoch) -> None:
-        """Tell that epochs were forgotten before they were sent."""
+        """Send a notice that the ledger forgot the epochs before `epoch` before they were sent, and go on behind
+        them."""
         position = self.position
         identity = f"{self.source.name}@{self.target}:forgotten:{position.epoch}"
         occasion = Occasion(identity, TableName(""), "", epoch.from_event_id, epoch.event_id, epoch.published_at)
-        self.sender.send([HistoryGap(occasion, position.event_id + 1, epoch.from_event_id, "forgotten")])
+        self.publisher.send([HistoryGap(occasion, position.event_id + 1, epoch.from_event_id, "forgotten")])
         self.shown = None
         self.put(replace(position, epoch=epoch.epoch - 1, event_id=epoch.from_event_id))
 
     # Marks
 
     def send_marks(self) -> bool:
-        """Those that the target shows by now, in the order of their numbers; the others stay pending. A newer epoch
-        goes first: a set may be done by it."""
+        """Send the marks that the target shows by now, in the order of their numbers, and keep the others pending.
+        Return whether there was anything to do. Where an epoch is not sent yet, nothing is sent and True is returned:
+        the epoch goes first, because a set may be done by it."""
         marks, target_marks, position = self.marks, self.target_marks, self.position
         if marks is None or target_marks is None or (marks.last() <= position.mark and not position.pending):
             return False
@@ -143,7 +148,7 @@ class TargetFeed:
             return False
         keys = self.keys_at(self.position.event_id) if done else TableKeys()
         self.told |= {mark.number: self.of_mark(mark, keys) for mark in done if mark.number not in self.told}
-        self.sender.send([self.told[mark.number] for mark in done])
+        self.publisher.send([self.told[mark.number] for mark in done])
         self.told.clear()
         self.put(replace(self.position, mark=newest_mark, pending=pending))
         return True
@@ -158,7 +163,8 @@ class TargetFeed:
     # Keys of tables
 
     def keys_at(self, event_id: EventId) -> TableKeys:
-        """Those of all tables, known up to the event at least, or as far as the journal goes."""
+        """Return the keys of all tables, brought up to `event_id`, or to the journal's end where that is earlier. Keys
+        that know more are returned as they are."""
         journal, gap = self.source.journal, newest(self.source.gaps)
         upto = min(event_id, journal.last() or 0)
         keys = self.keys if self.keys_gap == gap else None
@@ -183,4 +189,4 @@ class TargetFeed:
         self.records.put(self.name, position.record())
         self.position = position
         if not self.told:
-            self.sender.recorded()
+            self.publisher.recorded()

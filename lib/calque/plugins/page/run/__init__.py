@@ -1,1 +1,1 @@
-"""What the page shows of a process that runs, and its routes."""
+"""The page's data and actions in a running process, and its routes."""

@@ -1,8 +1,8 @@
-"""What the page at `/` is told of a running process, and what it asks of it.
+"""The answers of a running process to the page at `/`, and the actions that the page asks of it.
 
-What changes all the time comes from this process's memory. What only the state folder knows (gaps, exceptions, objects
-set aside that are no tables) is read again after a time that grows with how long reading took, so that whoever looks
-costs the streams little, however many look.
+Values that change all the time come from this process's memory. Values that only the state folder has (gaps,
+exceptions, objects set aside that are no tables) are read again after a time that grows with how long reading took. So
+the page costs the streams little, for any number of viewers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any
 
-from calque.control.actions import Deed, deed_of, do, require_possible
+from calque.control.actions import OperatorAction, action_of, do, require_possible
 from calque.control.pause_rules import rules_of
 from calque.control.processes import processes
 from calque.control.status import gaps_of
@@ -44,17 +44,17 @@ from calque.plugins.remotes.config import REMOTES
 from calque.plugins.remotes.run.link_states import SET_ASIDE, LinkStates
 from calque.ports.records import Json
 from calque.serve.front_page import FrontPage
-from calque.serve.metrics import TargetLook
+from calque.serve.metrics import TargetSample
 from calque.serve.table_lag import lagging_of
 from calque.streams.background import BackgroundThread
 from calque.streams.kinds import RunningProcess
-from calque.streams.target import TargetPart
+from calque.streams.target import TargetReplication
 from calque.wiring.wiring import Wiring
 
 LOG = logging.getLogger(__name__)
 LOOK_AGAIN_SECONDS = 1.0
 READ_AGAIN_SECONDS, READ_SHARE = 5.0, 0.02
-"""How often the state folder is read for the page at most, and which part of the time that may take."""
+"""The least seconds between two readings of the state folder, and the share of all time that reading may take."""
 SHOWN, MOST_EXCEPTIONS, MOST_ACTIONS = 100, 100, 20
 WHAT_TO_DO = {
     "calque adopt": "Move the object away at the target, or take it over with `calque adopt`; then release the table.",
@@ -66,10 +66,10 @@ MEND = "Mend the cause that the reason names, then release the table: it is read
 
 
 @dataclass(slots=True)
-class Undertaking:
-    """An action that was asked for here, and what became of it."""
+class PageAction:
+    """An action that the page asked for, with its state (`running`, `done` or `failed`) and its result."""
 
-    deed: Deed
+    action: OperatorAction
     target: str
     tables: tuple[str, ...]
     at: float = field(default_factory=time.time)
@@ -79,19 +79,20 @@ class Undertaking:
 
     def document(self) -> Json:
         return {
-            "action": self.deed.value,
+            "action": self.action.value,
             "target": self.target,
             "tables": list(self.tables),
             "at": self.at,
             "state": self.state,
             "problem": self.problem,
-            "result": summary(self.deed, self.result),
+            "result": summary(self.action, self.result),
         }
 
 
 @dataclass(slots=True)
 class TargetFacts:
-    """Of one ledger, read bit by bit."""
+    """The exceptions of one target: its newest bridges, parts, rereads and disarmed tables. `note` takes the ledger's
+    epochs one by one, in ascending order."""
 
     epoch: int = 0
     bridges: dict[str, Bridge] = field(default_factory=dict)
@@ -125,8 +126,8 @@ class TargetFacts:
         )
 
 
-class ConsoleOfRun:
-    """Answers for one process, from `begin` to `end`."""
+class PageData:
+    """The page's answers for one process. A thread samples the lags of its targets from `begin` to `end`."""
 
     def __init__(self, run: RunningProcess, has_token: bool) -> None:
         self.run, self.has_token = run, has_token
@@ -147,7 +148,7 @@ class ConsoleOfRun:
         self.clusters = ClusterLooks()
         self.read_next = 0.0
         self.wiring = run.wiring
-        self.undertakings: deque[Undertaking] = deque(maxlen=MOST_ACTIONS)
+        self.actions: deque[PageAction] = deque(maxlen=MOST_ACTIONS)
 
     def front(self) -> FrontPage:
         return front_page(self.console(), self.has_token)
@@ -161,7 +162,7 @@ class ConsoleOfRun:
     def end(self) -> None:
         self.sampling.stop()
 
-    def targets(self) -> Mapping[str, TargetPart]:
+    def targets(self) -> Mapping[str, TargetReplication]:
         return self.run.target_parts()
 
     # How it is
@@ -173,7 +174,8 @@ class ConsoleOfRun:
                 self.series.note(name, LagSample(now, *part.report.lag()))
 
     def lags(self, since: float) -> Json:
-        """By target: times, seconds, events."""
+        """Return three columns for each target: times (seconds since the epoch), lag in seconds, and lag in events, of
+        the samples after `since`."""
         return {
             "now": time.time(),
             "targets": {
@@ -183,7 +185,7 @@ class ConsoleOfRun:
         }
 
     def overview(self) -> Json:
-        """The same for everybody who asks within a second."""
+        """Return the state of the process. All calls within `LOOK_AGAIN_SECONDS` get the same answer."""
         with self.lock:
             if time.monotonic() - self.answered_at > LOOK_AGAIN_SECONDS:
                 self.read_folder()
@@ -191,7 +193,7 @@ class ConsoleOfRun:
             return self.answer
 
     def look(self) -> Json:
-        view, parts = self.run.look(), self.targets()
+        view, parts = self.run.snapshot(), self.targets()
         return {
             "at": time.time(),
             "sources": [
@@ -218,14 +220,15 @@ class ConsoleOfRun:
                 for look in view.channels
             ],
             "silent": list(view.silent),
-            "actions": [one.document() for one in reversed(self.undertakings)],
+            "actions": [one.document() for one in reversed(self.actions)],
             "may_act": self.has_token,
             "clusters": self.clusters.document(self.run.wiring),
             **self.slow,
         }
 
     def read_folder(self) -> None:
-        """What was read last stays where the folder can't be read."""
+        """Read the state folder, unless it was read a short while ago. Where it can't be read, the values of the last
+        time stay."""
         if time.monotonic() < self.read_next:
             return
         began = time.monotonic()
@@ -271,8 +274,8 @@ class ConsoleOfRun:
 
     # Tables
 
-    def part(self, target: str) -> TargetPart:
-        """Raises `Refused` for a target that is not this process's."""
+    def part(self, target: str) -> TargetReplication:
+        """Return the part of the target. Raises `Refused` for a target that is not one of this process's."""
         parts = self.targets()
         if target not in parts:
             raise Refused(f'"{target}" is no target of this process', "", nearest(target, parts))
@@ -298,7 +301,7 @@ class ConsoleOfRun:
         return {**history, **now, "target": target}
 
     def links(self, query: LinkQuery) -> Json:
-        """As they were when the state folder was read last."""
+        """Return the links that the query takes, as they were when the state folder was last read."""
         with self.lock:
             self.read_folder()
         takes = taking(query.text)
@@ -313,41 +316,41 @@ class ConsoleOfRun:
     # Actions
 
     def act(self, request: ActionRequest) -> Json:
-        deed = deed_of(request.action)
+        action = action_of(request.action)
         wiring = self.run.wiring.afresh()
         require_possible(wiring, request.target, request.tables)
-        undertaking = Undertaking(deed, request.target, request.tables)
-        same = [one for one in self.undertakings if one.state == "running" and one.target == request.target]
-        if deed.takes_long() and same:
+        page_action = PageAction(action, request.target, request.tables)
+        same = [one for one in self.actions if one.state == "running" and one.target == request.target]
+        if action.takes_long() and same:
             raise Refused(f"{request.target} is being compared", "One comparison goes on at a time", "Wait for it")
-        LOG.info("the page asks: %s %s %s", deed.value, request.target, " ".join(request.tables) or "all")
-        self.undertakings.append(undertaking)
-        if deed.takes_long():
+        LOG.info("the page asks: %s %s %s", action.value, request.target, " ".join(request.tables) or "all")
+        self.actions.append(page_action)
+        if action.takes_long():
             thread = threading.Thread(
-                target=self.carry_out, args=(wiring, undertaking), name=f"page-{deed.value}", daemon=True
+                target=self.carry_out, args=(wiring, page_action), name=f"page-{action.value}", daemon=True
             )
             thread.start()
         else:
-            self.carry_out(wiring, undertaking)
+            self.carry_out(wiring, page_action)
         self.answered_at = 0.0
-        return undertaking.document()
+        return page_action.document()
 
-    def carry_out(self, wiring: Wiring, undertaking: Undertaking) -> None:
+    def carry_out(self, wiring: Wiring, page_action: PageAction) -> None:
         try:
-            undertaking.result = do(
-                wiring, undertaking.deed, undertaking.target, undertaking.tables, self.run.comparisons
+            page_action.result = do(
+                wiring, page_action.action, page_action.target, page_action.tables, self.run.comparisons
             )
         except CalqueError as error:
-            undertaking.problem = str(error)
-            undertaking.state = "failed"
+            page_action.problem = str(error)
+            page_action.state = "failed"
         except Exception:
-            undertaking.state, undertaking.problem = "failed", "See the log of the process."
-            LOG.exception("%s, asked for by the page", undertaking.deed.value)
+            page_action.state, page_action.problem = "failed", "See the log of the process."
+            LOG.exception("%s, asked for by the page", page_action.action.value)
         else:
-            undertaking.state = "done"
+            page_action.state = "done"
 
 
-def target_document(look: TargetLook, part: TargetPart) -> Json:
+def target_document(look: TargetSample, part: TargetReplication) -> Json:
     quarantined = part.report.find_tables(lambda _: True, TableState.QUARANTINED.value, 0, SHOWN)[1]
     return {
         "name": look.name,
@@ -370,7 +373,7 @@ def target_document(look: TargetLook, part: TargetPart) -> Json:
     }
 
 
-def table_document(part: TargetPart, row: TableRow) -> dict[str, Json]:
+def table_document(part: TargetReplication, row: TableRow) -> dict[str, Json]:
     name_at_target = part.current.target.admission().name_at_target(row.name)
     return {
         "table": str(row.name),
@@ -386,7 +389,8 @@ def table_document(part: TargetPart, row: TableRow) -> dict[str, Json]:
 
 
 def other_document(row: DatabaseRow | FunctionRow) -> dict[str, Json]:
-    """A database or function that is set aside, as a table is; `release` is what frees it."""
+    """Return the document of a database or function that is set aside, with the keys of a table's. `release` is the
+    pattern that the action to release it takes."""
     is_function = isinstance(row, FunctionRow)
     return {
         "table": str(row.name),
@@ -402,7 +406,7 @@ def other_document(row: DatabaseRow | FunctionRow) -> dict[str, Json]:
 
 
 def links_document(rows: Sequence[Mapping[str, Any]]) -> Json:
-    """How many links are in each state, and those that are set aside."""
+    """Return the number of links in each state, and the rows of those that are set aside, at most `SHOWN`."""
     aside = [row for row in rows if row["state"] == SET_ASIDE]
     return {"states": dict(Counter(str(row["state"]) for row in rows)), "aside": aside[:SHOWN]}
 
@@ -416,7 +420,8 @@ def what_to_do(row: TableRow) -> str:
 
 
 def taking(text: str) -> Any:
-    """Whether a name contains the text, or matches it where it is a glob."""
+    """Return a function that tells whether a name, as (database, table), contains the text, or matches it where the
+    text is a glob."""
     wanted = text.strip().lower()
     if not wanted:
         return lambda _: True
@@ -425,11 +430,12 @@ def taking(text: str) -> Any:
     return lambda name: wanted in f"{name[0]}.{name[1]}"
 
 
-def summary(deed: Deed, result: Mapping[str, Any]) -> Json:
-    """So much of a comparison as a page shows."""
+def summary(action: OperatorAction, result: Mapping[str, Any]) -> Json:
+    """Return those parts of a comparison's or repair's result that the page shows, lists cut to `SHOWN` entries; None
+    for no result."""
     if not result:
         return None
-    if deed is Deed.REPAIR:
+    if action is OperatorAction.REPAIR:
         return {
             "event_id": result["event_id"],
             "tables": list(islice(result["tables"], SHOWN)),

@@ -1,4 +1,4 @@
-"""How far behind targets were, for plots: every look of the last half hour, and one a minute of the last day."""
+"""The lags of targets over time, for plots: every sample of the last half hour, and one a minute of the last day."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ FINE_SECONDS, COARSE_SECONDS, KEPT_SECONDS = 1800.0, 60.0, 86_400.0
 
 
 class LagSample(NamedTuple):
-    """At that time (seconds since the epoch); None where it was not known."""
+    """The lag of a target at the time `at` (seconds since the epoch), in seconds and in events; None where it was not
+    known."""
 
     at: float
     seconds: float | None
@@ -20,7 +21,8 @@ class LagSample(NamedTuple):
 
 
 class LagSeries:
-    """By target. Of a minute that is long past the largest lag stays. Safe from several threads."""
+    """The samples of all targets. Of a minute more than half an hour ago only the largest lag stays. Safe from several
+    threads."""
 
     def __init__(self) -> None:
         self.fine: dict[str, deque[LagSample]] = {}
@@ -40,7 +42,7 @@ class LagSeries:
                     coarse.append(passed)
 
     def since(self, at: float) -> Mapping[str, Sequence[LagSample]]:
-        """Samples after that time, ascending."""
+        """Return the samples after the time `at` (seconds since the epoch) by target, ascending by time."""
         with self.lock:
             return {
                 target: [sample for samples in (self.coarse[target], fine) for sample in samples if sample.at > at]

@@ -1,8 +1,8 @@
-"""The page at `/` and what it asks for: static files, JSON for them, and actions.
+"""The routes of the page: `/` itself, its static files, JSON for them, and actions.
 
-The files hold no data, so that they are open to everybody; `/` itself answers 401 without a token, with the same file,
-in which a token can be given. The browser keeps it for its tab and sends it in a header, never in a cookie: a foreign
-page can't have it sent, so that no request comes but from this page.
+The files hold no data, so that they are open to everybody. `/` answers 401 without a token, with the same file, in
+which the user can enter a token. The browser keeps the token for its tab and sends it in a header, never in a cookie.
+So a page of another site can't have the browser send it, and requests with the token come from this page alone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ NO_TOKEN = "Actions need a token, and none is configured. Write token_env or tok
 
 @dataclass(frozen=True, slots=True)
 class TableQuery:
-    """`text` is part of a name, or a glob. `state` is one of a table's states, or empty for all."""
+    """A search for tables of a target. `text` is a part of a name, or a glob. `state` is a table's state, or empty for
+    all."""
 
     target: str
     text: str = ""
@@ -58,7 +59,7 @@ class TableQuery:
 
 @dataclass(frozen=True, slots=True)
 class LinkQuery:
-    """`text` is part of a local name, or a glob. `state` is one of a link's states, or empty for all."""
+    """A search for links. `text` is a part of a local name, or a glob. `state` is a link's state, or empty for all."""
 
     text: str = ""
     state: str = ""
@@ -68,7 +69,8 @@ class LinkQuery:
 
 @dataclass(frozen=True, slots=True)
 class ActionRequest:
-    """`tables` are patterns; none means the target itself, or all that the action concerns."""
+    """An action that the page asks for. `tables` are patterns; without any, the action concerns the target itself, or
+    all that it can concern."""
 
     action: str
     target: str
@@ -77,21 +79,21 @@ class ActionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What the page asks the process. Raises `CalqueError`, which the page shows."""
+    """The functions by which the page asks the process. Each may raise `CalqueError`, which the page shows."""
 
     overview: Callable[[], Json]
     lags: Callable[[float], Json]
-    """What was seen since then (seconds since the epoch)."""
+    """Returns the lags that were sampled after the given time (seconds since the epoch)."""
     tables: Callable[[TableQuery], Json]
     table: Callable[[str, str], Json]
-    """A table's chain, by the names of the target and of the table."""
+    """Returns the chain of a table, by the names of the target and of the table."""
     links: Callable[[LinkQuery], Json]
     act: Callable[[ActionRequest], Json]
-    """Returns at once; what takes long is told of by `overview`."""
+    """Begins an action and returns at once; `overview` shows how one that takes long goes on."""
 
 
 def shell(status: HTTPStatus = HTTPStatus.OK) -> Response:
-    """The page without any data."""
+    """Return the page's HTML without any data, with this status."""
     content = (FOLDER / "index.html").read_bytes()
     headers = {**HEADERS, "Content-Type": KINDS[".html"], "Cache-Control": "no-cache"}
     if status is HTTPStatus.UNAUTHORIZED:
@@ -100,7 +102,8 @@ def shell(status: HTTPStatus = HTTPStatus.OK) -> Response:
 
 
 def front_page(console: Console, has_token: bool) -> FrontPage:
-    """`has_token`: whether every request has shown one that opens all pages. `serve.guard` asks for it."""
+    """Return the page to be served. `has_token` says whether every request that passes `serve.guard` has shown a token;
+    only then actions are possible."""
     return FrontPage(path=PAGE, open_folder=ASSETS, shell=shell, routes=tuple(routes(console, has_token)))
 
 
@@ -186,13 +189,14 @@ def query_of(request: Request) -> TableQuery:
 
 
 def search_of(request: Request) -> tuple[str, str, int, int]:
-    """Part of a name, state, offset and limit."""
+    """Return text, state, offset and limit of the request's search. Raises `Refused` for an offset or limit that is no
+    number."""
     offset, limit = (int(number(request, key, default)) for key, default in (("offset", 0), ("limit", 50)))
     return text(request, "q"), text(request, "state"), max(offset, 0), min(max(limit, 1), MOST_ROWS)
 
 
 def action_of(body: bytes) -> ActionRequest:
-    """Raises `Refused` for anything else."""
+    """Return the action in the body of a request. Raises `Refused` for a body of any other form."""
     form = '{"action": "pause", "target": "dr", "tables": ["sales.*"]}'
     try:
         match orjson.loads(body):

@@ -1,1 +1,2 @@
-"""Catalogs that links lead to, ways to them, and the log of our own over those that have none."""
+"""The catalogs that links lead to, the ways to these catalogs, and the log that calque keeps for a catalog without
+one."""

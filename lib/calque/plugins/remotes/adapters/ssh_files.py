@@ -1,7 +1,7 @@
 """The files that SSH needs: private keys, and `known_hosts` as OpenSSH writes it (sshd(8)).
 
-What is wrong with a file concerns all that goes over it, so that it is `Refused` here; `channel` makes `AccessRefused`
-of it.
+An invalid file raises `Refused` here, because it concerns all connections that need the file; `channel` makes
+`AccessRefused` of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ REVOKED, AUTHORITY = "@revoked", "@cert-authority"
 
 
 def private_key(path: str, passphrase: Secret | None) -> PKey:
-    """The key in a file of OpenSSH's or of PEM's form. Raises `Refused`."""
+    """Return the private key in a file in the format of OpenSSH or of PEM. Raises `Refused` where the file can't be
+    read or used, and where other users may read it."""
     password = passphrase.read().encode() if passphrase is not None else None
     try:
         if Path(path).stat().st_mode & OTHERS:
@@ -52,21 +53,22 @@ def private_key(path: str, passphrase: Secret | None) -> PKey:
 
 
 def fingerprint(key: PKey) -> str:
-    """As `ssh-keygen -l` shows it."""
+    """Return the key's fingerprint as `ssh-keygen -l` shows it."""
     digest = hashlib.sha256(key.asbytes()).digest()
     return f"{key.get_name()} SHA256:{b64encode(digest).decode().rstrip('=')}"
 
 
 @dataclass(frozen=True, slots=True)
 class KeysOfHost:
-    """The keys of which a file says that a host has them, and those that it revokes."""
+    """The keys that a `known_hosts` file trusts for one host, and those that it revokes."""
 
     trusted: tuple[PKey, ...]
     revoked: tuple[PKey, ...]
 
 
 def keys_of_host(path: str, hop: SshHop) -> KeysOfHost:
-    """What `known_hosts` says of the hop. Raises `Refused` where the file can't be read, or a line of the hop's."""
+    """Return the keys that the `known_hosts` file at `path` has for the hop. Raises `Refused` where the file, or a line
+    for the hop in it, can't be read."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
@@ -83,7 +85,7 @@ def keys_of_host(path: str, hop: SshHop) -> KeysOfHost:
 
 
 def _entries(lines: Sequence[str]) -> Iterator[tuple[int, str, str, str]]:
-    """Number, mark, names and what follows."""
+    """Return number, mark (such as `@revoked`), names, and the rest of each line with an entry."""
     for number, line in enumerate(lines, 1):
         fields = line.split(maxsplit=1)
         mark = fields[0] if fields and fields[0].startswith("@") else ""
@@ -93,7 +95,8 @@ def _entries(lines: Sequence[str]) -> Iterator[tuple[int, str, str, str]]:
 
 
 def _key(path: str, number: int, names: str, rest: str) -> PKey | None:
-    """None for a kind of keys that nobody here knows."""
+    """Return the key in a line of the file, or None for a kind of key that the SSH library does not know. Raises
+    `Refused`."""
     try:
         entry = HostKeyEntry.from_line(" ".join([names, *rest.split()[:2]]), number)
     except (InvalidHostKey, SSHException, ValueError, IndexError) as error:
@@ -102,7 +105,8 @@ def _key(path: str, number: int, names: str, rest: str) -> PKey | None:
 
 
 def _is_for(names: str, hop: SshHop) -> bool:
-    """Whether the names of a line, which may be hashed, or patterns of which `!` excludes some, are the hop's."""
+    """Tell whether the names of a line are the hop's. The names are hashed, or they are patterns, of which one with `!`
+    excludes hosts."""
     name = hop.host if hop.port == 22 else f"[{hop.host}]:{hop.port}"
     if names.startswith(HASHED):
         try:

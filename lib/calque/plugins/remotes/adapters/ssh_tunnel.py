@@ -1,8 +1,8 @@
-"""Sockets to metastores behind hops of SSH: what a call needs, forwarded by the last hop (RFC 4254, 7.2).
+"""Sockets to metastores behind hops of SSH: the last hop forwards the connection (RFC 4254, 7.2).
 
-Each hop's session runs within the one before; all connections over a route share its sessions, in each process. They
-are made when one is needed first, made anew when one is dead, and closed when nobody has used them for a while. What
-travels to other processes is the route; sockets and keys never do.
+Each hop's session runs within the session of the hop before. All connections of a process over one route share its
+sessions. The sessions are made for the first connection, made again when one is dead, and closed after `IDLE_SECONDS`
+without a connection. Only the route is sent to other processes; sockets and keys never are.
 """
 
 from __future__ import annotations
@@ -25,37 +25,38 @@ from calque.plugins.remotes.model import SshHop, SshRoute
 
 KEEPALIVE_SECONDS = 15
 DEAD_MILLISECONDS = 45_000
-"""A first hop that acknowledges nothing for so long is dead."""
+"""The time after which a first hop that acknowledges nothing counts as dead."""
 IDLE_SECONDS = 60.0
 REFUSED_SECONDS = 5.0
-"""A refusal is taken for the answer so long: hops lock out who knocks all the time."""
+"""Seconds for which a refusal is repeated without a new attempt: hops lock out clients that try all the time."""
 PROHIBITED = 1
 """SSH_OPEN_ADMINISTRATIVELY_PROHIBITED (RFC 4254, 5.1)."""
 CHUNK = 1 << 16
 NOWHERE = ("127.0.0.1", 0)
-"""Where a forwarded connection is said to come from."""
+"""The origin that is reported for a forwarded connection."""
 RSA = ("rsa-sha2-512", "rsa-sha2-256")
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
-"""What it logs as errors is raised, too."""
+"""paramiko's log lines are left out, because it raises its errors, too."""
 
 
 def through(
     route: SshRoute, host: str, port: int, seconds: float, connect: Connect, *, far_only: bool = False
 ) -> socket.socket:
-    """A socket to what the last hop calls so; `connect` makes the one to the first hop. With `far_only` it forbids near
-    ones: what was connected to without that is not shared.
+    """Return a socket to `host` and `port`, names that the last hop resolves. `connect` makes the socket to the first
+    hop. With `far_only` near hosts are forbidden, and sessions that were made without `far_only` are not shared.
 
-    Raises `OSError` where a hop does not answer, or the last one does not get there, `AccessRefused` where one refuses
-    calque, or can't be trusted, and `Refused` for files that can't be used."""
+    Raises `OSError` where a hop does not answer, or the last one can't connect to the host. Raises `AccessRefused`
+    where a hop refuses calque, or can't be trusted, and `Refused` for files that can't be used.
+    """
     return _tunnel(route, far_only).open((host, port), seconds, connect)
 
 
 class SessionLost(ConnectionError):
-    """A session does not answer any more, whatever it looks like."""
+    """The error of a session that does not answer any more, even though it still counts as active."""
 
 
 class Tunnel:
-    """The sessions over one route. Safe from several threads."""
+    """The sessions over one route, and the number of their users. Safe from several threads."""
 
     def __init__(self, route: SshRoute) -> None:
         self.route = route
@@ -64,7 +65,7 @@ class Tunnel:
         self._users = 0
         self._used_at = 0.0
         self._is_timed = False
-        """Somebody will look whether it is used still."""
+        """A timer runs that will close the sessions if they are not used."""
         self._refused: tuple[float, AccessRefused] | None = None
 
     def open(self, place: tuple[str, int], seconds: float, connect: Connect) -> socket.socket:
@@ -132,14 +133,16 @@ def _tunnel(route: SshRoute, _far_only: bool) -> Tunnel:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What is to be known of a hop before anything is sent there: its keys, and calque's own."""
+    """The keys that a session with a hop needs before anything is sent there: those that the hop may show, and calque's
+    own."""
 
     hosts: KeysOfHost
     own: PKey
 
 
 def sessions(route: SshRoute, connect: Connect) -> list[Transport]:
-    """A session with each hop, within the one before."""
+    """Return the sessions of all hops, the nearest first, each within the session before. Raises as `through`; then all
+    sessions are closed."""
     trusts = [trust_of(route, number) for number in range(len(route.hops))]
     made: list[Transport] = []
     try:
@@ -159,7 +162,8 @@ def sessions(route: SshRoute, connect: Connect) -> list[Transport]:
 
 
 def trust_of(route: SshRoute, number: int) -> Trust:
-    """Raises `Refused` for files that can't be used, and `AccessRefused` for a hop that nobody knows."""
+    """Return the keys for the hop of that number, from 0. Raises `Refused` for files that can't be used, and
+    `AccessRefused` for a hop of which the `known_hosts` file has no key."""
     hop = route.hops[number]
     hosts = keys_of_host(route.known_hosts, hop)
     if not hosts.trusted:
@@ -169,7 +173,7 @@ def trust_of(route: SshRoute, number: int) -> Trust:
 
 
 def first(hop: SshHop, seconds: float, connect: Connect) -> socket.socket:
-    """The connection to the first hop. Raises `OSError`, which names it."""
+    """Return a socket to the first hop. Raises `OSError`, which names the hop."""
     try:
         return connect(hop.host, hop.port, seconds)
     except OSError as error:
@@ -177,7 +181,8 @@ def first(hop: SshHop, seconds: float, connect: Connect) -> socket.socket:
 
 
 def session(under: socket.socket | Channel, route: SshRoute, number: int, trust: Trust) -> Transport:
-    """Logged in to the hop of that number. The server's key is looked at before anything secret is sent."""
+    """Return a session that is logged in to the hop of that number. The server's key is checked before anything secret
+    is sent. Raises `OSError`, `AccessRefused`."""
     hop = route.hops[number]
     made = Transport(under)
     made.daemon = True
@@ -216,7 +221,8 @@ def negotiate(made: Transport, hop: SshHop, seconds: float) -> None:
 
 
 def kinds(known: KeysOfHost) -> tuple[str, ...]:
-    """The algorithms of the keys that are trusted: a server shows one key, of the kind that it is asked for."""
+    """Return the algorithms of the keys that are trusted. Only these are offered, because a server shows one key, of
+    the kind that the client asks for."""
     names = dict.fromkeys(key.get_name() for key in known.trusted)
     return tuple(kind for name in names for kind in (RSA if name == "ssh-rsa" else (name,)))
 
@@ -231,7 +237,8 @@ def require_known(made: Transport, hop: SshHop, known: KeysOfHost, path: str) ->
 
 
 def forwarded(within: Transport, hop: SshHop, place: tuple[str, int], seconds: float) -> Channel:
-    """A connection from the hop to the host and port."""
+    """Return a channel from the hop of the session `within` to the host and port `place`. Raises `OSError`,
+    `AccessRefused`."""
     try:
         return within.open_channel("direct-tcpip", place, NOWHERE, timeout=seconds)
     except ChannelException as error:
@@ -244,7 +251,8 @@ def forwarded(within: Transport, hop: SshHop, place: tuple[str, int], seconds: f
 
 
 def as_socket(channel: Channel, closed: Callable[[], None]) -> socket.socket:
-    """A real socket before the channel, as TLS and `select` need one; `closed` is called once both ways are over."""
+    """Return a real socket in front of the channel, as TLS and `select` need one. `closed` is called once both
+    directions have ended."""
     near, far = socket.socketpair()
     ways = (lambda: pump(far, channel, channel.close), lambda: pump(channel, far, lambda: far.shutdown(socket.SHUT_WR)))
     left = [len(ways)]
@@ -267,7 +275,7 @@ def as_socket(channel: Channel, closed: Callable[[], None]) -> socket.socket:
 
 
 def pump(source: socket.socket | Channel, sink: socket.socket | Channel, end: Callable[[], None]) -> None:
-    """All that comes, until its end."""
+    """Copy all bytes from `source` to `sink` until `source` ends or a call fails, then call `end`."""
     try:
         while data := source.recv(CHUNK):
             sink.sendall(data)

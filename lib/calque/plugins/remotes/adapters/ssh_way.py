@@ -1,4 +1,4 @@
-"""A route over SSH as metastores are reached by it."""
+"""A route over SSH in the form in which metastore clients take a route."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from calque.plugins.remotes.model import SshRoute
 
 @dataclass(frozen=True, slots=True)
 class SshWay:
-    """`model.access.Route` over hops of SSH."""
+    """A route over hops of SSH, as `model.access.Route`."""
 
     route: SshRoute
 
     def connect(
         self, host: str, port: int, seconds: float, first: Callable[[str, int, float], socket.socket], *, far_only: bool
     ) -> socket.socket:
-        """Raises `Refused` where the extra `ssh` is not installed, too."""
+        """Return a socket to `host` and `port` at the end of the route. `first` makes the socket to the first hop.
+        Raises `OSError`, `AccessRefused`, and `Refused`, also where the extra `ssh` is not installed."""
         try:
             from calque.plugins.remotes.adapters.ssh_tunnel import through
         except ModuleNotFoundError as error:

@@ -1,1 +1,2 @@
-"""What links are, may be, and show; how two looks at a catalog differ."""
+"""The rules of links: their parameters, who may make them, their layers, and the comparison of two looks at a
+catalog."""

@@ -1,7 +1,8 @@
-"""Links as parameters of local objects: read, checked and written. The statement and any engine write the same ones.
+"""The parameters of local objects that make them links: read, checked and written. The statement and any engine write
+the same parameters:
 
-'calque.remote.connected_to' = 'shop.orders', 'calque.remote.via' = 'thrift',
-'hive.metastore.uris' = 'thrift://far:9083'
+    'calque.remote.connected_to' = 'shop.orders', 'calque.remote.via' = 'thrift',
+    'hive.metastore.uris' = 'thrift://far:9083'
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from calque.plugins.remotes.model import ClientForm, Endpoint, LinkDefinition
 
 VIA = f"{PREFIX}via"
 DATA = f"{PREFIX}data"
-"""`copy` for a link whose files are copied: a statement's word."""
+"""The parameter that is `copy` for a link whose files are copied. Only a statement may set it."""
 CREDENTIALS = f"{PREFIX}credentials"
-"""The NAME of a section [remotes.credentials.NAME]."""
+"""The setting with the NAME of a section [remotes.credentials.NAME]."""
 COPY, NONE = "copy", "none"
 URIS = "hive.metastore.uris"
 OF_ENDPOINTS = "remote."
-"""How the names of endpoints begin."""
+"""The beginning of the names of endpoints."""
 
 THRIFT = ClientForm(
     "thrift",
@@ -45,16 +46,16 @@ SSH = ClientForm(
     ROUTE,
 )
 SECRET = re.compile(r"(password|passwd|pwd|passphrase|secret|token|(access|account|shared)[._-]?key)", re.IGNORECASE)
-"""What a parameter's name has whose value is a secret."""
+"""The words in the names of parameters whose values are secrets."""
 CLIENTS = (THRIFT, SSH)
-"""Those that are built in."""
+"""The clients for metastores, which are built in."""
 
 
 def link_of_parameters(
     local: TableName, parameters: Mapping[str, str], clients: Sequence[ClientForm]
 ) -> LinkDefinition:
-    """The link that the object of that name is. Parameters that are no client's setting, nor seem to be meant for one,
-    are the object's own. Raises `Refused`."""
+    """Return the link that the object `local` with these parameters is. Parameters that are no setting of a client, and
+    do not seem to be meant as one, are the object's own. Raises `Refused`."""
     known = {setting for client in clients for setting in client.settings}
     settings = {key: value for key, value in parameters.items() if key in known or _is_meant_for_client(key)}
     link = link_of(local, parameters.get(CONNECTED_TO), parameters.get(VIA), settings, clients)
@@ -71,9 +72,10 @@ def link_of(
     settings: Mapping[str, str],
     clients: Sequence[ClientForm],
 ) -> LinkDefinition:
-    """The link that a statement asks for. Without `connected_to` the remote name is the local one, or what the client's
-    path says; without `via` the client is `thrift`. Raises `Refused` for an unknown client, for settings that it does
-    not know or lacks, for secrets, and for what is no name."""
+    """Return the link that a statement asks for. Without `connected_to` the remote name is the local name, or `default`
+    and the last word of the path where the client's settings have a path. Without `via` the client is `thrift`. Raises
+    `Refused` for an unknown client, for settings that it does not know or lacks, for secrets, and for an invalid
+    name."""
     local = table_name(*local)
     client = client_of(via, clients)
     for key in settings:
@@ -95,12 +97,13 @@ def link_of(
 
 
 def last_word(path: str) -> str:
-    """The name of what lies at the path."""
+    """Return the last part of the path, lower-case, as the name of the table that lies there."""
     return path.rstrip("/").rpartition("/")[2].lower()
 
 
 def client_of(via: str | None, clients: Sequence[ClientForm]) -> ClientForm:
-    """The client of that name, or of the Java class of that name in any package. Raises `Refused` with the nearest."""
+    """Return the client whose name is `via`, or that the Java class of this name in any package stands for. Raises
+    `Refused`, naming the nearest."""
     name = (via or THRIFT.name).strip()
     for client in clients:
         if name.lower() == client.name or name.rpartition(".")[2] in client.class_names:
@@ -110,14 +113,14 @@ def client_of(via: str | None, clients: Sequence[ClientForm]) -> ClientForm:
 
 
 def parameters_of(link: LinkDefinition) -> dict[str, str]:
-    """The parameters that make a local object this link."""
+    """Return the parameters that make a local object this link."""
     data = {DATA: COPY} if link.data == COPY else {}
     return {CONNECTED_TO: str(link.remote), VIA: link.endpoint.via, **data, **dict(link.endpoint.settings)}
 
 
 def endpoint_name(endpoint: Endpoint, client: ClientForm) -> str:
-    """The endpoint's name among sources and targets, the same as long as its settings are: what `calque.source` says of
-    its links. Example: remote.thrift.hms-far-corp.1f0c9a52."""
+    """Return the name of the endpoint among sources and targets. `calque.source` of its links has this name. The name
+    stays the same as long as the endpoint's settings do. Example: remote.thrift.hms-far-corp.1f0c9a52."""
     address = dict(endpoint.settings).get(client.addresses, "").partition(",")[0]
     try:
         host = urlsplit(address).hostname or ""
@@ -129,7 +132,7 @@ def endpoint_name(endpoint: Endpoint, client: ClientForm) -> str:
 
 
 def is_of_endpoint(source: str) -> bool:
-    """Whether the name of a source is one of an endpoint."""
+    """Tell whether `source`, the name of a source, is the name of an endpoint."""
     return source.startswith(OF_ENDPOINTS)
 
 

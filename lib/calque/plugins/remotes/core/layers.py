@@ -1,8 +1,8 @@
 """Several local names of one remote table: links are spread over layers, each a policy that gives every name one image.
 
 A replica knows its tables by their names at the source, and gives each of them one state, one cursor and one place in
-quarantine. Where a table has two images, each needs these for itself: the images lie in two layers, which follow one
-journal. Links without shared remote names, which is nearly all of them, are one layer.
+quarantine. Where a table has two images, each image needs these for itself. So the images lie in two layers, which
+follow one journal. Links that share no remote name, which is the common case, are all in one layer.
 
     Links(tables={a.t: shop.t, b.t: shop.t, b.u: shop.u})
     layer 0: shop.t as a.t, shop.u as b.u       layer 1: shop.t as b.t
@@ -26,8 +26,9 @@ Layers = Mapping[TableName, int]
 
 
 def layers_of(links: Links, before: Layers) -> dict[TableName, int]:
-    """The layer of each link. A link stays where it was `before` as long as its remote name is free there, so that a
-    link that is added or removed moves no other one; new ones take the lowest layer that has room."""
+    """Return the layer of each link, by local name. A link stays in its layer in `before` as long as its remote name is
+    free there. So a link that is added or removed moves no other link. A new link takes the lowest layer that has
+    room."""
     layers: defaultdict[int, _Layer] = defaultdict(_Layer)
     placed: dict[TableName, int] = {}
     known = sorted((before[local], local, remote) for local, remote in links if local in before)
@@ -43,9 +44,9 @@ def layers_of(links: Links, before: Layers) -> dict[TableName, int]:
 def layer_policies(
     template: Policy, links: Links, layers: Layers, occupied: Collection[TableName]
 ) -> dict[int, Policy]:
-    """The policy of each layer, by its number. All but names is `template`'s; layers beyond the first have a target's
-    name of their own. `occupied` are local tables that stand for something else, in linked databases too: a linked
-    database leaves out its table of that name."""
+    """Return the policy of each layer, by its number. A policy has the names of its layer, and all else of `template`.
+    Layers beyond the first have a target's name of their own. `occupied` are local tables that stand for another
+    object, in linked databases too: a linked database leaves out its table of that name."""
     own_names = {*occupied, *links.tables}
     policies = {}
     for number in sorted({*layers.values()}):
@@ -72,19 +73,19 @@ def layer_policies(
 
 
 def layer_name(target: str, number: int) -> str:
-    """The name of a layer among targets: the projection's own for the first."""
+    """Return the name of a layer's target: the projection's own name for layer 0, `target.2` for layer 1."""
     return f"{target}.{number + 1}" if number else target
 
 
 @dataclass(slots=True)
 class _Layer:
-    """The remote names that have an image in a layer. A database's image is one of all its tables."""
+    """The remote names that have an image in a layer. The image of a database is an image of all its tables."""
 
     names: set[TableName] = field(default_factory=set)
     databases: set[str] = field(default_factory=set)
 
     def takes(self, remote: TableName) -> bool:
-        """Give the name its image in this layer; False where it has one."""
+        """Give the remote name its image in this layer, and return True; return False where it has one already."""
         whole = TableName(remote.database)
         if remote in self.names or whole in self.names or (remote == whole and remote.database in self.databases):
             return False
@@ -94,7 +95,7 @@ class _Layer:
 
 
 def exactly(name: TableName) -> str:
-    """The pattern of one name."""
+    """Return the pattern that matches this name alone."""
     return str(name) if _plain(name) else f"/{re.escape(str(name))}/"
 
 

@@ -1,7 +1,7 @@
-"""Local objects that are links: filled with what the remote catalog has, or not filled (yet, or any more).
+"""The local objects that are links: filled with the remote catalog's contents, or not filled (not yet, or no longer).
 
 A link that is not filled is an external table without partitions, or a database, with the parameters of the link and
-without marks of a replica. One that is filled is a replica that has these parameters, too.
+without marks of a replica. A filled link is a replica that has the parameters of the link, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TEXT = Storage(
     serde=SerDe(class_name="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", parameters={}),
 )
 EMPTY_FOLDER = "_calque_links"
-"""Where links that are not filled lie, below their databases: in directories that stay empty."""
+"""The folder below a database in which links that are not filled have their directories, which stay empty."""
 
 
 def is_unfilled(parameters: Parameters | None) -> bool:
@@ -30,22 +30,22 @@ def is_unfilled(parameters: Parameters | None) -> bool:
 
 
 def is_unfilled_link(parameters: Parameters | None, link: Parameters) -> bool:
-    """Whether the object is that link, and not filled."""
+    """Tell whether an object with these parameters is the link with the parameters `link`, and is not filled."""
     return is_unfilled(parameters) and (parameters or {}).get(CONNECTED_TO) == link[CONNECTED_TO]
 
 
 def as_link(parameters: Parameters | None, link: Parameters) -> dict[str, str]:
-    """The parameters of a filled link."""
+    """Return the parameters of a filled link: those of the replica together with those of the link."""
     return {**without_link(parameters or {}), **link}
 
 
 def without_this(parameters: Parameters | None, link: Parameters) -> dict[str, str]:
-    """A filled link's parameters as those of a replica."""
+    """Return the parameters of a filled link without those of the link, as a replica has them."""
     return {key: value for key, value in without_link(parameters or {}).items() if key not in link}
 
 
 def unmarked(parameters: Parameters | None) -> dict[str, str]:
-    """Without what calque says of a replica, or parks."""
+    """Return the parameters without the marks that calque sets on a replica, and without parked ones."""
     return {
         key: value for key, value in (parameters or {}).items() if key not in MARKS and not key.startswith(f"{SOURCE}.")
     }
@@ -56,7 +56,8 @@ def empty_location(database: Database, table: str) -> str:
 
 
 def unfilled_table(name: TableName, like: Table, link: Parameters, location: str) -> Table:
-    """The link of that name, with the columns and keys of a table."""
+    """Return the table `name` as a link that is not filled, with the columns and partition keys of the table `like`, at
+    a location without files."""
     storage = like.storage or TEXT
     if is_view(like) or not storage.input_format:
         storage = replace(TEXT, columns=storage.columns)
@@ -76,7 +77,8 @@ def unfilled_table(name: TableName, like: Table, link: Parameters, location: str
 
 
 def can_become(table: Table, other: Table) -> bool:
-    """Whether a metastore alters the one into the other: partition keys stay, and views stay views."""
+    """Tell whether a metastore can alter `table` into `other`: both have the same partition keys, and both are views or
+    none is."""
     keys = tuple((key.name.lower(), key.type) for key in table.partition_keys or ())
     other_keys = tuple((key.name.lower(), key.type) for key in other.partition_keys or ())
     return keys == other_keys and is_view(table) == is_view(other)

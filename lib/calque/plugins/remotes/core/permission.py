@@ -1,11 +1,12 @@
-"""Who may have calque connect to an endpoint: the operator by a statement, and whoever writes parameters where
-`[remotes] allow` says so.
+"""The rules that decide who may have calque connect to an endpoint. The operator may, by a statement. A user who writes
+parameters of a local object may, where `[remotes] allow` has a pattern for the address.
 
-A pattern is an address with `*` and `?` in it, as `thrift://hms-*.corp:9083`; neither stands for `/`, `:` or `@`. What
-is near calque itself (loopback, link-local and unspecified addresses) must be written out, its port too: no wildcard
-reaches it. Over SSH each hop (`ssh://bastion:22`) and the metastore need a pattern, and near calque itself is only what
-the first hop's host is. A name may still lead there by DNS: who connects asks `is_near` again, of the address that was
-resolved. Credentials are lent to addresses that their section names, and no secret without TLS.
+A pattern is an address with `*` and `?` in it, such as `thrift://hms-*.corp:9083`. Neither character stands for `/`,
+`:` or `@`. An address near calque itself (loopback, link-local, unspecified) is only allowed by a pattern that writes
+it out with its port: no wildcard reaches it. Over SSH each hop (`ssh://bastion:22`) and the metastore need a pattern,
+and only the first hop can be near calque itself. A name may still lead to a near address by DNS: so the code that
+connects calls `is_near` again for the address that was resolved. To links whose addresses only parameters name, a
+section lends its credentials at addresses that it names itself, and no secret without TLS.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ def refusal(
     credentials: Mapping[str, LentLogin],
     own_addresses: Collection[str],
 ) -> Refused | None:
-    """Why nothing may be connected to; None where it may. `granted` are endpoints that statements named, `credentials`
-    the sections by name. The local metastore, at `own_addresses`, is no remote for anybody."""
+    """Return the reason why calque may not connect to the endpoint; None where it may. `granted` are the endpoints that
+    statements named, `credentials` the logins of the sections by name. The local metastore, at `own_addresses`, is
+    never allowed."""
     settings = dict(endpoint.settings)
     try:
         direct, behind = _addresses(endpoint, client)
@@ -67,7 +69,8 @@ def refusal(
 
 
 def _unlent(name: str, login: LentLogin, direct: Sequence[str], behind: Sequence[str]) -> Refused | None:
-    """Why the credentials are not used at these addresses, which parameters alone name; None where they may be."""
+    """Return the reason why the credentials are not used at these addresses, which only parameters name; None where
+    they may be."""
     outside = [one for one in direct if not is_allowed(one, login.endpoints)]
     outside += [one for one in behind if not is_allowed(one, login.endpoints, behind_hop=True)]
     if outside:
@@ -83,13 +86,15 @@ def _unlent(name: str, login: LentLogin, direct: Sequence[str], behind: Sequence
 
 
 def _is_private(address: str, tls: bool) -> bool:
-    """Whether what is sent there can't be read on the way. A hop of SSH gets no secret."""
+    """Tell whether the connection to the address is encrypted, so that a secret can't be read on the way. A hop of SSH
+    passes, because it gets no secret."""
     scheme = urlsplit(address).scheme.lower()
     return scheme in ("https", "ssh") or (scheme == "thrift" and tls)
 
 
 def is_allowed(address: str, allow: Collection[str], *, behind_hop: bool = False) -> bool:
-    """Whether one of the patterns allows the address. One that a hop of SSH connects to is not near calque itself."""
+    """Tell whether one of the patterns `allow` matches the address. A near address needs a pattern without wildcards,
+    except `behind_hop`: the far end of a hop of SSH is never near calque itself."""
     normal = _normal(address)
     if normal is None:
         return False
@@ -98,7 +103,7 @@ def is_allowed(address: str, allow: Collection[str], *, behind_hop: bool = False
 
 
 def require_pattern(text: str) -> str:
-    """The pattern itself. Raises `Refused` for what can't allow any address."""
+    """Return the pattern as it is. Raises `Refused` for a text that can't match any address."""
     scheme, separator, place = text.partition("://")
     if not separator or not scheme or not place.partition("/")[0] or re.search(r"[\s@]", text):
         why = "One is an address with * and ? in it"
@@ -107,8 +112,9 @@ def require_pattern(text: str) -> str:
 
 
 def is_far_only(endpoint: Endpoint, client: ClientForm, granted: Collection[Endpoint]) -> bool:
-    """Whether what the endpoint's names lead to must not be near: no statement named it, and
-    it does not write a near address out, which a pattern has to allow as it stands."""
+    """Tell whether the names of the endpoint must not lead to near addresses. They may where a statement named the
+    endpoint, and where the endpoint writes nothing but near addresses out, because a pattern without wildcards has to
+    allow these."""
     if endpoint in granted:
         return False
     direct, _ = _addresses(endpoint, client)
@@ -116,7 +122,8 @@ def is_far_only(endpoint: Endpoint, client: ClientForm, granted: Collection[Endp
 
 
 def _addresses(endpoint: Endpoint, client: ClientForm) -> tuple[list[str], list[str]]:
-    """What calque itself connects to, and what hops of SSH connect to for it. Raises `Refused` for what is no route."""
+    """Return the addresses that calque itself connects to, and those that hops of SSH connect to. Raises `Refused` for
+    an invalid route."""
     settings = dict(endpoint.settings)
     addresses = [part.strip() for part in settings.get(client.addresses, "").split(",") if part.strip()]
     if not client.route:
@@ -126,7 +133,8 @@ def _addresses(endpoint: Endpoint, client: ClientForm) -> tuple[list[str], list[
 
 
 def _normal(address: str) -> str | None:
-    """Scheme, host and port in one form; None for what is no address, or carries a login."""
+    """Return scheme, host, port and path in one spelling; None for a text that is no address, or that carries a
+    login."""
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -142,7 +150,7 @@ def _normal(address: str) -> str | None:
 
 
 def _place(address: str) -> str:
-    """Host and port; all names of calque's own machine are one."""
+    """Return host and port of the address. All names of calque's own machine become `localhost`."""
     parts = urlsplit(_normal(address) or "")
     return f"{'localhost' if is_near(parts.hostname or '') else parts.hostname}:{parts.port}"
 

@@ -1,4 +1,4 @@
-"""The registry of links as a record of the state folder, and what follows from it: which projections there are."""
+"""The registry of links as a record of the state folder, and the endpoints and layers that follow from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class EndpointLinks:
 
 
 def by_endpoint(registry: LinkRegistry) -> Mapping[Endpoint, EndpointLinks]:
-    """The links that are not set aside."""
+    """Return the links that are not set aside, by endpoint."""
     tables: defaultdict[Endpoint, dict[TableName, TableName]] = defaultdict(dict)
     databases: defaultdict[Endpoint, dict[str, str]] = defaultdict(dict)
     for local, definition in registry.taken().items():
@@ -47,7 +47,8 @@ def whole(databases: Mapping[str, str]) -> list[TableName]:
 
 
 def placed(registry: LinkRegistry, before: LinkRegistry) -> LinkRegistry:
-    """The registry, whose links have layers: those that they had before, where these are still theirs."""
+    """Return the registry with a layer for each link that is not set aside. A link keeps its layer in `before` where it
+    still stands for the same remote object, as long as its remote name is free in that layer."""
     links = dict(registry.links)
     old = before.taken()
     for endpoint, found in by_endpoint(registry).items():
@@ -86,7 +87,7 @@ def as_record(registry: LinkRegistry) -> dict[str, Json]:
 
 
 def of_record(record: Mapping[str, Json] | None) -> LinkRegistry:
-    """An empty registry for no record. Raises `Broken`."""
+    """Return the registry of the record; an empty registry for None. Raises `Broken` where the record can't be read."""
     if record is None:
         return LinkRegistry()
     try:

@@ -1,4 +1,4 @@
-"""Through which hops does SSH lead? `ssh.tunnel.route` = 'ann@bastion -> bob@node:2222'."""
+"""The hops of a route over SSH, as the setting `ssh.tunnel.route` = 'ann@bastion -> bob@node:2222' names them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ ROUTE = "ssh.tunnel.route"
 KEYS = "ssh.tunnel.private.keys"
 KNOWN_HOSTS = "ssh.tunnel.known.hosts"
 TIMEOUT = "ssh.tunnel.timeout"
-"""Milliseconds, as Waggle Dance has it."""
+"""The setting with the time for each step of the way, in milliseconds as in Waggle Dance."""
 EXAMPLE = f"Write '{ROUTE}' = 'user@bastion -> user@node:2222'"
 HOP = re.compile(r"([^\s@:\[\]/\\]+)@(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::(\d{1,5}))?", re.ASCII)
 LONGEST_MILLISECONDS = 600_000
 
 
 def hops_of(route: str) -> tuple[SshHop, ...]:
-    """The hops, nearest first. Raises `Refused`."""
+    """Return the hops of the route, the nearest first. Raises `Refused` for an invalid route."""
     return tuple(_hop(part.strip(), route) for part in route.split("->"))
 
 
 def route_of(
     settings: Mapping[str, str], keys: tuple[str, ...], known_hosts: str, passphrase: Secret | None
 ) -> SshRoute:
-    """The route that settings name; files that they do not name are those of the credentials. Raises `Refused`."""
+    """Return the route that the settings name. `keys` and `known_hosts`, the files of the credentials, are used where
+    the settings name none. Raises `Refused` where a file is not named, a path is not absolute, or the keys do not fit
+    the hops."""
     hops = hops_of(settings[ROUTE])
     keys = tuple(part.strip() for part in settings[KEYS].split(",")) if KEYS in settings else keys
     known_hosts = settings.get(KNOWN_HOSTS, known_hosts)

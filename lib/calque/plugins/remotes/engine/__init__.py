@@ -1,1 +1,1 @@
-"""Links in a target's catalog, and catalogs without a log as sources."""
+"""The catalog of a target with links in it, and catalogs without a log as sources."""

@@ -1,4 +1,4 @@
-"""A catalog without a log as the engine reads sources."""
+"""A catalog without a log in the form in which the engine reads sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NO_STATISTICS: Statistics = {}
 
 
 class RemoteReader:
-    """`ports.CatalogReader` over one. There are no functions, constraints or statistics."""
+    """A catalog without a log as `ports.CatalogReader`. It has no functions, constraints or statistics."""
 
     def __init__(self, catalog: RemoteCatalog) -> None:
         self._catalog = catalog

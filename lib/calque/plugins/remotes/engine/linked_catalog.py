@@ -1,11 +1,12 @@
-"""The local catalog as a projection of links writes it: an object that is a link stays one, whatever becomes of the
-remote one that it stands for.
+"""The local catalog as a projection of links writes it: an object that is a link stays a link, even when the remote
+object that it stands for is dropped or renamed.
 
-The engine knows nothing of links. It drops, makes and renames what the remote catalog drops, makes and renames; here a
-link that would be dropped is emptied, one that would be made is filled, and a rename leaves an empty one behind. A link
-that is not filled is missing for the engine. Nothing here makes a link that is not there: whoever drops one has ended
-it. Where the catalog can't bring a link from one state to another in one call, the link is missing in between; it is
-told to `LinksInHand` before, so that nobody takes that for its end.
+The engine does not know of links. It drops, makes and renames what the remote catalog drops, makes and renames. These
+parts change its calls: a link that would be dropped is emptied, a link that would be made is filled, and a rename
+leaves an empty link behind. For the engine a link that is not filled is missing. No call here makes a link that does
+not exist, because a user who drops a link has ended it. Some changes take the catalog several calls, between which the
+link is missing. `MissingLinks` records the link before them, so that the process that follows links does not take the
+missing object for the end of the link.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ from calque.ports import Conflict, Databases, TableCommit, Tables, TargetParts
 
 LOG = logging.getLogger(__name__)
 AT_ONCE = 1000
-"""Partitions that one call drops."""
+"""The most partitions that one call drops."""
 
 
-class LinksInHand(Protocol):
-    """Which links are missing for a moment, each as it is when it is not filled; kept over a death."""
+class MissingLinks(Protocol):
+    """The links that are missing for a moment while calls change them, each as it is when it is not filled. The record
+    survives the death of the process."""
 
     def put(self, link: Table) -> None: ...
 
@@ -57,16 +59,17 @@ def linked_parts(
     links: Mapping[TableName, Parameters],
     is_linked: Callable[[TableName], bool],
     make_directories: Callable[[Sequence[str]], None],
-    in_hand: LinksInHand,
+    missing_links: MissingLinks,
 ) -> TargetParts:
-    """`links` are the projection's, by their local names, each with its parameters. `is_linked` says whether the
-    projection has something under a local name. `make_directories` makes places where nothing lies."""
-    tables = LinkedTables(parts, links, is_linked, make_directories, in_hand)
+    """Return the parts of a target that is a projection of links. `links` has the parameters of each link of the
+    projection, by local name. `is_linked` tells whether the projection has an object under a local name.
+    `make_directories` makes the empty directories at which links show nothing."""
+    tables = LinkedTables(parts, links, is_linked, make_directories, missing_links)
     return replace(parts, databases=LinkedDatabases(parts.databases, links), tables=tables)
 
 
 class LinkedDatabases:
-    """Databases some of which are links."""
+    """The databases of the local catalog, as `ports.Databases`; those in `links` are links."""
 
     def __init__(self, local: Databases, links: Mapping[TableName, Parameters]) -> None:
         self._local, self._links = local, links
@@ -125,7 +128,7 @@ class LinkedDatabases:
 
 
 class LinkedTables:
-    """Tables some of which are links."""
+    """The tables of the local catalog, as `ports.Tables`; those in `links` are links."""
 
     def __init__(
         self,
@@ -133,11 +136,11 @@ class LinkedTables:
         links: Mapping[TableName, Parameters],
         is_linked: Callable[[TableName], bool],
         make_directories: Callable[[Sequence[str]], None],
-        in_hand: LinksInHand,
+        missing_links: MissingLinks,
     ) -> None:
         self._parts, self._local = parts, parts.tables
         self._links, self._is_linked, self._make_directories = links, is_linked, make_directories
-        self._in_hand = in_hand
+        self._missing_links = missing_links
 
     # What the engine sees
 
@@ -183,7 +186,7 @@ class LinkedTables:
         filled = replace(table, parameters=as_link(table.parameters, link))
         if at_target is not None and can_become(at_target, filled):
             self._local.alter_table(name, filled)
-            self._in_hand.remove(name)
+            self._missing_links.remove(name)
             return
         with self._missing(name, at_target):
             if at_target is not None:
@@ -223,22 +226,24 @@ class LinkedTables:
         else:
             if table is None:
                 raise Conflict(f"{name} does not exist")
-            empty(self._parts, name, table, link, self._place(name), self._make_directories, self._in_hand)
+            empty(self._parts, name, table, link, self._place(name), self._make_directories, self._missing_links)
 
     def _to_fill(self, name: TableName, link: Parameters) -> Table | None:
-        """The link as it stands there; None where a death has left it in hand. Raises `Conflict` for all else."""
+        """Return the unfilled link as it stands in the catalog, or None where it is in hand since a process died.
+        Raises `Conflict` for every other object, and where there is none."""
         at_target = self._local.table(name)
-        if at_target is None and name in self._in_hand:
+        if at_target is None and name in self._missing_links:
             return None
         if at_target is None or not is_unfilled_link(at_target.parameters, link):
             raise Conflict(f"{name} is no link that could be filled")
         return at_target
 
     def _missing(self, name: TableName, link: Table | None) -> AbstractContextManager[None]:
-        return missing_for_a_moment(self._local, self._in_hand, name, link)
+        return missing_for_a_moment(self._local, self._missing_links, name, link)
 
     def _require_bases(self, table: Table) -> None:
-        """Raises `Refused` for a view that would read local tables in place of remote ones."""
+        """Raise `Refused` for a view that would read local tables here in place of the remote ones: a table that it
+        names is not linked, or its text can't be read."""
         if is_view(table) and not table.database.startswith(OURS):
             text = table.view_expanded_text or table.view_original_text or ""
             if parsed(text) is None:
@@ -263,15 +268,16 @@ def empty(
     link: Parameters,
     location: str,
     make_directories: Callable[[Sequence[str]], None],
-    in_hand: LinksInHand,
+    missing_links: MissingLinks,
 ) -> None:
-    """Make a filled link one that is not: its partitions go, then its definition shows a place where nothing lies."""
+    """Make a filled link an unfilled one: drop its partitions, then let its definition show `location`, where nothing
+    lies. Where the metastore can't alter the table so, it is dropped and made again, in hand meanwhile."""
     if is_partitioned(table):
         for batch in batches(list(parts.partitions.partition_names(name)), AT_ONCE):
             parts.partitions.drop_partitions(name, batch)
     bare = unfilled_table(name, table, link, location)
     if not can_become(table, bare):
-        with missing_for_a_moment(parts.tables, in_hand, name, bare):
+        with missing_for_a_moment(parts.tables, missing_links, name, bare):
             parts.tables.drop_table(name)
             parts.tables.create_table(bare)
         return
@@ -283,32 +289,36 @@ def empty(
 
 
 @contextmanager
-def missing_for_a_moment(tables: Tables, in_hand: LinksInHand, name: TableName, link: Table | None) -> Iterator[None]:
-    """Calls between which the link of that name is not there. `link` is what it is when it is not filled; None where it
-    is in hand already."""
+def missing_for_a_moment(
+    tables: Tables, missing_links: MissingLinks, name: TableName, link: Table | None
+) -> Iterator[None]:
+    """Keep the link in hand for the block, whose calls leave the link missing in between. `link` is the link as it is
+    when it is not filled; None where it is in hand already. It stays in hand where the block raises, except for a
+    `Conflict` that leaves an object of the name in the catalog."""
     if link is not None:
-        in_hand.put(link)
+        missing_links.put(link)
     try:
         yield
     except Conflict:
         if tables.table(name) is not None:
-            in_hand.remove(name)
+            missing_links.remove(name)
         raise
-    in_hand.remove(name)
+    missing_links.remove(name)
 
 
-def put_back(tables: Tables, in_hand: LinksInHand) -> None:
-    """Make links again that a death has left in hand. Nobody changes any meanwhile. Raises `Unavailable`, `Broken`."""
-    for link in in_hand:
+def put_back(tables: Tables, missing_links: MissingLinks) -> None:
+    """Make the links again that were in hand, and missing, when a process died. No other writer may change links
+    meanwhile. Raises `Unavailable`, `Broken`."""
+    for link in missing_links:
         name = TableName(link.database, link.name)
         with suppress(Conflict):
             if tables.table(name) is None:
                 tables.create_table(link)
                 LOG.warning("%s is made again: a process ended while it changed the link", name)
-        in_hand.remove(name)
+        missing_links.remove(name)
 
 
 def require_no_link(name: object, one: Table | Database | None) -> None:
-    """Raises `Conflict` for a link of another projection, or one that is set aside."""
+    """Raise `Conflict` where the object is a link of another projection, or one that is set aside."""
     if one is not None and is_link(one.parameters):
         raise Conflict(f"{name} is a link, and not of this projection")

@@ -1,4 +1,4 @@
-"""Capture of a remote catalog that links made a source: its log, or what looks at it find."""
+"""The capture of a remote catalog that links made a source: its log, or the log of the looks at it."""
 
 from __future__ import annotations
 
@@ -10,77 +10,84 @@ from functools import partial
 
 from calque.control.status_records import UNREAD
 from calque.errors import Refused, Unavailable
-from calque.plugins.remotes.engine.looker import Looker
-from calque.plugins.remotes.wiring.looked_catalog import LookedCatalog
+from calque.plugins.remotes.engine.catalog_poller import CatalogPoller
+from calque.plugins.remotes.wiring.polled_catalog import PolledCatalog
 from calque.plugins.remotes.wiring.remotes import remotes_at
 from calque.ports.records import Json
-from calque.streams.capture import BackgroundWork, CaptureAddition, CapturePart
+from calque.streams.background import BackgroundWork
+from calque.streams.capture import CaptureAddition, SourceCapture
 from calque.streams.kinds import CaptureKind
-from calque.streams.shared import RunForParts, SourceStream
+from calque.streams.shared import ProcessContext, SourceStream
 
 LOG = logging.getLogger(__name__)
 MOST_TOLD = 1000
-"""Tables that can't be looked at and are told of one by one."""
+"""The most tables that the status names of those that can't be looked at."""
 
 
 @dataclass(slots=True)
 class RemoteCatalogCapture:
-    """What looks at a catalog, and how that went."""
+    """The additions to the capture of one remote catalog: the looks at a catalog without a log, and what went wrong
+    with them."""
 
-    looker: Looker | None = None
-    look_problem: str | None = None
-    """Why a catalog without a log can't be looked at."""
+    poller: CatalogPoller | None = None
+    poll_problem: str | None = None
+    """The reason why the last look at the catalog failed; None where it did not."""
 
-    def before(self, part: CapturePart) -> None:
-        """Look at a catalog without a log. Raises `Refused` where the remote catalog is the local one, whatever its
-        address, and what a look raises: links show what they showed, and nobody waits for a catalog that is away."""
+    def before(self, part: SourceCapture) -> None:
+        """Look at a catalog without a log once, before its capture begins. Raises `Refused` where the remote catalog is
+        the local one under another address, and all that `CatalogPoller.poll` raises. An error concerns this capture
+        alone: its links show what they showed, and no other source waits for a catalog that does not answer."""
         source = part.source.side()
         identity = source.catalog.identity()
         if identity and identity == remotes_at(part.wiring).catalog().identity():
             todo = "Name another metastore, or make a view"
             raise Refused("The link leads to the local metastore itself", "Both have one id", todo)
         catalog = part.source.plug.catalog
-        if isinstance(catalog, LookedCatalog):
+        if isinstance(catalog, PolledCatalog):
             log = catalog.log(part.source.own_log)
-            self.looker = self.looker or Looker(catalog.connect(), log, part.links.now, source.clock)
-            self.looker.look(part.supervisor.stopped)
+            self.poller = self.poller or CatalogPoller(catalog.connect(), log, part.links.now, source.clock)
+            self.poller.poll(part.supervisor.stopped)
 
-    def beside(self, part: CapturePart) -> Mapping[str, BackgroundWork]:
-        return {} if self.looker is None else {"looks": partial(self.look_again, part, self.looker)}
+    def background(self, part: SourceCapture) -> Mapping[str, BackgroundWork]:
+        return {} if self.poller is None else {"looks": partial(self.poll_again, part, self.poller)}
 
-    def look_again(self, part: CapturePart, looker: Looker, stopping: threading.Event) -> None:
-        """Look at the catalog at its interval; what does not answer is asked again."""
+    def poll_again(self, part: SourceCapture, poller: CatalogPoller, stopping: threading.Event) -> None:
+        """Look at the catalog at its interval, until `stopping` is set. Where the catalog does not answer or refuses,
+        the error is logged and kept as `poll_problem`, and the next look tries again."""
         catalog = part.source.plug.catalog
-        assert isinstance(catalog, LookedCatalog)
-        looks = catalog.log(part.source.own_log)
+        assert isinstance(catalog, PolledCatalog)
+        polled_log = catalog.log(part.source.own_log)
         while not stopping.wait(catalog.interval):
             try:
-                looker.look(stopping.is_set)
-                looks.forget(part.committed)
+                poller.poll(stopping.is_set)
+                polled_log.forget(part.committed)
             except (Refused, Unavailable) as error:
-                if self.look_problem != str(error):
+                if self.poll_problem != str(error):
                     LOG.warning("%s can't be looked at: %s", part.name, error)
-                self.look_problem = str(error)
+                self.poll_problem = str(error)
             else:
-                self.look_problem = None
+                self.poll_problem = None
 
     def problem(self) -> str | None:
-        return self.look_problem
+        return self.poll_problem
 
-    def told(self) -> Mapping[str, Json]:
-        unread = dict(self.looker.refused) if self.looker is not None else {}
+    def status_keys(self) -> Mapping[str, Json]:
+        unread = dict(self.poller.refused) if self.poller is not None else {}
         return {UNREAD: {str(name): unread[name] for name in sorted(unread)[:MOST_TOLD]}}
 
     def end(self) -> None:
-        if self.looker is not None:
-            self.looker.catalog.close()
+        if self.poller is not None:
+            self.poller.catalog.close()
 
 
-def capture(run: RunForParts, stream: SourceStream) -> CapturePart:
-    """What is wrong with a remote catalog is no business of the others."""
+def capture(run: ProcessContext, stream: SourceStream) -> SourceCapture:
+    """Return the part that captures a remote catalog. The part is not vital: an error of one remote catalog does not
+    end the process, which captures the others."""
     own = RemoteCatalogCapture()
-    addition = CaptureAddition(before=own.before, beside=own.beside, problem=own.problem, told=own.told, end=own.end)
-    return CapturePart(run, stream, addition, is_vital=False)
+    addition = CaptureAddition(
+        before=own.before, background=own.background, problem=own.problem, status_keys=own.status_keys, end=own.end
+    )
+    return SourceCapture(run, stream, addition, is_vital=False)
 
 
 CAPTURE = CaptureKind(takes=lambda source: source.is_linked, make=capture)

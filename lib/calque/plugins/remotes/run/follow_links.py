@@ -1,4 +1,4 @@
-"""Follows the local catalog by its own log, and records which of its objects are links."""
+"""The watch that follows the local catalog by its own log, and records which of its objects are links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ AT_ONCE = 1000
 
 
 class LinkWatch:
-    """From `begin` to `stop`. `on_room` is called with names that objects have left. A `streams.kinds.Watch`."""
+    """The watch for links, as `streams.kinds.Watch`. `on_room` is called with names under which the local log says that
+    a table was dropped, or from which it was renamed. `on_failure` is called with the error that ends the watch."""
 
     name = "links"
 
@@ -47,18 +48,18 @@ class LinkWatch:
         self.remotes, self.on_failure, self.on_room = remotes, on_failure, on_room
         self.seen: Stamp = remotes.stamp()
         self.later = 0.0
-        """Before which there are no news."""
+        """The time, by the monotonic clock, before which `has_news` returns False."""
         self.position: EventId | None = None
-        """Up to which the local log was read; the registry has it from time to time."""
+        """The event up to which the local log was read. The registry has it from time to time."""
         self.recorded: EventId | None = None
         self.is_to_judge = False
         self.problem: str | None = None
-        """Why the local catalog is not followed now."""
+        """The reason why the local catalog is not followed now; None while it is."""
         self.thread = BackgroundThread("links", self.follow, self.failed)
 
     @staticmethod
     def of(run: RunningProcess) -> LinkWatch:
-        return LinkWatch(remotes_at(run.wiring), run.fail, lambda names: note_room(run, names))
+        return LinkWatch(remotes_at(run.wiring), run.fail, lambda names: retry_set_aside(run, names))
 
     def begin(self) -> None:
         self.thread.begin()
@@ -73,7 +74,7 @@ class LinkWatch:
         )
 
     def has_news(self) -> bool:
-        """Whether the registry is another than at the last call."""
+        """Tell whether the registry has changed since the last call. The result is false for a while after `again`."""
         if time.monotonic() < self.later:
             return False
         stamp = self.remotes.stamp()
@@ -81,24 +82,26 @@ class LinkWatch:
         return changed
 
     def is_owing(self) -> bool:
-        """Whether objects that were links are still to be left."""
+        """Tell whether objects that were links are still to be dropped or unmarked."""
         return bool(self.remotes.registry().leaving)
 
-    def again(self) -> None:
-        """Have `has_news` say so once more, in a while."""
+    def retry_later(self) -> None:
+        """Have `has_news` return True once more, after `AGAIN_SECONDS`."""
         self.seen, self.later = MISSING, time.monotonic() + AGAIN_SECONDS
 
     def take_over(self, before: Config, wiring: Wiring) -> None:
-        """With another `[remotes]` all links are judged anew."""
+        """Go on with the configuration of `wiring`. Where `[remotes]` differs, all links are judged by the new
+        section."""
         if before.section(REMOTES) != wiring.config.section(REMOTES):
             self.remotes, self.is_to_judge = remotes_at(wiring), True
 
     def settle(self, names: Collection[TableName] | None = None) -> None:
-        """Raises `Unavailable`."""
+        """Make the objects of these names (None: of all links) fit the registry. Raises `Unavailable`."""
         settle(self.remotes, names)
 
     def follow(self, stopping: threading.Event) -> None:
-        """Until `stopping`; what does not answer is asked again."""
+        """Follow the local log until `stopping` is set. Where the catalog does not answer, ask again, with growing
+        pauses."""
         delay = POLL_SECONDS
         while not stopping.wait(delay):
             try:
@@ -111,7 +114,8 @@ class LinkWatch:
                 self.problem, delay = None, POLL_SECONDS
 
     def step(self, stopping: threading.Event) -> None:
-        """Take up what the local log says since the last one, where it still reaches back so far."""
+        """Take up the events of the local log since the last step. Where the log does not reach back to them any more,
+        the next step looks at the local catalog anew (`look_anew`)."""
         if self.position is None or self.is_to_judge:
             self.is_to_judge = False
             self.position = look_anew(self.remotes).position
@@ -133,21 +137,23 @@ class LinkWatch:
 
 
 def roles(config: Config) -> Mapping[str, float]:
-    """What the process that follows the local catalog takes, with the seconds of the lease."""
+    """Return the role of the one process that follows the local catalog, with the seconds of its lease; nothing without
+    `[remotes]`."""
     remotes = config.section(REMOTES)
     return {} if remotes is None else {ROLE: remotes.lease}
 
 
 def prepare(wiring: Wiring) -> None:
-    """Put back links that are missing, and look at the local catalog. Raises `Unavailable`."""
+    """Make links again that a dead process left missing, and look at the local catalog. Raises `Unavailable`."""
     remotes = remotes_at(wiring)
-    put_back(remotes.catalog(), remotes.in_hand())
+    put_back(remotes.catalog(), remotes.missing_links())
     look_anew(remotes)
     settle(remotes)
 
 
-def note_room(run: RunningProcess, names: Sequence[TableName]) -> None:
-    """Have tables tried again that were set aside because of a local object of their name, which has gone."""
+def retry_set_aside(run: RunningProcess, names: Sequence[TableName]) -> None:
+    """Have tables tried again that were set aside because a local object had their names. `names` are names that local
+    objects have left."""
     parts = run.target_parts()
     for name in names:
         target = target_of(run.wiring.config, name)
@@ -159,7 +165,7 @@ def note_room(run: RunningProcess, names: Sequence[TableName]) -> None:
 
 
 def left(events: Sequence[Event]) -> Iterator[TableName]:
-    """Names under which a table was."""
+    """Return the names that a table had before one of the events dropped it, or renamed it."""
     for event in events:
         keys = keys_of(event)
         if keys.table is not None and keys.kind is EventKind.DROP_TABLE:
@@ -169,8 +175,9 @@ def left(events: Sequence[Event]) -> Iterator[TableName]:
 
 
 def look_anew(remotes: RemotesWiring) -> LinkRegistry:
-    """Look at the whole local catalog, and go on from its newest event; where it was looked before and the log reaches
-    back, only at what is known: the rest comes as events. Raises `Unavailable`."""
+    """Look at the whole local catalog, and go on from its newest event. Where an earlier look is recorded and the log
+    reaches back to it, look only at the known links, because all else comes as events. Return the registry. Raises
+    `Unavailable`."""
     registry, log = remotes.registry(), remotes.log()
     current = log.current()
     position = registry.position
@@ -184,7 +191,7 @@ def reaches(events: Sequence[Event], position: EventId, current: EventId) -> boo
 
 
 def touched(events: Sequence[Event]) -> Iterator[TableName]:
-    """Names of objects that the events made, changed or dropped."""
+    """Return the names of the objects that the events made, changed or dropped."""
     for event in events:
         keys = keys_of(event)
         if keys.table is not None and keys.kind in MAY_BE_OF_DATABASE_OR_TABLE:

@@ -1,4 +1,4 @@
-"""How links are: their states for `SHOW REMOTE TABLES`, from the registry, the ledgers, and what `run` tells."""
+"""The states of links for `SHOW REMOTE TABLES`, from the registry, the ledgers, and the status of `run`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ Row = Mapping[str, object]
 
 @dataclass(slots=True)
 class ProjectionState:
-    """Of one projection: its ledger's rows, its position, what is wrong with its remote catalog. `unread` are tables
-    that can't be looked at there, with the reason."""
+    """The state of one projection: the rows of its ledger, its position, and the trouble with its remote catalog
+    (`state` and `problem`, both empty where there is none). `unread` has the tables that can't be looked at there, with
+    the reasons."""
 
     admission: Admission
     rows: Mapping[TableName, StateRow]
@@ -37,17 +38,18 @@ class ProjectionState:
 
 @dataclass(slots=True)
 class LinkStates:
-    """Reads each ledger once."""
+    """The states of all links of a configuration. Each ledger is read once, so that one object answers one
+    statement."""
 
     wiring: Wiring
     projections: dict[str, ProjectionState] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """With the links that there are now."""
+        """Replace the wiring by one with the links that the registry has now."""
         self.wiring = Wiring(with_links(self.wiring.config), self.wiring.runtime)
 
     def tables(self) -> Iterator[Row]:
-        """Linked tables, and tables of linked databases."""
+        """Return the rows of linked tables, and then those of the tables of linked databases."""
         links = remotes_at(self.wiring).registry().links
         for name, record in sorted(links.items()):
             if name.table:

@@ -1,8 +1,9 @@
-"""The registry of links, kept up with what the local catalog says: who is a link, who is set aside, and why.
+"""The registry of links, kept up to date with the local catalog: which objects are links, which are set aside, and why.
 
-`look` reads and records, and writes nothing into the catalog. `settle` makes objects fit what is recorded: a link that
-stands for another remote object than before is emptied, and one that is none any more loses its marks, or goes. It
-writes only where no projection does: `run` calls it while the projections of these names are ended.
+`look` reads the catalog, records, and writes nothing into the catalog. `settle` makes objects fit the record: a link
+that stands for another remote object than before is emptied, and an object that is no link any more loses its marks, or
+is dropped. `settle` must not run while a projection writes the same objects: `run` calls it while the projections of
+these names are ended.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ from calque.ports import Catalog, Conflict, parts_of
 LOG = logging.getLogger(__name__)
 DROP, UNMARK = "drop", "unmark"
 SETTLED_SECONDS = 60.0
-"""Within which a process that runs does what a statement asks of it."""
+"""Seconds within which a running process does what a statement asks of it."""
 FAR = 1000
-"""Events of the local log that are looked at again at most after a death."""
+"""The most events of the local log that are looked at again after a death."""
 Objects = Mapping[TableName, Table | Database | None]
-"""What stands under local names; None for nothing."""
+"""The local object of each name; None where there is none."""
 
 
 def look(remotes: RemotesWiring, names: Iterable[TableName] | None, position: int | None = None) -> LinkRegistry:
-    """Record what the local catalog says of the names (None: of all that there are), and that it was looked up to that
-    event. Raises `Unavailable`."""
+    """Record what the local catalog says of the objects `names` (None: of all objects), and `position`, the event up to
+    which it was looked at. Return the registry. Raises `Unavailable`."""
     catalog = remotes.catalog()
     objects = everything(catalog) if names is None else objects_of(catalog, names)
     owners = Owners(catalog)
@@ -62,9 +63,12 @@ def look(remotes: RemotesWiring, names: Iterable[TableName] | None, position: in
         links, leaving = dict(before.links), dict(before.leaving)
         if names is None:
             objects = {**objects_of(catalog, links.keys() - objects.keys()), **objects}
-        absent, in_hand = [name for name, one in objects.items() if one is None and name in links], remotes.in_hand()
-        held = {name for name in absent if name in in_hand}
-        # Who is not in hand now may have been when it was looked at.
+        absent, missing_links = (
+            [name for name, one in objects.items() if one is None and name in links],
+            remotes.missing_links(),
+        )
+        held = {name for name in absent if name in missing_links}
+        # A link that is missing and not in hand may have been in hand when the catalog was read: read it again.
         objects = {**objects, **objects_of(catalog, [name for name in absent if name not in held])}
         for name, one in objects.items():
             if one is not None and is_link(one.parameters) and leaving.get(name) != DROP:
@@ -85,12 +89,13 @@ def look(remotes: RemotesWiring, names: Iterable[TableName] | None, position: in
 
 
 def is_far(position: EventId | None, recorded: EventId | None) -> bool:
-    """Whether so much was looked at that it is worth a record of its own."""
+    """Tell whether `position` is so many events after `recorded` that it is worth a record of its own: at least `FAR`,
+    so that a death costs at most so many events that are looked at again."""
     return position is not None and (recorded is None or not recorded <= position < recorded + FAR)
 
 
 def everything(catalog: Catalog) -> Objects:
-    """All links, and nothing else."""
+    """Return all links of the local catalog, and no other objects."""
     objects: dict[TableName, Table | Database | None] = {}
     for name in catalog.databases():
         database = catalog.database(name)
@@ -126,7 +131,7 @@ def warehouse_of(catalog: Catalog) -> str:
 
 @dataclass(slots=True)
 class Owners:
-    """Of local databases."""
+    """The owners of local databases, each read once."""
 
     catalog: Catalog
     known: dict[str, str] = field(default_factory=dict)
@@ -141,7 +146,7 @@ class Owners:
 def record_of(
     remotes: RemotesWiring, registry: LinkRegistry, name: TableName, one: Table | Database, owners: Owners
 ) -> LinkRecord:
-    """The object as a link that is taken, or set aside with the reason."""
+    """Return the record of an object that says it is a link: taken, or set aside with the reason."""
     parameters = one.parameters or {}
     connected_to, via = parameters.get(CONNECTED_TO, ""), parameters.get(VIA, "")
     try:
@@ -164,7 +169,7 @@ def record_of(
 
 
 def require_permitted(remotes: RemotesWiring, registry: LinkRegistry, definition: LinkDefinition) -> None:
-    """Raises `Refused` where nothing may be connected to."""
+    """Raise `Refused` where calque may not connect to the link's endpoint, or the endpoint is invalid."""
     keys, endpoint = remotes.keys, definition.endpoint
     client = client_of(endpoint.via, forms())
     refused = refusal(endpoint, client, registry.granted, keys.allow, keys.lent(), keys.metastore)
@@ -174,8 +179,9 @@ def require_permitted(remotes: RemotesWiring, registry: LinkRegistry, definition
 
 
 def require_owner(name: TableName, one: Table | Database, owners: Owners) -> None:
-    """Only the owner of a local database makes links in it by an engine; nobody is the owner of anything. One that is
-    filled has the remote owner."""
+    """Raise `Refused` for a table that an engine made a link, where its owner is not the owner of the local database,
+    or the database has no owner. Databases pass, and so do filled links, because a filled link has the remote table's
+    owner."""
     if not isinstance(one, Table) or (one.parameters or {}).get(SOURCE):
         return
     owner = owners.owner(name.database)
@@ -188,7 +194,8 @@ def require_owner(name: TableName, one: Table | Database, owners: Owners) -> Non
 
 
 def require_own(remotes: RemotesWiring, definition: LinkDefinition, table: Table) -> None:
-    """A table is taken over only if nothing is lost by it. Raises `Refused`, `Unavailable`."""
+    """Raise `Refused` where the table can't become a link without a loss: it is a replica of another stream, no
+    external table, or it has partitions or files of its own. Raises `Unavailable`."""
     local, mark = definition.local, (table.parameters or {}).get(SOURCE, "")
     if mark:
         if not is_of_endpoint(mark.partition(":")[0]):
@@ -206,8 +213,8 @@ def require_own(remotes: RemotesWiring, definition: LinkDefinition, table: Table
 
 
 def settle(remotes: RemotesWiring, names: Collection[TableName] | None = None) -> None:
-    """Make the objects of these names (None: of all links) fit the registry. Nothing else writes them meanwhile. Raises
-    `Unavailable`."""
+    """Make the objects of these names (None: of all links) fit the registry. No other process may write them meanwhile.
+    Raises `Unavailable`."""
     catalog, registry = remotes.catalog(), remotes.registry()
     taken = {name: link for name, link in registry.taken().items() if names is None or name in names}
     for name, one in objects_of(catalog, taken).items():
@@ -224,8 +231,8 @@ def settle(remotes: RemotesWiring, names: Collection[TableName] | None = None) -
 
 
 def drop_link(remotes: RemotesWiring, database: TableName, seconds: float = SETTLED_SECONDS) -> None:
-    """End the link of a database, with its tables: by the process that follows the links, where one does. Raises
-    `Unavailable`."""
+    """End the link of a database, and drop its tables. Where a process follows the links, that process drops them, and
+    this call waits for it for at most `seconds`. Raises `Unavailable` where tables are still there after that time."""
     with remotes.lock():
         registry = remotes.registry()
         links = {name: record for name, record in registry.links.items() if name != database}
@@ -246,7 +253,7 @@ def drop_link(remotes: RemotesWiring, database: TableName, seconds: float = SETT
 
 
 def fit(remotes: RemotesWiring, catalog: Catalog, link: LinkDefinition, one: Table | Database) -> None:
-    """Empty a link that is filled from elsewhere."""
+    """Empty the link where it is filled from another remote object than the registry says."""
     mark = (one.parameters or {}).get(SOURCE, "")
     expected = source_mark(endpoint_name(link.endpoint, client_of(link.endpoint.via, forms())), link.remote)
     if not mark or mark == expected:
@@ -259,11 +266,12 @@ def fit(remotes: RemotesWiring, catalog: Catalog, link: LinkDefinition, one: Tab
     database = catalog.database(link.local.database) or Database(link.local.database)
     location = empty_location(database, link.local.table)
     make_directories = remotes.storage().make_directories
-    empty(parts_of(catalog), link.local, one, parameters, location, make_directories, remotes.in_hand())
+    empty(parts_of(catalog), link.local, one, parameters, location, make_directories, remotes.missing_links())
 
 
 def leave(remotes: RemotesWiring, registry: LinkRegistry, name: TableName) -> bool:
-    """Whether nothing is left to be done for an object that was a link."""
+    """Drop or unmark an object that was a link, as the registry says. Return whether nothing is left to be done for it;
+    False asks for another call."""
     if name in registry.links:
         return True
     catalog = remotes.catalog()
@@ -299,7 +307,7 @@ def leave(remotes: RemotesWiring, registry: LinkRegistry, name: TableName) -> bo
 
 
 def tables_of(catalog: Catalog, database: str, source: str) -> Mapping[TableName, Table]:
-    """Replicas from that source, without tables that are links themselves."""
+    """Return the tables of the database that are replicas from `source`, without tables that are links themselves."""
     tables = catalog.headers(database, catalog.tables(database))
     return {
         TableName(database, name): table
@@ -322,8 +330,8 @@ def unmark_tables(catalog: Catalog, database: str, source: str) -> None:
 
 
 def disarm(remotes: RemotesWiring, names: Iterable[TableName]) -> None:
-    """Take back what users did to filled links that would have the local metastore act on the remote's files. Raises
-    `Unavailable`."""
+    """Take back parameters that users set on filled links and that would have the local metastore act on the remote's
+    files. Raises `Unavailable`."""
     catalog = remotes.catalog()
     for name, one in objects_of(catalog, names).items():
         marked = isinstance(one, Table) and is_of_endpoint((one.parameters or {}).get(SOURCE, "").partition(":")[0])

@@ -1,7 +1,8 @@
-"""`CREATE`, `DROP` and `ALTER REMOTE TABLE | DATABASE`: links, written as parameters into the local catalog.
+"""The statements `CREATE`, `DROP` and `ALTER REMOTE TABLE | DATABASE`, which write links as parameters into the local
+catalog.
 
-What a statement names is the operator's word: its endpoint is allowed from then on, and recorded in the state folder
-before anything is made.
+A statement is the operator's word: the endpoint that it names is allowed from then on. The state folder records the
+endpoint before anything is made.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ TABLE, DATABASE = "table", "database"
 
 
 def create_remote_table(statement: CreateRemoteTable, session: Session) -> Result:
-    """Raises `Refused` for what is wrong, `Unavailable` where a catalog does not answer."""
+    """Execute a CREATE REMOTE TABLE. Raises `Refused` for a link that can't be made, and `Unavailable` where a catalog
+    does not answer."""
     remotes = remotes_at(session.wiring)
     local = local_name(statement.table, session)
     connected_to = None
@@ -88,7 +90,7 @@ def create_remote_table(statement: CreateRemoteTable, session: Session) -> Resul
 
 
 def create_remote_database(statement: CreateRemoteDatabase, session: Session) -> Result:
-    """Raises as `create_remote_table`."""
+    """Execute a CREATE REMOTE DATABASE. Raises as `create_remote_table`."""
     remotes = remotes_at(session.wiring)
     local = table_name(statement.database)
     link = link_of(local, statement.connected_to, statement.via, statement.properties, forms())
@@ -113,7 +115,8 @@ def create_remote_database(statement: CreateRemoteDatabase, session: Session) ->
 
 
 def drop_remote_table(statement: DropRemoteTable, session: Session) -> Result:
-    """The local object goes, and nothing at the remote catalog. Raises `Refused` for what is no link."""
+    """Execute a DROP REMOTE TABLE: the local object is dropped, and nothing changes at the remote catalog. Raises
+    `Refused` for an object that is no link, and `Unavailable` where it could not be dropped."""
     remotes = remotes_at(session.wiring)
     local = local_name(statement.table, session)
     if linked_object(remotes, local, statement.if_exists) is None:
@@ -128,7 +131,9 @@ def drop_remote_table(statement: DropRemoteTable, session: Session) -> Result:
 
 
 def drop_remote_database(statement: DropRemoteDatabase, session: Session) -> Result:
-    """Its tables go with it, but for what is none of the remote catalog's: then the database stays, and is no link."""
+    """Execute a DROP REMOTE DATABASE: the linked tables in the database are dropped, and the database with them. Where
+    it has other tables, it stays with these, and is no link any more. Raises `Refused` for an object that is no link,
+    and `Unavailable`."""
     remotes = remotes_at(session.wiring)
     local = table_name(statement.database)
     if linked_object(remotes, local, statement.if_exists) is None:
@@ -139,7 +144,8 @@ def drop_remote_database(statement: DropRemoteDatabase, session: Session) -> Res
 
 
 def set_table_properties(statement: SetTableProperties, session: Session) -> Result:
-    """Raises `Refused` for what is no link, and for wrong settings."""
+    """Execute an ALTER REMOTE TABLE SET TBLPROPERTIES. Raises `Refused` for an object that is no link, and for invalid
+    settings."""
     return alter(session, local_name(statement.table, session), statement.properties)
 
 
@@ -148,7 +154,8 @@ def set_database_properties(statement: SetDatabaseProperties, session: Session) 
 
 
 def set_remote_data(statement: SetRemoteData, session: Session) -> Result:
-    """Have the link's files copied, or read where they are. Raises `Refused` where there is no place for copies."""
+    """Execute an ALTER REMOTE TABLE SET DATA: the link's files are copied from then on, or read where they are. Raises
+    `Refused` where there is no place for copies."""
     remotes = remotes_at(session.wiring)
     local = local_name(statement.table, session)
     linked_object(remotes, local, False)
@@ -165,7 +172,8 @@ def set_remote_data(statement: SetRemoteData, session: Session) -> Result:
 
 
 def alter(session: Session, local: TableName, properties: Mapping[str, str]) -> Result:
-    """The settings of the link, of which these are new; an empty one is removed."""
+    """Change the settings of the link to those of `properties`; an empty value removes a setting, and settings that are
+    not named stay. Raises `Refused`, `Unavailable`."""
     remotes = remotes_at(session.wiring)
     one = linked_object(remotes, local, False)
     assert one is not None
@@ -187,14 +195,16 @@ def alter(session: Session, local: TableName, properties: Mapping[str, str]) -> 
 
 
 def names_address(link: LinkDefinition, named: Mapping[str, str]) -> bool:
-    """Whether the statement says itself where the link leads: what parameters alone say is nobody's word."""
+    """Tell whether the statement itself names all settings that say where the link leads. An address that only
+    parameters name is not the operator's word, and is not allowed by the statement."""
     client = client_of(link.endpoint.via, forms())
     settings = {client.addresses, client.route, client.path} & dict(link.endpoint.settings).keys()
     return settings <= named.keys()
 
 
 def put_parameters(remotes: RemotesWiring, local: TableName, parameters: Mapping[str, str]) -> None:
-    """Set parameters of the link, an empty value removes one. A projection may write it meanwhile."""
+    """Set these parameters of the link; an empty value removes one. A projection may write the object meanwhile: then
+    the call tries again. Raises `Unavailable` after `TRIES` attempts."""
     catalog = remotes.catalog()
     for attempt in range(TRIES):
         one = linked_object(remotes, local, False)
@@ -222,8 +232,8 @@ def local_name(table: QualifiedTable, session: Session) -> TableName:
 
 
 def is_there(remotes: RemotesWiring, local: TableName, if_not_exists: bool) -> bool:
-    """Whether the link is there, and may be. Raises `Refused` for another object of the name, and without IF NOT
-    EXISTS."""
+    """Tell whether the link exists already and IF NOT EXISTS permits that. Raises `Refused` for another object of the
+    name, and for an existing link without IF NOT EXISTS."""
     one = objects_of(remotes.catalog(), [local])[local]
     if one is None:
         return False
@@ -238,7 +248,8 @@ def is_there(remotes: RemotesWiring, local: TableName, if_not_exists: bool) -> b
 
 
 def linked_object(remotes: RemotesWiring, local: TableName, if_exists: bool) -> Table | Database | None:
-    """None for nothing, where that may be. Raises `Refused` for what is no link."""
+    """Return the local object of the name, which is a link; None where there is no object and IF EXISTS permits that.
+    Raises `Refused` for an object that is no link, and for a missing one without IF EXISTS."""
     one = objects_of(remotes.catalog(), [local])[local]
     kind = TABLE if local.table else DATABASE
     if one is None:
@@ -251,7 +262,8 @@ def linked_object(remotes: RemotesWiring, local: TableName, if_exists: bool) -> 
 
 
 def require_permitted(remotes: RemotesWiring, link: LinkDefinition) -> None:
-    """Raises `Refused` for what no statement can allow either, and for an address that is none."""
+    """Raise `Refused` for an endpoint that no statement can allow either, such as the local metastore, and for an
+    invalid address."""
     keys = remotes.keys
     client = client_of(link.endpoint.via, forms())
     refused = refusal(link.endpoint, client, {link.endpoint}, keys.allow, keys.lent(), keys.metastore)
@@ -261,7 +273,7 @@ def require_permitted(remotes: RemotesWiring, link: LinkDefinition) -> None:
 
 
 def require_other(remotes: RemotesWiring, link: LinkDefinition) -> None:
-    """Raises `Refused` where the remote catalog is the local one, whatever its address."""
+    """Raise `Refused` where the remote catalog is the local one under another address, as both have one id."""
     identity = remotes.remote_catalog(link.endpoint).identity()
     if identity and identity == remotes.catalog().identity():
         todo = "Name another metastore, or make a view"
@@ -271,7 +283,7 @@ def require_other(remotes: RemotesWiring, link: LinkDefinition) -> None:
 def require_no_ring(
     remotes: RemotesWiring, link: LinkDefinition, parameters: Mapping[str, str] | None, remote_catalog: CatalogReader
 ) -> None:
-    """Raises `Refused` where the remote object is itself a link into the local catalog, or came from there."""
+    """Raise `Refused` where the remote object is itself a link into the local catalog, or came from there."""
     own = remotes.catalog().identity()
     own_names = {one.name for one in known_at(remote_catalog) if own and one.id == own}
     addresses = tuple(part.strip() for part in (parameters or {}).get(URIS, "").split(","))

@@ -1,4 +1,4 @@
-"""The table of statements over links."""
+"""The table of the forms of statements over links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What statements over links say, and the columns of their rows."""
+"""The parsed statements over links: one class for each kind, with the words of the statement as fields; and their
+columns."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class SetDatabaseProperties:
 
 @dataclass(frozen=True, slots=True)
 class SetRemoteData:
-    """`data` is "copy" or "none", as in a configuration."""
+    """An ALTER REMOTE TABLE SET DATA. `data` is "copy" or "none", as in a configuration."""
 
     table: QualifiedTable
     data: str

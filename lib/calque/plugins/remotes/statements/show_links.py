@@ -1,4 +1,4 @@
-"""`SHOW REMOTE TABLES | DATABASES` and `DESCRIBE REMOTE TABLE | DATABASE`."""
+"""The statements `SHOW REMOTE TABLES | DATABASES` and `DESCRIBE REMOTE TABLE | DATABASE`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from calque.statements.session import Session
 
 
 def show_remote_tables(statement: ShowRemoteTables, session: Session) -> Result:
-    """LIKE is over the table's own name, or over database.table where it has a dot. Raises `Refused`."""
+    """Execute a SHOW REMOTE TABLES. The pattern of LIKE is compared with the table's own name, or with database.table
+    where it has a dot. Raises `Refused`."""
     remotes_at(session.wiring)
     takes = likes(statement.pattern)
 
@@ -46,7 +47,8 @@ def show_remote_databases(statement: ShowRemoteDatabases, session: Session) -> R
 
 
 def likes(pattern: str | None) -> Callable[[str, str], bool]:
-    """A glob, whose `%` is `*` as for Hive 4."""
+    """Return the function that tells whether a database and a table match the pattern: a glob in which `%` means `*`,
+    as in Hive 4. Without a pattern all names match."""
     if pattern is None:
         return lambda _database, _name: True
     text = pattern.replace("%", "*").lower()
@@ -58,7 +60,8 @@ def likes(pattern: str | None) -> Callable[[str, str], bool]:
 
 
 def describe_remote_table(statement: DescribeRemoteTable, session: Session) -> Result:
-    """As the remote catalog has it now. Raises `Unavailable` where that does not answer."""
+    """Execute a DESCRIBE REMOTE TABLE: the rows are the table as the remote catalog has it now, and the link's
+    configuration. Raises `Refused`, and `Unavailable` where the remote catalog does not answer."""
     link = link_named(session, local_name(statement.table, session))
     table = remotes_at(session.wiring).permitted_catalog(link.endpoint).table(link.remote)
     if table is None:
@@ -75,7 +78,8 @@ def describe_remote_database(statement: DescribeRemoteDatabase, session: Session
 
 
 def link_named(session: Session, local: TableName) -> LinkDefinition:
-    """Raises `Refused` for what is no link, or was set aside and not allowed."""
+    """Return the definition of the link of this name. Raises `Refused` for an object that is no link, that is set
+    aside, or that `run` has not looked at yet."""
     remotes = remotes_at(session.wiring)
     one = linked_object(remotes, local, False)
     assert one is not None
@@ -121,7 +125,7 @@ def of_database(database: Database, is_extended: bool) -> Iterator[Row]:
 
 
 def of_link(link: LinkDefinition) -> Iterator[Row]:
-    """The configuration, last."""
+    """Return the rows with the link's configuration, which stand last."""
     yield from (heading(""), heading("# Remote Configuration"))
     yield from ((key, value, "") for key, value in sorted(parameters_of(link).items()))
 

@@ -1,1 +1,1 @@
-"""Clients of catalogs, and what links are told of."""
+"""The live objects of links: clients of remote catalogs, the registry, and the sources and targets that links add."""

@@ -15,12 +15,13 @@ from calque.plugins.remotes.ports import RemoteClient
 LOG = logging.getLogger(__name__)
 GROUP = "calque.remotes"
 BUILT_IN: tuple[RemoteClient, ...] = (GLUE, ICEBERG)
-"""Besides the one for metastores."""
+"""The built-in clients of catalogs that are no metastores."""
 
 
 @cache
 def remote_clients() -> Mapping[str, RemoteClient]:
-    """By name. What a package adds under a name that is taken, or what can't be loaded, is left out and told."""
+    """Return the clients of catalogs that are no metastores, by name. A client of a package is left out, with a log
+    line, where its name is taken, or where it can't be loaded."""
     taken = {form.name for form in CLIENTS}
     clients: dict[str, RemoteClient] = {client.form.name: client for client in BUILT_IN}
     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.value.partition(":")[0], point.name)):
@@ -38,5 +39,5 @@ def remote_clients() -> Mapping[str, RemoteClient]:
 
 
 def forms() -> tuple[ClientForm, ...]:
-    """What each calls itself, and takes."""
+    """Return the names and settings of all clients, those for metastores first."""
     return (*CLIENTS, *(client.form for client in remote_clients().values()))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from calque.plugins.remotes.engine.linked_catalog import linked_parts
-from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
+from calque.plugins.remotes.wiring.missing_links import RecordedMissingLinks
 from calque.ports import TargetParts
 from calque.wiring.kinds import TargetContext
 
 
 def linked(parts: TargetParts, context: TargetContext) -> TargetParts:
-    """The same of every other target."""
+    """Return the parts of a target that keep its links. A target that is no projection of links keeps the parts that it
+    has."""
     if context.plug.links is None:
         return parts
     admission = context.plug.admission()
@@ -18,5 +19,5 @@ def linked(parts: TargetParts, context: TargetContext) -> TargetParts:
         context.plug.links,
         lambda name: admission.source_of(name) is not None,
         context.bare_storage.make_directories,
-        RecordedLinksInHand(context.folder.control),
+        RecordedMissingLinks(context.folder.control),
     )

@@ -1,6 +1,5 @@
-"""Links that are missing from the local catalog for a moment, as records of the state folder: a death in that moment
-loses none.
-"""
+"""The links that are missing from the local catalog for a moment, as records of the state folder. With the records a
+process that dies in that moment loses no link."""
 
 from __future__ import annotations
 
@@ -19,8 +18,9 @@ PREFIX = "links-in-hand/"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedLinksInHand:
-    """`plugins.remotes.engine.linked_catalog.LinksInHand`. Every method may raise `Unavailable`."""
+class RecordedMissingLinks:
+    """The missing links as records of the state folder, as `plugins.remotes.engine.linked_catalog.MissingLinks`. Every
+    method may raise `Unavailable`."""
 
     control: ControlStore
 
@@ -34,7 +34,7 @@ class RecordedLinksInHand:
         return self.control.read(_record(name)) is not None
 
     def __iter__(self) -> Iterator[Table]:
-        """Raises `Broken`."""
+        """Return the missing links. Raises `Broken` for a record that can't be read."""
         for name in self.control.names(PREFIX):
             record = self.control.read(name)
             if record is not None:
@@ -46,5 +46,6 @@ class RecordedLinksInHand:
 
 
 def _record(name: TableName) -> str:
-    """Names of tables may have what names of records have not."""
+    """Return the name of the link's record: a digest, because names of tables may have characters that names of records
+    may not."""
     return f"{PREFIX}{hashlib.blake2b(str(name).encode(), digest_size=12).hexdigest()}"

@@ -1,4 +1,5 @@
-"""Live objects of the local catalog of links, and the configuration with what links add: sources and projections."""
+"""The live objects of the local catalog of links, and the configuration with the sources and projections that links
+add."""
 
 from __future__ import annotations
 
@@ -37,8 +38,8 @@ from calque.plugins.remotes.core.permission import is_far_only, refusal
 from calque.plugins.remotes.core.registry import as_record, by_endpoint, of_record
 from calque.plugins.remotes.model import Endpoint, LinkRegistry
 from calque.plugins.remotes.wiring.clients import forms, remote_clients
-from calque.plugins.remotes.wiring.looked_catalog import LookedCatalog
-from calque.plugins.remotes.wiring.missing_links import RecordedLinksInHand
+from calque.plugins.remotes.wiring.missing_links import RecordedMissingLinks
+from calque.plugins.remotes.wiring.polled_catalog import PolledCatalog
 from calque.plugins.remotes.wiring.ssh_routes import ssh_route
 from calque.ports import Catalog, CatalogReader, EventLog, Storage
 from calque.ports.records import Stamp
@@ -49,13 +50,14 @@ from calque.wiring.wiring import Wiring
 LOG = logging.getLogger(__name__)
 RECORD, LOCK = "links", "locks/link-registry.lock"
 ROLE = "links"
-"""What one process at a time does: it follows the local catalog."""
+"""The role of the one process that follows the local catalog."""
 PATIENCE_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class RemotesWiring:
-    """What `[remotes]` names, made when it is first asked for. Nothing connects before it is used."""
+    """The live objects that `[remotes]` names. Each is made when a caller first asks for it, and connects when it is
+    first used."""
 
     keys: Remotes
     folder: StateFolder
@@ -65,7 +67,7 @@ class RemotesWiring:
     _storage: Storage | None = None
 
     def catalog(self) -> Catalog:
-        """The local one, written to by statements and by who follows it."""
+        """Return the local catalog, for statements and for the process that follows it. It can be written to."""
         if self._catalog is None:
             self._catalog = self.runtime.guard.catalog(HiveCatalog(self._client(), TargetCapabilities()))
         return self._catalog
@@ -76,7 +78,7 @@ class RemotesWiring:
         return self._log
 
     def storage(self) -> Storage:
-        """Of what lies at the local catalog."""
+        """Return the storage of the files of the local catalog."""
         if self._storage is None:
             self._storage = self.runtime.storage(
                 FileSystemSet(self.keys.storage, kinds=self.runtime.kinds.file_systems)
@@ -87,14 +89,15 @@ class RemotesWiring:
         return of_record(self.folder.control.read(RECORD))
 
     def permitted_catalog(self, endpoint: Endpoint) -> CatalogReader:
-        """The same of an endpoint that an object's parameters have. Raises `Refused` where neither a statement nor the
-        configuration permits it: parameters may be others than when somebody looked."""
+        """Return the remote catalog of an endpoint that an object's parameters have now. Raises `Refused` where neither
+        a statement nor the configuration permits it. This is checked again here, because the parameters may have
+        changed since the registry was written."""
         self.require_permitted(endpoint)
         far_only = is_far_only(endpoint, client_of(endpoint.via, forms()), self.registry().granted)
         return self.remote_catalog(endpoint, far_only=far_only)
 
     def require_permitted(self, endpoint: Endpoint) -> None:
-        """Raises `Refused` where nothing may be connected to."""
+        """Raise `Refused` where calque may not connect to the endpoint."""
         keys, client = self.keys, client_of(endpoint.via, forms())
         granted = self.registry().granted
         refused = refusal(endpoint, client, granted, keys.allow, keys.lent(), keys.metastore)
@@ -104,22 +107,23 @@ class RemotesWiring:
     def put(self, registry: LinkRegistry) -> None:
         self.folder.control.put(RECORD, as_record(registry))
 
-    def in_hand(self) -> RecordedLinksInHand:
-        """Links that are missing for a moment."""
-        return RecordedLinksInHand(self.folder.control)
+    def missing_links(self) -> RecordedMissingLinks:
+        """Return the record of the links that are missing for a moment."""
+        return RecordedMissingLinks(self.folder.control)
 
     def stamp(self) -> Stamp:
-        """Changes with the registry."""
+        """Return a value that is another one whenever the registry has changed."""
         return self.folder.control.stamp(RECORD)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Held by who changes the registry."""
+        """Hold the lock that every writer of the registry holds, for the time of the block."""
         with self.folder.lock(LOCK, RECORD):
             yield
 
     def remote_catalog(self, endpoint: Endpoint, *, far_only: bool = False) -> CatalogReader:
-        """The remote one, for somebody who waits. Raises `Refused` for what can't be its address."""
+        """Return the remote catalog of the endpoint, with a short time for connecting, as a user waits for it. Raises
+        `Refused` for an invalid address."""
         source = source_of(self.keys, endpoint, far_only=far_only)
         if source.catalog is not None:
             return source.catalog.reader()
@@ -129,8 +133,8 @@ class RemotesWiring:
         return HiveReader(client)
 
     def functions(self, source: str, database: str) -> Iterator[TableName]:
-        """Those that projections of the source have made in the local database: they carry no marks. Raises
-        `Unavailable`."""
+        """Return the functions that projections of the source have made in the local database. Their ledgers know them,
+        because functions carry no marks. Raises `Unavailable`."""
         for number in count():
             ledger = DeltaLedger(
                 self.folder.table(TargetPlaces(layer_name(source, number)).ledger), self.folder.table_options
@@ -146,7 +150,7 @@ class RemotesWiring:
 
 
 def remotes_of(config: Config, runtime: Runtime | None = None) -> RemotesWiring:
-    """Raises `Refused` without `[remotes]`."""
+    """Return the live objects of `[remotes]`. Raises `Refused` for a configuration without this section."""
     keys = config.section(REMOTES)
     if keys is None:
         why = "The configuration has no section [remotes], which names the local metastore"
@@ -157,13 +161,14 @@ def remotes_of(config: Config, runtime: Runtime | None = None) -> RemotesWiring:
 
 
 def remotes_at(wiring: Wiring) -> RemotesWiring:
-    """Raises `Refused` for a configuration without `[remotes]`."""
+    """Return the live objects of `[remotes]` of the wiring. Raises `Refused` for a configuration without this
+    section."""
     return remotes_of(wiring.config, wiring.runtime)
 
 
 def with_links(config: Config) -> Config:
-    """The configuration with sources and projections for the links that the state folder knows, in place of those that
-    it has. Raises `Unavailable`, `Broken`."""
+    """Return the configuration with sources and projections for the links that the state folder knows now, in place of
+    those that it has for earlier ones. Raises `Unavailable`, `Broken`."""
     keys = config.section(REMOTES)
     if keys is None:
         return config
@@ -198,7 +203,7 @@ def with_links(config: Config) -> Config:
 
 
 def source_of(keys: Remotes, endpoint: Endpoint, *, far_only: bool) -> HiveSource:
-    """The remote catalog as a source. Raises `Refused`."""
+    """Return the remote catalog of the endpoint as a source. Raises `Refused`."""
     settings = dict(endpoint.settings)
     name = endpoint_name(endpoint, client_of(endpoint.via, forms()))
     credentials = keys.credentials.get(settings.get(CREDENTIALS, ""), NOBODY)
@@ -210,7 +215,7 @@ def source_of(keys: Remotes, endpoint: Endpoint, *, far_only: bool) -> HiveSourc
         return HiveSource(name, section, journal(), places, is_linked=True, far_only=far_only, route=route)
     client.require(settings)
     access = remote_access(credentials, far_only=far_only)
-    catalog = LookedCatalog(client, settings, access, keys.interval)
+    catalog = PolledCatalog(client, settings, access, keys.interval)
     return HiveSource(
         name,
         remote_source(name, "", credentials),
@@ -223,7 +228,8 @@ def source_of(keys: Remotes, endpoint: Endpoint, *, far_only: bool) -> HiveSourc
 
 
 def target_of(config: Config, local: TableName) -> HiveTarget | None:
-    """The projection that the link, or the linked database of the table, is of."""
+    """Return the projection of the link `local`, or of the linked database that the table is in; None where there is
+    none."""
     for name in (local, TableName(local.database)):
         for target in config.targets.values():
             if target.links is not None and name in target.links:

@@ -1,4 +1,4 @@
-"""Ways over SSH to remote metastores, as links and credentials say them."""
+"""The ways over SSH to remote metastores, from the settings of links and the credentials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from calque.plugins.remotes.core.ssh_routes import ROUTE, route_of
 
 
 def ssh_route(settings: Mapping[str, str], credentials: Credentials) -> SshWay | None:
-    """The way to a remote metastore; None where it is connected to directly. Raises `Refused`."""
+    """Return the way to a remote metastore over SSH; None where calque connects to it directly. Raises `Refused`."""
     if ROUTE not in settings:
         return None
     if any(not uri.startswith("thrift://") for uri in metastores(settings[URIS])):

@@ -1,1 +1,1 @@
-"""The store, its requests, and small objects that are read whole."""
+"""The S3 store, its requests, and its small objects, which are read and written whole."""

@@ -1,7 +1,9 @@
-"""Requests to an S3 store, by s3fs and `small_objects`: how long each is waited for, and what is tried again.
+"""Requests to an S3 store, by s3fs and `small_objects`: the time that each is waited for, and the errors after which a
+request is tried again.
 
-What passes in a moment (a store that is busy, a connection that is cut) is tried again. A store that says nothing is
-not: whoever asked is to know within `SILENT_SECONDS`, and asks again when he likes.
+A request is tried again after an error that passes in a moment: a store that is busy, a connection that is cut. It is
+not tried again where the store does not answer: the caller gets an error within `SILENT_SECONDS`, and may ask again
+later.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from calque.plugins.s3.adapters.small_objects import SmallObjects
 P = ParamSpec("P")
 T = TypeVar("T")
 SILENT_SECONDS = 10.0
-"""Without a byte of an answer, when all is sent: the store does not answer."""
+"""Seconds without a byte of an answer, once all is sent, after which the store counts as not answering."""
 WORK, WORK_SECONDS = 64 << 20, 300.0
-"""A store that copies or joins more than so many bytes may say nothing for so long."""
+"""A store that copies or joins more than `WORK` bytes may take `WORK_SECONDS` until it answers."""
 LOOK_SECONDS = 1.0
 ATTEMPTS, PASSING_SECONDS = 5, 5.0
 PAUSE, LONGEST_PAUSE = 0.1, 1.0
@@ -51,7 +53,7 @@ BUSY = frozenset(
         "TooManyRequests",
     }
 )
-"""What a store answers that can't answer just now."""
+"""The error codes of a store that can't answer at the moment."""
 CUT = frozenset(
     {
         "ClientPayloadError",
@@ -62,27 +64,28 @@ CUT = frozenset(
         "StoreCut",
     }
 )
-"""Errors of botocore, aiohttp and `small_objects`; no time-out is among them."""
+"""The errors of botocore, aiohttp and `small_objects` for a connection that was cut; no time-out is among them."""
 FULL = frozenset({"507", "InsufficientStorage", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "XMinioStorageFull"})
-"""What stores answer that have no room, or a quota that is used up."""
+"""The error codes of a store that has no room, or whose quota is used up."""
 
 
 class S3Requests:
-    """Every method raises `OSError` and nothing else."""
+    """The requests to one store, by s3fs and `small_objects`. Every method raises `OSError` and nothing else."""
 
     def __init__(self, filesystem: AbstractFileSystem) -> None:
         self._files = _waiting(filesystem, SILENT_SECONDS)
         self._small = SmallObjects(filesystem, SILENT_SECONDS)
 
     def ask(self, call: str, bucket: str, work: int = 0, /, **arguments: Any) -> Any:
-        """What the store answers. Before it does it has to go through `work` bytes."""
+        """Return the store's answer to the S3 call of this name. `work` is the number of bytes that the store has to go
+        through before it answers."""
         files = _waiting(self._files, WORK_SECONDS) if work > WORK else self._files
         with _errors(bucket):
             return _while_it_passes(sync, files.loop, _asked, files, call, Bucket=bucket, **arguments)
 
     def put(self, bucket: str, key: str, content: bytes, *, new: bool = False) -> str:
-        """Write an object in one request; its ETag. With `new`, `FileExistsError` where there is one, if the store
-        knows conditions."""
+        """Write an object in one request, and return its ETag. With `new`, raises `FileExistsError` where there is an
+        object of the name, if the store knows conditions."""
         with _errors(bucket):
             if self._small.takes(bucket, key, len(content)):
                 tag = _while_it_passes(self._small.put, bucket, key, content, new=new)
@@ -92,7 +95,7 @@ class S3Requests:
         return str(self.ask("put_object", bucket, Key=key, Body=content, **condition).get("ETag") or "")
 
     def read(self, bucket: str, key: str, size: int, **arguments: str) -> bytes:
-        """An object's content, or a range of it, which is expected to be `size` bytes."""
+        """Return an object's content, or a range of it, which is expected to be `size` bytes."""
         with _errors(bucket):
             if not arguments and self._small.takes(bucket, key, size):
                 whole = _while_it_passes(self._small.get, bucket, key)
@@ -111,7 +114,7 @@ class S3Requests:
 
 
 class _ObservedBody(BytesIO):
-    """Knows when some of it was last taken."""
+    """A request's body that knows when the connection last took bytes of it."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(content)
@@ -122,13 +125,16 @@ class _ObservedBody(BytesIO):
         return super().read(size)
 
     def is_stuck(self) -> bool:
-        """Whether the store takes no more of it, or has taken all without a word: it has a time for both."""
+        """Tell whether the store has taken no more bytes for `SILENT_SECONDS`, or, once all are taken, has not answered
+        for twice as long."""
         silent = time.monotonic() - self.taken
         return silent > (SILENT_SECONDS if self.tell() < self.size else 2 * SILENT_SECONDS)
 
 
 async def _asked(files: AbstractFileSystem, call: str, **arguments: Any) -> Any:
-    """aiohttp waits for answers only when all is sent: as long as a store likes for the leave to send, and for room."""
+    """Return the store's answer to the call, and end a call whose body gets stuck. aiohttp by itself would wait without
+    end for the store to let the body be sent, and for room to send it, because its time limit begins only when all is
+    sent."""
     if "Body" not in arguments:
         return await files._call_s3(call, **arguments)
     content = _ObservedBody(arguments.pop("Body"))
@@ -143,13 +149,14 @@ async def _asked(files: AbstractFileSystem, call: str, **arguments: Any) -> Any:
 
 
 def code_of(error: BaseException) -> str:
-    """The protocol's name of an error; empty where it has none."""
+    """Return the protocol's name of the error, such as `SlowDown`; empty where it has none."""
     response = getattr(error.__cause__, "response", None)
     return str(response["Error"].get("Code", "")) if isinstance(response, dict) and "Error" in response else ""
 
 
 def _waiting(files: AbstractFileSystem, silent: float) -> AbstractFileSystem:
-    """The same, but that an answer is waited for so many seconds, and nothing is tried again. fsspec keeps it."""
+    """Return a copy of the file system that waits for an answer for `silent` seconds and tries nothing again. fsspec
+    keeps the copy, and returns the same one for the same settings."""
     config = {**files.config_kwargs, "read_timeout": silent, "retries": {"max_attempts": 0}}
     waiting_files = type(files)(*files.storage_args, **{**files.storage_options, "config_kwargs": config})
     waiting_files.retries = 1
@@ -157,8 +164,9 @@ def _waiting(files: AbstractFileSystem, silent: float) -> AbstractFileSystem:
 
 
 def _while_it_passes(ask: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """What is asked for, also where it takes several attempts. The first one is tenacity's business only when it fails:
-    for small objects its book-keeping would take a third of the processor time."""
+    """Return the result of `ask`, which is tried again after errors that pass, for at most `ATTEMPTS` attempts and
+    `PASSING_SECONDS`. The first attempt goes without tenacity, because for small objects its book-keeping would take a
+    third of the processor time."""
     began = time.monotonic()
     try:
         return ask(*arguments, **named)
@@ -177,7 +185,7 @@ def _while_it_passes(ask: Callable[P, T], *arguments: P.args, **named: P.kwargs)
 
 
 def _passes(error: BaseException) -> bool:
-    """Whether the same request may be answered in a moment."""
+    """Tell whether the same request may be answered in a moment."""
     return type(error).__name__ in CUT or code_of(error) in BUSY
 
 

@@ -1,5 +1,5 @@
-"""Small objects of an S3 store, written and read whole, by obstore: its requests take a tenth of the processor time of
-s3fs's, which is what many small files cost. All else is `s3_requests`'s."""
+"""Small objects of an S3 store, written and read whole by obstore. Its requests take a tenth of the processor time of
+s3fs's, and many small files cost mostly processor time. All other requests are those of `requests`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from s3fs.errors import translate_boto_error
 
 T = TypeVar("T")
 SMALL = 256 << 10
-"""Objects up to this size, in bytes: they are sent and answered within the time in which a store may be silent."""
+"""Bytes of the largest small object: it is sent and answered within the time in which a store may be silent."""
 CODE, MESSAGE = re.compile(r"<Code>(\w+)</Code>"), re.compile(r"<Message>([^<]*)</Message>")
 STATUS = re.compile(r"status code: (\d{3})")
 TOO_LATE = "timed out"
@@ -35,15 +35,16 @@ ELSEWHERE = (
     "<Code>TemporaryRedirect<",
     "<Code>IllegalLocationConstraintException<",
 )
-"""By what the answers for a bucket in another region are known."""
+"""Texts in the answers for a bucket in another region."""
 KEPT = timedelta(minutes=5)
-"""For how long obstore holds keys that botocore gave."""
+"""The time for which obstore holds keys that botocore gave."""
 
 
 class SmallObjects:
-    """`silent` is for how many seconds a request is waited for. `put` and `get` raise `OSError`, whose cause is
-    `StoreAnswer` where the store gave one, and `StoreCut` where a connection ended; they give None for a bucket that
-    turns out to be in another region, which is left to s3fs from then on: botocore finds it."""
+    """The small objects of one store. A request is waited for `silent` seconds. `put` and `get` raise `OSError`, whose
+    cause is `StoreAnswer` where the store answered with an error, and `StoreCut` where a connection ended. They return
+    None for a bucket that turns out to be in another region. Such a bucket is left to s3fs from then on, because
+    botocore finds the region."""
 
     def __init__(self, filesystem: AbstractFileSystem, silent: float) -> None:
         self._files, self._silent = filesystem, silent
@@ -52,13 +53,14 @@ class SmallObjects:
         self._elsewhere: set[str] = set()
 
     def takes(self, bucket: str, key: str, size: int) -> bool:
-        """Whether it can write and read the object: obstore has no names with empty parts, or with control
-        characters."""
+        """Tell whether obstore can write and read an object of this name and size. It takes no names with empty parts,
+        or with control characters."""
         is_plain = key.isprintable() and not {"", ".", ".."}.intersection(key.split("/"))
         return is_plain and size <= SMALL and bucket not in self._elsewhere and self._options is not None
 
     def put(self, bucket: str, key: str, content: bytes, *, new: bool) -> str | None:
-        """Its ETag. With `new`, `FileExistsError` where there is one and the store knows conditions."""
+        """Write an object, and return its ETag; None for a bucket in another region. With `new`, raises
+        `FileExistsError` where there is an object of the name, if the store knows conditions."""
         mode: Literal["create", "overwrite"] = "create" if new else "overwrite"
         answer = self._asked(bucket, lambda store: obstore.put(store, key, content, mode=mode, use_multipart=False))
         return None if answer is None else str(answer["e_tag"] or "")
@@ -87,8 +89,9 @@ class SmallObjects:
 
     @cached_property
     def _options(self) -> Mapping[str, Any] | None:
-        """What obstore is told of s3fs's options; None where it can't do what they ask for. Where the store is and who
-        asks is botocore's to say: obstore by itself would take other parts of it from the environment."""
+        """Return s3fs's options in obstore's terms; None where obstore can't do what they ask for. botocore decides
+        where the store is and which login is used, because obstore by itself would take some of these from the
+        environment."""
         files = self._files
         if files.s3_additional_kwargs or files.req_kw:
             return None
@@ -104,7 +107,8 @@ class SmallObjects:
 
 
 def keys_of(credentials: Credentials) -> Mapping[str, object]:
-    """As they are now: botocore has those of a machine's account anew when they end."""
+    """Return the keys of the credentials as they are now. botocore renews those of a machine's account when they end,
+    so obstore asks again after `KEPT`."""
     frozen = credentials.get_frozen_credentials()
     return {
         "access_key_id": frozen.access_key,
@@ -115,15 +119,15 @@ def keys_of(credentials: Credentials) -> Mapping[str, object]:
 
 
 class BucketElsewhere(Exception):
-    """The store is not where the bucket is, and says where."""
+    """The error of a request to a store in another region than the bucket's."""
 
 
 class StoreCut(ConnectionError):
-    """A connection ended before the answer came."""
+    """The error of a connection that ended before the answer came."""
 
 
 class StoreAnswer(Exception):
-    """A refusal of the store, as botocore's errors have it."""
+    """A refusal by the store, in the form of botocore's errors."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -132,7 +136,7 @@ class StoreAnswer(Exception):
 
 @contextmanager
 def as_answers() -> Iterator[None]:
-    """obstore's errors, of which a text is all there is, as those that s3fs makes."""
+    """Turn obstore's errors that the block raises, which have only a text, into the errors that s3fs raises."""
     try:
         yield
     except (BaseError, FileNotFoundError) as error:

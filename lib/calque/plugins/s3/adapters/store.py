@@ -1,9 +1,9 @@
-"""S3 as an object store (`stores.Store`), by the calls of the protocol.
+"""An S3 store as an object store (`stores.Store`), by the calls of the protocol.
 
-Requests are s3fs's, and obstore's for small objects (`s3_requests`); the file interface of s3fs asks for each object
-more often than needed.
-A single PUT and a part of a multipart upload return the MD5 of what the server received as their ETag (not so with some
-encryptions): where it is that of what was sent, nothing has to be read back.
+Requests are s3fs's, and obstore's for small objects (see `requests`). The file interface of s3fs is not used, because
+it makes more requests for each object than needed. A single PUT and a part of a multipart upload return the MD5 of the
+bytes that the server received as their ETag (not so with some encryptions). Where it equals the MD5 of the bytes that
+were sent, nothing has to be read back.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from calque.core.formats.layout import COPYING
 from calque.plugins.s3.adapters.requests import S3Requests, code_of
 
 PART = 8 << 20
-"""What one request carries; files up to this size are one PUT."""
+"""Bytes that one request carries; a file up to this size is one PUT."""
 MOST_PARTS = 9_000
 AT_ONCE = 4
-"""Parts of one file on the way at a time."""
+"""Parts of one file that are on the way at a time."""
 MOST_COPY = 5 << 30
-"""The protocol's limit for a copy in one request."""
+"""Bytes of the largest copy that the protocol allows in one request."""
 PAGE = 1_000
 NEIGHBOURS = 8
 SCANS = 8
-"""Requests on the way at a time; so many directories are worth a page of a thousand objects."""
+"""Listing requests on the way at a time, and the number of directories that are worth one page of 1,000 objects."""
 
 
 class S3Store:
-    """`Store` over s3fs.
+    """An S3 store as `Store`, over s3fs.
 
-    A time in a listing has seconds only, so that an object that is overwritten with one of its size within a second
-    would look the same: the microseconds of `modified_ns` and below are made of the ETag instead.
+    A listing has times of whole seconds. So an object that is overwritten by one of its size within a second would look
+    the same. Therefore `modified_ns` has the second from the listing, and below it digits that are computed from the
+    ETag.
     """
 
     def __init__(self, filesystem: AbstractFileSystem) -> None:
@@ -81,7 +82,8 @@ class S3Store:
                 return
 
     def below_each(self, directories: Sequence[str]) -> Mapping[str, Sequence[StoredObject]]:
-        """Neighbours share pages, unless so much else lies between them that asking for each is cheaper."""
+        """Return the objects below each directory, by directory. Neighbours are listed together, unless so many other
+        objects lie between them that a request for each is cheaper."""
         names = set(directories)
         above = Counter(name.rpartition("/")[0] for name in names)
         parents = [name for name, count in above.items() if count >= NEIGHBOURS]
@@ -107,7 +109,7 @@ class S3Store:
             token = {"ContinuationToken": answer["NextContinuationToken"]}
 
     def chunks(self, name: str, size: int) -> Iterator[memoryview]:
-        """A big object comes in ranges, some of them ahead."""
+        """Give an object's content. A big object comes in ranges, of which `AT_ONCE` are fetched ahead."""
         if size <= PART:
             yield memoryview(self._range(name, size, ""))
             return
@@ -160,8 +162,9 @@ class S3Store:
                 raise OSError(errno.EIO, f"{error.get('Code')}: {error.get('Message')}", f"{bucket}/{error.get('Key')}")
 
     def keeps_conditions(self, directory: str) -> bool:
-        """Whether a PUT that says so fails where there is an object already: tried with one that is removed again, once
-        for all that ask meanwhile."""
+        """Tell whether the store refuses a PUT for a new object where there is one already. This is tried once for each
+        bucket, with an object that is removed again; callers that ask meanwhile wait for the result. Raises
+        `OSError`."""
         bucket = directory.partition("/")[0]
         with self._lock:
             future = self._conditional.get(bucket)
@@ -245,7 +248,7 @@ class S3Store:
         return _tag(answer) == f"{combined_md5}-{len(parts)}" and all(tag == md5.hex() for tag, md5 in parts)
 
     def _put_part(self, bucket: str, key: str, upload: str, number: int, content: bytes) -> tuple[str, bytes]:
-        """The ETag and the MD5."""
+        """Write one part of an upload, and return its ETag and its MD5."""
         answer = self._requests.ask("upload_part", bucket, Key=key, UploadId=upload, PartNumber=number, Body=content)
         return _tag(answer), _md5(content).digest()
 
@@ -254,7 +257,8 @@ class S3Store:
         return self._requests.read(bucket, key, size, **({"Range": byte_range} if byte_range else {}))
 
     def _page(self, directory: str, token: str) -> tuple[Sequence[StoredObject], str]:
-        """Some of the objects below, and how to get those after them; empty when there are none."""
+        """Return some of the objects below the directory, and the token for the next ones; the token is empty where
+        there are no more."""
         bucket, _, key = directory.partition("/")
         continuation = {"ContinuationToken": token} if token else {}
         answer = self._requests.ask("list_objects_v2", bucket, Prefix=f"{key}/" if key else "", **continuation)
@@ -262,8 +266,9 @@ class S3Store:
         return page, answer["NextContinuationToken"] if answer.get("IsTruncated") else ""
 
     def _scanned(self, parent: str, names: Set[str], pages: int) -> Mapping[str, Sequence[StoredObject]]:
-        """What is below the wanted directories directly below `parent`; nothing when that takes more pages. Stores do
-        not agree on the order of names (with and without a slash after them), so all of `parent` is read."""
+        """Return the objects below each of the wanted directories directly below `parent`; an empty map where `parent`
+        has more than `pages` pages. Stores do not agree on the order of names (with and without a slash after them), so
+        all of `parent` is read."""
         objects_by_name: dict[str, list[StoredObject]] = {
             name: [] for name in names if name.rpartition("/")[0] == parent
         }
@@ -285,13 +290,13 @@ _REFUSED_CONDITIONS = ("PreconditionFailed", "412", "ConditionalRequestConflict"
 
 @cache
 def _room() -> threading.Semaphore:
-    """So many parts are held by all uploads of this process."""
+    """Return the semaphore that bounds the number of parts that all uploads of this process hold in memory."""
     return threading.Semaphore(3 * AT_ONCE)
 
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    """Sends and fetches parts of all files of this process."""
+    """Return the threads that send and fetch the parts of all files of this process."""
     return ThreadPoolExecutor(2 * AT_ONCE, thread_name_prefix="part")
 
 

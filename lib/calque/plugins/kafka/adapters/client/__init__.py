@@ -1,1 +1,1 @@
-"""The client of a Kafka cluster: connections, topics, what is refused and what is tried again."""
+"""The client of a Kafka cluster: connections, topics, and which errors are refusals and which are tried again."""

@@ -1,7 +1,7 @@
-"""A client that asks for a cluster's brokers and topics, and says why it gets no answer.
+"""An admin client, which asks for a cluster's brokers and topics, and says why it gets no answer.
 
-Where brokers ask for a login, one such client tries it before any other is made: those would log in again and again. A
-refused login is not tried twice.
+Where brokers ask for a login, one such client tries it before any other client is made, because the others would log in
+again and again. A refused login is not tried twice in a process.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from calque.plugins.kafka.adapters.client.connection import Connection
 from calque.plugins.kafka.adapters.client.errors import DENIED, fault
 
 WHY = DENIED | {KafkaError._SSL, KafkaError._RESOLVE}
-"""What says more than that nothing answers."""
+"""Error codes that say more than that no broker answers."""
 LOOKS = (0.2, 0.4, 0.8, 1.6, 2.0)
-"""Seconds that an answer is waited for. After each it is looked whether the login was refused."""
+"""Seconds that each attempt waits for an answer. After each attempt the client's errors tell whether the login was
+refused."""
 
 
 class RefusedLogins:
-    """Digests of the logins of this process that brokers did not take."""
+    """The digests of the logins that brokers refused in this process, with the refusals. Safe from several threads."""
 
     def __init__(self) -> None:
         self._refusals: dict[bytes, AccessRefused] = {}
         self._trying = threading.Lock()
 
     def trial(self, connection: Connection) -> tuple[AdminClient, ClusterMetadata]:
-        """What `connected` returns and raises, one at a time."""
+        """Try the login unless it was refused before, one login at a time, and return and raise what `connected`
+        does."""
         login = hashlib.sha256(repr((connection.brokers, revealed(connection.options))).encode()).digest()
         with self._trying:
             if login in self._refusals:
@@ -48,13 +50,13 @@ REFUSED = RefusedLogins()
 
 
 def connected(connection: Connection) -> tuple[AdminClient, ClusterMetadata]:
-    """A client, and what it was told first. Raises `AccessRefused`, also where that login was refused before, and
-    `Unavailable`."""
+    """Connect, and return a client with the cluster's list of brokers and topics. Raises `AccessRefused`, also where
+    the same login was refused before, and `Unavailable`."""
     return REFUSED.trial(connection) if asks_for_login(connection) else first_answer(connection)
 
 
 def require_login(connection: Connection) -> None:
-    """Raises what `connected` raises, where brokers ask for a login."""
+    """Try the login where the options have one. Raises `AccessRefused` and `Unavailable`, as `connected` does."""
     if asks_for_login(connection):
         REFUSED.trial(connection)
 
@@ -74,7 +76,7 @@ def first_answer(connection: Connection) -> tuple[AdminClient, ClusterMetadata]:
             return admin, admin.list_topics(timeout=seconds)
         except KafkaException as failed:
             error = failed.args[0]
-        # Why a connection fails is only told beside the answer, which is that there is none.
+        # The call only says that there was no answer. `error_cb` hears why, and `poll` calls it.
         admin.poll(0)
         if any(kafka_error.code() in DENIED for kafka_error in heard):
             break

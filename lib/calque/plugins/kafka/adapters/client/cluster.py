@@ -1,4 +1,4 @@
-"""What a Kafka cluster says of itself and of its topics: `KafkaInfo`."""
+"""The port `KafkaInfo`, answered by the cluster itself: its brokers, and the settings and rights of its topics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ WRITING = frozenset({AclOperation.ALL, AclOperation.WRITE})
 
 
 class KafkaCluster:
-    """The brokers that a journal's topics are on."""
+    """The cluster that has a journal's topics. The first question connects and lists the topics; later questions about
+    which topics exist use that list."""
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
@@ -64,7 +65,7 @@ class KafkaCluster:
         return {setting: entry.value for setting, entry in entries.items() if entry.value is not None}
 
     def _denied(self, name: str) -> Sequence[str]:
-        """Of the operations that are needed; none where Kafka does not tell."""
+        """Return the operations that calque needs on the topic and may not do; none where Kafka does not tell."""
         with as_calque_errors(f"topic {name} be described", self._topic.brokers):
             futures = self._admin.describe_topics(
                 TopicCollection([name]), include_authorized_operations=True, request_timeout=PATIENCE
@@ -74,8 +75,8 @@ class KafkaCluster:
         return [operation for operation in TOPIC_OPERATIONS if names and operation not in names]
 
     def _writers(self, name: str) -> tuple[Sequence[str], bool]:
-        """Others whom rules let write, and whether there is no access control; neither where our user may not see the
-        rules."""
+        """Return the other users whom rules let write to the topic, and whether the brokers have no access control.
+        Return no users and False where our user may not see the rules."""
         allowed = AclBindingFilter(
             ResourceType.TOPIC,
             name,
@@ -95,7 +96,7 @@ class KafkaCluster:
 
 
 def wanted_topics(topic: Topic) -> Sequence[RequiredTopic]:
-    """The topics of a journal, as they should be."""
+    """Return the journal's topics with the settings that each should have."""
     return [
         RequiredTopic(name, 2, True, 0.0) if name == topic.positions else RequiredTopic(name, 1, False, topic.retention)
         for name in names_of(topic)

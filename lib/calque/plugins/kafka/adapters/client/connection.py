@@ -1,4 +1,4 @@
-"""How a Kafka cluster is reached."""
+"""The address and the options by which a Kafka cluster is reached."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ Settings = dict[str, str | int | float | bool]
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """`brokers` is a comma-separated list of host:port; `options` are settings of librdkafka (TLS, SASL and the like)
-    for all that connects. `section` is where both stand in the configuration, for errors."""
+    """The access to a Kafka cluster. `brokers` is a comma-separated list of host:port; `options` are settings of
+    librdkafka (TLS, SASL and the like) for all its clients. `section` is where both stand in the configuration, for
+    errors."""
 
     brokers: str
     options: Options = field(default_factory=dict)
     section: str = "[journal]"
 
     def settings(self) -> Settings:
-        """Of every client, with the values of secrets. Reconnecting is quick, and what it meets is told by errors
-        alone. Raises `AccessRefused`."""
+        """Return the settings of every client, with the values of secrets. Clients reconnect quickly and write no log;
+        errors alone tell what happens. Raises `AccessRefused` where a secret can't be read."""
         return {
             "bootstrap.servers": self.brokers,
             "client.id": "calque",

@@ -1,4 +1,4 @@
-"""Make the topics of a journal that are missing."""
+"""The creation of a journal's topics."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from calque.plugins.kafka.adapters.client.errors import PATIENCE, as_calque_erro
 from calque.plugins.kafka.adapters.client.topic import Topic
 
 COPIES = 3
-"""Of each record, where there are so many brokers."""
+"""The copies of each record, where there are as many brokers."""
 
 
 def make_topics(topic: Topic) -> tuple[str, ...]:
-    """Make those that are missing and wait until they can be used. Their names.
-
-    With three brokers a record is durable on two before it counts. Raises `Refused`, `Unavailable`."""
+    """Make the journal's topics that are missing, wait until they can be used, and return their names. With three
+    brokers a record is durable on two before it counts. Raises `AccessRefused`, `Refused`, `Unavailable`."""
     admin, cluster = connected(topic.connection)
     missing = tuple(name for name in names_of(topic) if name not in cluster.topics)
     if not missing:
@@ -36,7 +35,8 @@ def make_topics(topic: Topic) -> tuple[str, ...]:
 
 
 def create(admin: AdminClient, connection: Connection, new_topics: list[NewTopic]) -> None:
-    """In one request. Those that another makes meanwhile are fine. Raises what `fault` makes of an error."""
+    """Make the topics in one request. A topic that another process made meanwhile is fine. Raises the error that
+    `fault` makes of any other failure."""
     futures = admin.create_topics(new_topics, operation_timeout=PATIENCE, request_timeout=2 * PATIENCE)
     for name, future in futures.items():
         try:
@@ -47,12 +47,12 @@ def create(admin: AdminClient, connection: Connection, new_topics: list[NewTopic
 
 
 def names_of(topic: Topic) -> tuple[str, ...]:
-    """All topics of the journal."""
+    """Return the names of all topics of the journal."""
     return topic.name, topic.evidence, topic.positions
 
 
 def config_of(topic: Topic, name: str, copies: int) -> dict[str, str]:
-    """With which calque makes the topic, where a record has so many copies."""
+    """Return the settings with which calque makes the topic, for this number of copies."""
     safe = safe_config(copies)
     if name == topic.positions:
         return safe | {"cleanup.policy": "compact"}
@@ -64,12 +64,12 @@ def config_of(topic: Topic, name: str, copies: int) -> dict[str, str]:
 
 
 def safe_config(copies: int) -> dict[str, str]:
-    """A record that counts is durable on two brokers, where it has three copies."""
+    """Return the settings by which a record that counts is durable on two brokers, where it has three copies."""
     return {"min.insync.replicas": "2" if copies >= COPIES else "1", "unclean.leader.election.enable": "false"}
 
 
 def wait_for(admin: AdminClient, topic: Topic, names: tuple[str, ...]) -> None:
-    """Until each of the topics has a leader."""
+    """Wait until each of the topics has a leader. Raises `Unavailable` after `PATIENCE` seconds."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         with as_calque_errors("its topics be listed", topic.brokers):

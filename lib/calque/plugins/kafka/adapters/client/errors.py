@@ -1,4 +1,4 @@
-"""Kafka's errors as calque's."""
+"""The translation of Kafka's errors into calque's."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ MOVING = frozenset(
         *MISSING,
     }
 )
-"""While a partition changes its leader, or the client does not know it."""
+"""Error codes while a partition changes its leader, or while the client does not know the leader."""
 NEVER_MADE = frozenset({KafkaError.TOPIC_EXCEPTION, KafkaError.POLICY_VIOLATION, KafkaError.INVALID_CONFIG})
-"""Topics that brokers do not take, whenever they are asked."""
+"""Error codes of topics that brokers will not make, no matter when they are asked."""
 OUTSIDE = frozenset({KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION})
 
 
 class RecordsLost(Exception):
-    """What was to be read is not in the topic any more, or not as it was: what is known of it is to be learnt anew."""
+    """Raised when records that were to be read are not in the topic any more, or are others than before. All that is
+    remembered of the topic has to be read again."""
 
 
 @contextmanager
 def as_calque_errors(action: str, brokers: str, section: str = "[journal]") -> Iterator[None]:
-    """Kafka's errors inside become what `fault` makes of them."""
+    """Turn Kafka's errors within the block into the error that `fault` makes of them."""
     try:
         yield
     except KafkaException as error:
@@ -51,8 +52,8 @@ def as_calque_errors(action: str, brokers: str, section: str = "[journal]") -> I
 
 
 def fault(action: str, brokers: str, error: KafkaError, section: str = "[journal]") -> CalqueError:
-    """What to raise for an error of a client of `brokers`, which stand in that section of the configuration:
-    `AccessRefused`, `Refused`, else `Unavailable`."""
+    """Return the error to raise for an error of a client of `brokers`, which stand in `section` of the configuration:
+    `AccessRefused`, `Refused`, else `Unavailable`. `action` says what Kafka does not let happen."""
     if error.code() in DENIED:
         return AccessRefused(
             f"Kafka denies that {action}",

@@ -1,8 +1,8 @@
-"""A client of Kafka, made when it is first needed, that nobody waits for without end.
+"""A client of Kafka that is made when it is first needed, and that no caller waits for without end.
 
-librdkafka ends a client when all that it asked is answered or given up, and waits for that: for ever at times, where
-brokers died (its issue 4519). It may also ask for a partition's ends for ever, whatever limit it was given (2588). So
-threads of their own wait, which do not keep a process alive.
+librdkafka ends a client when all that it asked is answered or given up, and waits for that: at times for ever, where
+brokers died (its issue 4519). It may also ask for a partition's ends for ever, no matter which limit it was given
+(2588). So threads of their own wait, which do not keep a process alive.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 class ClientSlot(Generic[C]):
-    """Holds a client that is made by these options, or none. It is let go with the slot, or at the process's end, and
-    when a secret of the options may have another value."""
+    """A holder of one client with these options, or of none. The client is let go with the slot, at the process's end,
+    and when a secret of the options may have another value."""
 
     def __init__(self, options: Options | None = None) -> None:
         self.held: C | None = None
@@ -34,7 +34,7 @@ class ClientSlot(Generic[C]):
         self._end: weakref.finalize[[C], ClientSlot[C]] | None = None
 
     def client(self, make: Callable[[], C]) -> C:
-        """The one that is held, or else a new one."""
+        """Return the client that is held; where there is none, hold and return the one that `make` makes."""
         if self.held is not None and outdated(self._options, self._version):
             self.drop()
         if self.held is None:
@@ -44,17 +44,17 @@ class ClientSlot(Generic[C]):
         return self.held
 
     def drop(self) -> None:
-        """Hold none."""
+        """Let the client go and hold none."""
         if self._end is not None:
             self._end()
         self.held = self._end = None
 
 
 def let_go(client: Consumer | Producer) -> None:
-    """Close it, and return when that is done or takes longer than a moment."""
+    """Close the client. Returns when that is done, or after `MOMENT` seconds, while a thread goes on closing."""
 
     def end() -> None:
-        # One that failed for good says so once more.
+        # A client that failed for good raises its error once more.
         with suppress(KafkaException):
             client.close()
 
@@ -66,7 +66,8 @@ def let_go(client: Consumer | Producer) -> None:
 
 
 def answered(call: Callable[[], T], seconds: float) -> T:
-    """What `call` returns or raises. `TimeoutError` when it does neither in so many seconds: it is left behind."""
+    """Return what `call` returns, and raise what it raises. Raises `TimeoutError` when it does neither within
+    `seconds`; its thread is then left behind."""
     answer = Future[T]()
 
     def wait() -> None:

@@ -1,7 +1,7 @@
-"""A partition of a topic: where it begins and ends, its records from one offset to another, new records.
+"""A partition of a topic: its ends, its records from one offset to another, and new records.
 
-Clients are made when they are first needed. A `RecordsLost` says that the partition is not as it was. Not for several
-threads at once.
+Clients are made when they are first needed. A `RecordsLost` says that the partition is not as it was. Nothing here is
+safe from several threads at once.
 """
 
 from __future__ import annotations
@@ -33,35 +33,36 @@ from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.plugins.kafka.adapters.journal.headers import Record, record_of
 
 LATE = 5.0
-"""Seconds behind its limit after which a call of librdkafka is given up."""
+"""Seconds after its own time limit at which a call of librdkafka is given up."""
 AT_ONCE = 500
-"""Records taken from a consumer in one call."""
+"""The most records that are taken from a consumer in one call."""
 ROOM = 2_048
 """Bytes of the largest record that are not its value: key, headers, and those of the batch around it."""
 FETCH_WAIT = 20
-"""Milliseconds that a broker keeps a fetch without news. A fetch from another place begins only after that."""
+"""Milliseconds that a broker holds a fetch without news. A fetch from another place begins only after that."""
 SLOW = 1_000_000
-"""Bytes in a second that a connection must take."""
+"""Bytes per second that a connection is expected to take at least. A send may take as long as that."""
 NOTING = 0.5
-"""Seconds that a note may take."""
+"""Seconds that writing a note may take."""
 USUAL_LIMIT = 1_000_000
-"""Bytes of a record, where the topic's own limit may not be asked for."""
+"""Bytes of a record that are taken for the topic's limit where the user may not ask for it."""
 
 
 class Fetcher:
-    """Says where a partition begins and ends, and reads its records in order. It goes on fetching behind the last one
-    that was asked for, until `rest`."""
+    """A reader of one partition: its ends, and its records in order. It goes on fetching ahead of the last record that
+    was asked for, until `rest`."""
 
     def __init__(self, topic: Topic, name: str, partition: int = 0) -> None:
         self._topic, self._name, self._partition = topic, name, partition
         self._consumer: ClientSlot[Consumer] = ClientSlot(topic.options)
         self._next_offset: int | None = None
         self._asker: ClientSlot[Consumer] = ClientSlot(topic.options)
-        """Fetches nothing: a broker answers one connection's requests in their order, and a fetch waits for news."""
+        """A second client, for the ends alone. It fetches nothing, because a broker answers one connection's requests
+        in order, and a fetch waits for news."""
 
     def ends(self) -> tuple[int, int] | None:
-        """The first offset that is there, and the one after the last, asked anew each time. None where a broker says
-        that the topic is missing."""
+        """Ask the broker for the first offset that is there and the offset after the last, anew each time. Return None
+        where a broker says that the topic is missing. Raises `Unavailable`, `AccessRefused`."""
         deadline = time.monotonic() + PATIENCE
         while True:
             consumer = self._asker.client(self._new)
@@ -74,10 +75,11 @@ class Fetcher:
                 raise self._silent("Nobody said where it begins and ends", limit + LATE) from error
             except KafkaException as error:
                 if remaining <= 0 or error.args[0].code() not in MOVING:
-                    # One that lost its leader may go on asking that.
+                    # A client that lost the partition's leader may go on asking the same broker.
                     self._asker.drop()
                     raise fault(f"topic {self._name} be read", self._topic.brokers, error.args[0]) from error
-            # A client that lost its broker takes every partition for unknown. Being asked, it looks for leaders anew.
+            # A client that lost its broker takes every partition for unknown, until a question for topics makes it look
+            # for leaders again.
             with suppress(KafkaException):
                 problem = consumer.list_topics(self._name, min(max(remaining, 0.1), 1.0)).topics[self._name].error
                 if problem is not None and problem.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -85,7 +87,8 @@ class Fetcher:
             time.sleep(0.02)
 
     def records(self, offset: int, upto: int) -> Iterator[Record]:
-        """Those from `offset` to before `upto`, which must be there. Raises `RecordsLost`, `Unavailable`, `Broken`."""
+        """Yield the records from `offset` to before `upto`, which must be there. Raises `RecordsLost`, `Unavailable`,
+        `Broken`."""
         while offset < upto:
             for message in self._next(offset, min(upto - offset, AT_ONCE)):
                 message_offset = message.offset()
@@ -94,7 +97,7 @@ class Fetcher:
                 offset = message_offset + 1
 
     def rest(self) -> None:
-        """Fetch nothing ahead."""
+        """Stop fetching ahead."""
         if self._consumer.held is not None and self._next_offset is not None:
             self._consumer.held.unassign()
         self._next_offset = None
@@ -104,7 +107,8 @@ class Fetcher:
         self._asker.drop()
 
     def _next(self, offset: int, count: int) -> Sequence[Message]:
-        """At least one of the records that follow, at most `count`."""
+        """Return at least one and at most `count` of the records from `offset` on. Raises `RecordsLost` where the
+        record at `offset` is not there."""
         consumer = self._from(offset)
         deadline = time.monotonic() + PATIENCE
         why: KafkaError | None = None
@@ -159,7 +163,7 @@ class Fetcher:
 
 
 class Sender:
-    """Writes records, each once and in order (an idempotent producer)."""
+    """A writer of records to a topic's one partition, each once and in order (an idempotent producer)."""
 
     def __init__(self, topic: Topic, name: str) -> None:
         self._topic, self._name = topic, name
@@ -167,14 +171,14 @@ class Sender:
         self._limit = 0
 
     def limit(self) -> int:
-        """Bytes that a record's value may have."""
+        """Return the most bytes that a record's value may have in the topic."""
         if not self._limit:
             self._limit = limit_of(self._topic.connection, self._name)
         return self._limit
 
     def send(self, records: Sequence[Record]) -> list[int]:
-        """The records' offsets, in their order, once all are durable. Raises `Unavailable`: some may be there then, or
-        come later."""
+        """Write the records and return their offsets, in order, once all are durable. Raises `Unavailable`; some of the
+        records may be there then, or come later."""
         producer = self._producer.client(self._new)
         offsets: list[int] = []
         errors: list[KafkaError] = []
@@ -214,7 +218,8 @@ class Sender:
         return offsets
 
     def note(self, topic: str, partition: int, record: Record) -> None:
-        """Write a record into another topic, if that succeeds at once; only after `send`."""
+        """Write a record to a partition of another topic, within `NOTING` seconds. A failure is ignored. Call it only
+        after `send`."""
         producer = self._producer.client(self._new)
         try:
             producer.produce(topic, record.value, b"", partition, headers=record.headers())  # type: ignore[arg-type]
@@ -228,7 +233,8 @@ class Sender:
         self._drop()
 
     def _drop(self) -> None:
-        """What is still to be sent is not to arrive after what is sent next."""
+        """Purge and drop the producer, so that records which are still to be sent do not arrive after those that are
+        sent next."""
         if self._producer.held is not None:
             self._producer.held.purge()
         self._producer.drop()
@@ -238,7 +244,8 @@ class Sender:
 
 
 def consumer_of(connection: Connection, more: Mapping[str, object] = MappingProxyType({})) -> Consumer:
-    """A consumer that belongs to no group and fetches nothing yet. `more` are settings that it has beside."""
+    """Make a consumer that belongs to no group and fetches nothing yet. `more` are settings in addition to the usual
+    ones, or in their place."""
     require_login(connection)
     settings = connection.settings() | {
         "group.id": "calque",
@@ -256,8 +263,8 @@ def consumer_of(connection: Connection, more: Mapping[str, object] = MappingProx
 
 
 def producer_of(connection: Connection, largest: int, more: Mapping[str, object] = MappingProxyType({})) -> Producer:
-    """A producer whose messages wait for `flush`, which decides how long that may take. `more` are settings that it has
-    beside."""
+    """Make an idempotent producer. Its messages wait for `flush`, whose limit decides how long a send may take.
+    `largest` is the most bytes of a message. `more` are settings in addition to the usual ones, or in their place."""
     settings = connection.settings() | {
         "enable.idempotence": True,
         "acks": "all",
@@ -280,7 +287,8 @@ def is_missing(error: BaseException) -> bool:
 
 
 def limit_of(connection: Connection, name: str) -> int:
-    """Bytes that the topic lets a record's value have. Raises `Unavailable`, `Broken`."""
+    """Return the most bytes that the topic lets a record's value have. Where the user may not ask, that is the usual
+    limit. Raises `Unavailable`, `AccessRefused`, and `Broken` where the topic's limit is too small for calque."""
     resource = ConfigResource(ResourceType.TOPIC, name)
     try:
         admin, _ = connected(connection)

@@ -1,4 +1,4 @@
-"""Which topics a journal is in, and how they are reached."""
+"""The topics of a journal, and how they are reached."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from calque.plugins.kafka.adapters.client.connection import Connection, Settings
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A journal's events are in topic `name`, its evidence and its positions in two more beside it.
+    """The topics of one journal: its events are in topic `name`, its evidence and its positions in two more beside it.
 
     `brokers` is a comma-separated list of host:port; `options` are settings of librdkafka (TLS, SASL and the like) for
-    all that connects; `retention` is in seconds, for topics that calque makes. `registry` is the root of a schema
+    all its clients; `retention` is in seconds, for topics that calque makes. `registry` is the root of a schema
     registry's API, without a closing slash: events name their schema by its id there; empty for none.
-    `registry_options` are `user` and `password`, where it wants them.
+    `registry_options` are `user` and `password`, where the registry wants them.
     """
 
     brokers: str
@@ -31,7 +31,8 @@ class Topic:
 
     @property
     def positions(self) -> str:
-        """Compacted: where each of the two topics ended, should retention have removed all that says so."""
+        """The name of a compacted topic that notes where each of the two other topics ended, in case retention removes
+        every record that says so."""
         return f"{self.name}.positions"
 
     @property
@@ -39,5 +40,6 @@ class Topic:
         return Connection(self.brokers, self.options)
 
     def settings(self) -> Settings:
-        """Of every client, with the values of secrets. Raises `AccessRefused`."""
+        """Return the settings of every client, with the values of secrets. Raises `AccessRefused` where a secret can't
+        be read."""
         return self.connection.settings()

@@ -1,9 +1,9 @@
-"""Values as bytes and back: Avro in its single-object encoding, or as Confluent's serializers write it.
+"""The encoding of values as bytes: Avro in its single-object encoding, or as Confluent's serializers write it.
 
-The first is two bytes C3 01, the writer's schema by its fingerprint (CRC-64-AVRO, little endian), the record. The
-second is a byte 0, the schema's id at a registry (big endian), the record; it says nothing without that registry, so
-the fingerprint stands beside it. Whoever reads knows all released versions (`schemas/README.md`) and takes each as the
-newest one.
+The first is two bytes C3 01, the writer's schema by its fingerprint (CRC-64-AVRO, little endian), and the record. The
+second is a byte 0, the schema's id at a registry (big endian), and the record; without that registry it does not say
+its schema, so calque writes the fingerprint beside it. A reader knows all released versions (`schemas/README.md`) and
+takes each as the newest one.
 """
 
 from __future__ import annotations
@@ -26,28 +26,30 @@ HEAD = 10
 """Bytes before the record: the marker and the fingerprint."""
 REGISTERED = b"\x00"
 REGISTERED_HEAD = 5
-"""Bytes before the record where a registry has the schema: this marker and the id."""
+"""Bytes before the record where a registry has the schema: the marker `REGISTERED` and the id."""
 Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Reads all `versions` of one schema by their fingerprint, and writes the `newest`."""
+    """A reader and writer of one schema. It reads all `versions`, which are by fingerprint, and writes the `newest`."""
 
     name: str
     versions: Mapping[bytes, Any]
     newest: bytes
 
     def encode(self, value: Mapping[str, object]) -> bytes:
-        """The newest version of the value, whole."""
+        """Return the value as bytes in the newest version, with its fingerprint before it."""
         return self._written(MARKER + self.newest, value)
 
     def encode_registered(self, value: Mapping[str, object], schema_id: int) -> bytes:
-        """The same for readers who look the schema up at a registry, which has it under that id."""
+        """Return the value as bytes in the newest version, for readers who look the schema up at a registry, which has
+        it as `schema_id`."""
         return self._written(REGISTERED + schema_id.to_bytes(4, "big"), value)
 
     def decode(self, data: bytes) -> dict[str, Any]:
-        """As the newest version has it. Raises `Broken` for what is not of this schema."""
+        """Return the value that `encode` wrote, in the form of the newest version. Raises `Broken` for bytes that are
+        not of this schema."""
         if data[:2] != MARKER:
             raise Broken(
                 f"A record begins with the bytes {data[:HEAD].hex() or 'of nothing'}, so it is no {self.name} record",
@@ -80,7 +82,8 @@ class Codec:
 
 
 def self_contained(registered: bytes, fingerprint: bytes) -> bytes:
-    """What `encode_registered` wrote, of the schema with that fingerprint, as `encode` writes it. Raises `Broken`."""
+    """Turn bytes that `encode_registered` wrote, of the schema with that fingerprint, into bytes as `encode` writes
+    them. Raises `Broken`."""
     if registered[:1] != REGISTERED or len(registered) < REGISTERED_HEAD:
         raise Broken(
             f"A record begins with the bytes {registered[:REGISTERED_HEAD].hex() or 'of nothing'}, and no schema's id",
@@ -92,21 +95,21 @@ def self_contained(registered: bytes, fingerprint: bytes) -> bytes:
 
 @cache
 def codec(name: str) -> Codec:
-    """Of all the schema's released versions."""
+    """Return the codec of all released versions of the schema."""
     return codec_of(name, [orjson.loads(path.read_bytes()) for path in schema_versions(name)])
 
 
 def newest_text(name: str) -> str:
-    """The schema's newest released version, as JSON."""
+    """Return the schema's newest released version, as JSON."""
     return orjson.dumps(orjson.loads(schema_versions(name)[-1].read_bytes())).decode()
 
 
 def codec_of(name: str, versions: Sequence[Schema]) -> Codec:
-    """Of these versions, oldest first."""
+    """Return a codec of these versions, given oldest first."""
     schemas = {fingerprint_of(version): parse_schema(dict(version), named_schemas={}) for version in versions}
     return Codec(name, schemas, fingerprint_of(versions[-1]))
 
 
 def fingerprint_of(schema: Schema) -> bytes:
-    """The eight bytes that stand for the schema."""
+    """Return the schema's fingerprint: eight bytes, little endian."""
     return bytes.fromhex(fingerprint(to_parsing_canonical_form(dict(schema)), "CRC-64-AVRO"))

@@ -1,7 +1,8 @@
 """The evidence as a Kafka topic (port `EvidenceStore`).
 
-A record for each append: what it found, and up to which event all was looked at. A record comes after its events in
-that count, so whoever looks for an event need not read what came before. Retention is the topic's.
+Each append is a record: the listings that it found, and the event up to which all events were looked at. A record comes
+after its events in that count, so a reader who looks for an event need not read what came before it. Retention is the
+topic's.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ from calque.plugins.kafka.adapters.journal.valid_records import CountedValue, ne
 
 NAME = "evidence"
 KEPT = 16 << 20
-"""Bytes of the newest records that are kept in memory."""
+"""The most bytes of the newest records that are kept in memory."""
 MOST = 500_000
-"""Places that are kept in memory; older ones are looked up again."""
+"""The most places of records that are kept in memory; older ones are looked up again."""
 APART = 1_000
-"""Records between two that are wanted, above which they are not read in one go."""
+"""The most unwanted records between two wanted ones that are read over, so that both are read in one go."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRange:
-    """Where a value is: from offset `start` to `offset`; and the lowest and highest event id that it is about. Up to
-    event `mark` all was considered then, so it has nothing of younger ones."""
+    """The place of a value in the topic, from offset `start` to `offset`, and the lowest and highest event id that it
+    has evidence of. When it was written, all events up to `mark` had been looked at, so it has no evidence of younger
+    ones."""
 
     start: int
     offset: int
@@ -46,7 +48,8 @@ class RecordRange:
 
 
 class KafkaEvidence:
-    """The evidence beside the journal in `topic`; the first append makes the topics where they are missing."""
+    """The evidence beside the journal in `topic`. The first append makes the topics where they are missing. Safe from
+    several threads."""
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
@@ -63,7 +66,7 @@ class KafkaEvidence:
             return self._tail.look().mark or 0
 
     def append(self, evidence: Sequence[Evidence], considered: EventId) -> None:
-        """`Broken` for evidence of an event above `considered`."""
+        """Append as the port says. Raises `Broken` for evidence of an event above `considered`."""
         ids = [item.event_id for item in evidence]
         with self._lock:
             before = self._tail.look().mark or 0
@@ -105,7 +108,7 @@ class KafkaEvidence:
         )
 
     def forget(self, upto: EventId) -> int:  # noqa: ARG002
-        """Nothing: how long rows stay is the topic's to say."""
+        """Forget nothing and return 0, because the topic's retention decides how long records stay."""
         return 0
 
     def restart(self, event_id: EventId) -> None:
@@ -114,13 +117,14 @@ class KafkaEvidence:
             self._tail.restart(event_id)
 
     def close(self) -> None:
-        """Let go of connections. What is used again afterwards connects again."""
+        """Close the connections. A later call connects again."""
         with self._lock:
             self._tail.close()
             self._past.close()
 
     def _reach(self, first: EventId, end: CountedUpTo) -> None:
-        """Let the index begin before all evidence of event `first`, as far as it is there."""
+        """Extend the index backwards until it has all evidence of events from `first` on, as far as the topic still has
+        it."""
         index, low = self._index, max(self._tail.low, end.begin)
         if index.places and index.places[0].start < low:
             index.places = [place for place in index.places if place.start >= low]
@@ -136,7 +140,8 @@ class KafkaEvidence:
         index.places, index.since = places, start
 
     def _at(self, places: Sequence[RecordRange], end: CountedUpTo) -> list[CountedValue]:
-        """The records there, in their order; neighbours are read in one go."""
+        """Return the records at these places, in order; neighbours are read in one go. Raises `RecordsLost` where one
+        is gone."""
         recent = self._index.recent
         values = {place.offset: recent[place.offset] for place in places if place.offset in recent}
         missing = [place for place in places if place.offset not in values]
@@ -154,7 +159,8 @@ class KafkaEvidence:
 
 
 class EvidenceIndex:
-    """Where the evidence from `since` to the end is, in order, and the newest records themselves, by offset."""
+    """The places of all evidence from `since` to the topic's end, in order, and the newest records themselves, by
+    offset."""
 
     def __init__(self) -> None:
         self.since = CountedUpTo(0, 0, None)
@@ -166,7 +172,7 @@ class EvidenceIndex:
         if record.events is not None:
             note(self.places, place_of(record, record.events))
         if len(self.places) > MOST:
-            # The mark may be too high, never too low: evidence of an event above it is not further back.
+            # The mark of `since` may be too high, never too low: no evidence of an event above it lies further back.
             half = len(self.places) // 2
             self.since = CountedUpTo(self.since.begin, self.places[half].start, self.places[half].mark)
             self.places = self.places[half:]
@@ -177,7 +183,7 @@ class EvidenceIndex:
             self._bytes -= len(oldest.stored)
 
     def about(self, event_ids: Sequence[EventId]) -> list[RecordRange]:
-        """Where something about the wanted ids, which ascend, may be."""
+        """Return the places that may have evidence of one of the event ids, which must ascend."""
         first = bisect_left(self.places, event_ids[0], key=lambda place: place.mark)
         return [place for place in self.places[first:] if meets(event_ids, place)]
 
@@ -191,18 +197,20 @@ def place_of(record: CountedValue, events: tuple[EventId, EventId]) -> RecordRan
 
 
 def note(places: list[RecordRange], place: RecordRange) -> None:
-    """Add a place; marks never fall."""
+    """Append a place. Its mark is raised to that of the place before, so that marks never fall and can be searched by
+    bisection."""
     places.append(replace(place, mark=max(place.mark, places[-1].mark)) if places else place)
 
 
 def meets(event_ids: Sequence[EventId], place: RecordRange) -> bool:
-    """Whether the place may be about one of the wanted ids, which ascend."""
+    """Tell whether the place may have evidence of one of the event ids, which must ascend."""
     index = bisect_left(event_ids, place.low)
     return index < len(event_ids) and event_ids[index] <= place.high
 
 
 def runs(places: Sequence[RecordRange]) -> Iterator[Sequence[RecordRange]]:
-    """The places, cut where reading on would meet many records that are not wanted."""
+    """Split the places into runs that are each read in one go, wherever more than `APART` unwanted records lie between
+    two."""
     start = 0
     for index in range(1, len(places) + 1):
         if index == len(places) or places[index].start - places[index - 1].offset > APART:

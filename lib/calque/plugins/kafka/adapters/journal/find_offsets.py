@@ -1,6 +1,6 @@
-"""What a topic has behind its end: found by event ids, without reading it from its start.
+"""The past of a topic: records before its end, found by event ids without reading the topic from its start.
 
-Not for several threads at once.
+Nothing here is safe from several threads at once.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from calque.plugins.kafka.adapters.journal.known_positions import NEAR, TopicFac
 from calque.plugins.kafka.adapters.journal.valid_records import Count, CountedValue, Rule
 
 TRIES = 64
-"""Places that are tried before the rest is read through."""
+"""The most places that are tried before the rest is read through."""
 
 
 class PastReader:
-    """Reads on its own. All its methods raise `RecordsLost`, `Unavailable`, `Broken`."""
+    """A reader of a topic's older records, with a connection of its own. All its methods raise `RecordsLost`,
+    `Unavailable`, `Broken`."""
 
     def __init__(self, topic: Topic, name: str, rule: Rule, truths: TopicFacts) -> None:
         self._fetcher, self._rule, self._truths = Fetcher(topic, name), rule, truths
 
     def first(self, low: int, end: CountedUpTo) -> tuple[CountedUpTo, CountedValue] | None:
-        """The first value that counts and is there, and a place to begin before it. None for none."""
+        """Return the first value that counts and is still there, and a place before it from which a reader may begin.
+        None where there is no such value."""
         start = max(low, end.begin)
         for record in self._records(start, end.offset):
             truth = record.truth()
@@ -35,7 +37,7 @@ class PastReader:
         return None
 
     def walk(self, start: CountedUpTo, upto: int) -> Iterator[CountedValue]:
-        """What counts from `start` to before offset `upto`, in order."""
+        """Yield the values that count from `start` to before offset `upto`, in order."""
         count = Count(start, self._rule)
         for record in self._records(start.offset, upto):
             value = count.take(record)
@@ -45,7 +47,8 @@ class PastReader:
                 yield value
 
     def before(self, mark: EventId, lowest: CountedUpTo, end: CountedUpTo) -> CountedUpTo:
-        """A place near the first value whose mark is at least `mark`, and not behind it; `lowest` is one."""
+        """Return a place from which a reader may begin, near the first value whose mark is at least `mark` and not
+        behind it. `lowest` is such a place already, but may be far away."""
         below, above = self._truths.around(mark, lowest, end)
         guess = below.offset + mark - 1 - (below.mark or 0)
         for _ in range(TRIES):

@@ -1,8 +1,8 @@
-"""What calque notes in the headers of each record, so that readers need not decode it.
+"""The headers of each record, in which calque notes what a reader has to know without decoding the value.
 
 | header | is |
 |---|---|
-| `mark` | the event id; of evidence: up to where all was considered; of a restart: behind what it begins |
+| `mark` | the event id; of evidence: the event up to which all were looked at; of a restart: the event before it |
 | `known` | what its writer had read before: `begin offset mark`, see `CountedUpTo` |
 | `events` | of evidence: the lowest and the highest event id that it has listings of; `-` for none |
 | `restart` | present where the topic begins anew; older records are dead |
@@ -27,8 +27,8 @@ Headers = Sequence[tuple[str, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class CountedUpTo:
-    """What counts before `offset`: the topic begins (anew) at offset `begin`, and `mark` is the newest one that counts
-    there; None before the first."""
+    """The knowledge of which records count before `offset`: the topic begins, or began anew, at offset `begin`, and
+    `mark` is the newest mark that counts between the two; None before the first."""
 
     begin: int
     offset: int
@@ -80,8 +80,14 @@ class Record:
         return headers
 
     def truth(self) -> CountedUpTo:
-        """What is known at its own offset, as far as its writer's word proves that. Where as many records lie between
-        what the writer had read and this one as there are events, all are that writer's, in order, and count."""
+        """Return what is known of the records before this one: what its writer had read, or, where the writer proves
+        more, all up to this record.
+
+            The writer had read up to offset 100, with event 500 as the newest that counts. Its record of event 503 is
+            at offset 102. Exactly two records lie between, and the writer wrote events 501 and 502 before: these are
+            the two, they count, and 502 is the newest event before offset 102. With another writer's record between
+            them, event 503 would be at offset 103, and only what the writer had read is known.
+        """
         mark, counted_up_to = self.counted_up_to.mark, self.counted_up_to
         if mark is None or self.restart or self.part or self.events != (self.mark, self.mark):
             return counted_up_to
@@ -91,7 +97,8 @@ class Record:
 
 
 def record_of(offset: int, value: bytes | None, headers: Headers | None, topic: str) -> Record:
-    """Raises `Broken` for a record that calque did not write."""
+    """Return the record at `offset` by its value and headers. Raises `Broken` for a record that calque did not
+    write."""
     header_values = dict(headers or ())
     try:
         mark = int(header_values[MARK])
@@ -124,7 +131,8 @@ def span_of(text: bytes) -> tuple[EventId, EventId] | None:
 
 
 def cut(record: Record, limit: int, group: bytes) -> Iterator[Record]:
-    """The record in pieces of at most `limit` bytes each: whole where it fits, else compressed, else in parts."""
+    """Yield the record in pieces of at most `limit` bytes each: whole where it fits, else compressed, else compressed
+    and in parts."""
     if len(record.value) <= limit:
         yield record
         return

@@ -1,7 +1,7 @@
 """The journal as a Kafka topic (port `Journal`).
 
-A record per event, in one partition. Which records count is decided by the log's order (`counting`), so that writers
-who race, repeat themselves or die leave nothing that a reader would take twice or miss. Retention is the topic's.
+Each event is a record in one partition. The log's order decides which records count (`valid_records`), so writers that
+race, repeat themselves or die leave no record that a reader would take twice or miss. Retention is the topic's.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ from calque.plugins.kafka.adapters.journal.tail import TopicTail, Value
 from calque.plugins.kafka.adapters.journal.valid_records import CountedValue, in_sequence
 
 KEPT = 16 << 20
-"""Bytes of the newest rows that are kept in memory."""
+"""The most bytes of the newest rows that are kept in memory."""
 AT_ONCE = 1_000
-"""Rows that become Arrow, or come from it, in one go."""
+"""The most rows that become Arrow, or come from it, in one go."""
 APART = 1_000
-"""Rows between two that are wanted, above which they are not read in one go."""
+"""The most unwanted events between two wanted ones that are read over, so that both are read in one go."""
 ABSENT: Mapping[str, object] = {
     **dict.fromkeys(("event_type", "catalog", "database", "table", "shape", "defect", "message_format", "message"), ""),
     **dict.fromkeys(("partitions", "others", "locations"), ()),
     **dict.fromkeys(("replaces", "columns_changed", "facets_only", "transactional"), False),
     "event_time": 0,
 }
-"""What stands for a missing value of columns that must have one."""
+"""The values that stand for a missing value in columns that must have one."""
 T = TypeVar("T")
 
 
 class KafkaJournal:
-    """The journal in `topic`, which the first append makes where it is missing. Nothing connects before it is used.
+    """The journal in `topic`, which the first append makes where it is missing. It connects when it is first used. Safe
+    from several threads.
 
-    Appending is not one step: of an append that failed, or whose writer died, the first rows may be there.
+    An append is not atomic: of an append that failed, or whose writer died, the first rows may be there.
     """
 
     def __init__(self, topic: Topic) -> None:
@@ -60,7 +61,7 @@ class KafkaJournal:
         self._first: tuple[int, int, CountedUpTo, EventId] | None = None
         self._schema_id: int | None = None
         self._given_up: EventId = 0
-        """The last event of appends that were not answered: some of them may still come."""
+        """The last event of the appends that were not answered. Some of their records may still come."""
         self._tail = TopicTail(topic, topic.name, 0, in_sequence, self._recent.keep, self._recent.clear)
         self._past = PastReader(topic, topic.name, in_sequence, self._tail.truths)
 
@@ -97,7 +98,8 @@ class KafkaJournal:
                 )
 
     def rows(self, span: Span) -> pa.Table:
-        """The rows of the span without their messages. `Refused` when the span is not all there."""
+        """Return the rows of the span without their messages. Raises `Refused` where a part of the span is not
+        there."""
         return self._rows(range(span.after + 1, span.upto + 1), ENTRY_COLUMNS)
 
     def entries(self, span: Span) -> Sequence[Entry]:
@@ -107,7 +109,8 @@ class KafkaJournal:
         return {event.event_id: event for event in events_of(self._rows(sorted(set(ids)), SCHEMA.names, most))}
 
     def forget(self, upto: EventId) -> int:  # noqa: ARG002
-        """Nothing: how long rows stay is the topic's to say, as others may read it."""
+        """Forget nothing and return 0, because the topic's retention decides how long rows stay, and others may read
+        them."""
         return 0
 
     def restart(self, event_id: EventId) -> None:
@@ -116,13 +119,14 @@ class KafkaJournal:
             self._tail.restart(event_id)
 
     def close(self) -> None:
-        """Let go of connections. What is used again afterwards connects again."""
+        """Close the connections. A later call connects again."""
         with self._lock, self._past_lock:
             self._tail.close()
             self._past.close()
 
     def _encoding(self) -> tuple[Callable[[Mapping[str, Any]], bytes], bytes]:
-        """How a row is written, and the fingerprint to put beside it. A registry is asked once."""
+        """Return the function that encodes a row, and the schema's fingerprint to put beside it, empty without a
+        registry. The registry is asked once."""
         row_codec = codec(NAME)
         if not self._topic.registry:
             return row_codec.encode, b""
@@ -147,7 +151,7 @@ class KafkaJournal:
         return self._steadily(read)
 
     def _past_rows(self, ids: Sequence[EventId], end: CountedUpTo) -> Iterator[CountedValue]:
-        """Rows that are there, from the topic. Raises `RecordsLost` where one is not there any more."""
+        """Yield the rows with these ids from the topic. Raises `RecordsLost` where one is not there any more."""
         assert self._first is not None
         missing, lowest = set(ids), self._first[2]
         for run in runs(ids):
@@ -179,7 +183,8 @@ class KafkaJournal:
             return self._first[3]
 
     def _steadily(self, read: Callable[[], T]) -> T:
-        """Read again where retention took away what was being read."""
+        """Call `read` again where retention removed what was being read, at most three times. Raises `Unavailable`
+        after that."""
         for _ in range(3):
             try:
                 return read()
@@ -193,7 +198,7 @@ class KafkaJournal:
 
 
 class RecentRows:
-    """The newest rows, by event id."""
+    """The newest rows by event id, up to `KEPT` bytes."""
 
     def __init__(self) -> None:
         self._rows: OrderedDict[EventId, CountedValue] = OrderedDict()
@@ -211,7 +216,7 @@ class RecentRows:
         self._bytes = 0
 
     def rows(self, ids: Sequence[EventId]) -> list[CountedValue] | None:
-        """All of these, if they are."""
+        """Return the rows with these ids, in order; None where one of them is not kept."""
         rows = [self._rows.get(event_id) for event_id in ids]
         return [row for row in rows if row is not None] if None not in rows else None
 
@@ -222,8 +227,8 @@ def to_rows(rows: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def table_of(rows: Iterable[CountedValue], columns: Sequence[str], most: int | None = None) -> pa.Table:
-    """Some columns of the rows; with `most` of the first ones, so many that their messages weigh so many bytes. Of a
-    long span never all is in memory as it was stored."""
+    """Return these columns of the rows. With `most`, return only the first rows, up to that weight of messages in
+    bytes. Rows are decoded in batches, so that a long span is never in memory as a whole as it was stored."""
     schema, decode = pa.schema([SCHEMA.field(name) for name in columns]), codec(NAME).decode
     decoded_rows, parts = first_ones((decode(row.value()) for row in rows), weight_of, most), list[pa.Table]()
     while part := [{name: row[name] for name in columns} for row in islice(decoded_rows, AT_ONCE)]:
@@ -240,7 +245,8 @@ def storable(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def runs(ids: Sequence[EventId]) -> Iterator[Sequence[EventId]]:
-    """The ascending ids cut where reading on would meet many that are not wanted."""
+    """Split the ascending ids into runs that are each read in one go, wherever more than `APART` events lie between
+    two."""
     start = 0
     for index in range(1, len(ids) + 1):
         if index == len(ids) or ids[index] - ids[index - 1] > APART:

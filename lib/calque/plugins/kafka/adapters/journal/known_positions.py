@@ -1,4 +1,4 @@
-"""Places of a topic where it is known what counts before them: from one of these a reader may begin."""
+"""The places of a topic before which it is known what counts. A reader may begin at any of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from calque.plugins.kafka.adapters.journal.headers import CountedUpTo
 
 MOST = 8_192
 NEAR = 256
-"""Records between two places that are remembered."""
+"""The fewest records between two places that are remembered."""
 
 
 class TopicFacts:
-    """Of one topic since it began (anew). For several threads."""
+    """The known places of one topic since it began, or began anew: at most `MOST`, in the order of their offsets. Safe
+    from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -22,7 +23,8 @@ class TopicFacts:
         self._places: list[CountedUpTo] = []
 
     def add(self, place: CountedUpTo) -> None:
-        """What belongs to an older beginning is ignored; a newer one replaces all."""
+        """Remember the place. A place of an older beginning is ignored; one of a newer beginning replaces all
+        others."""
         with self._lock:
             if place.begin < self._begin or place.mark is None:
                 return
@@ -37,7 +39,8 @@ class TopicFacts:
                 self._offsets, self._places = self._offsets[::2], self._places[::2]
 
     def around(self, mark: int, lowest: CountedUpTo, highest: CountedUpTo) -> tuple[CountedUpTo, CountedUpTo]:
-        """The nearest two, before which the newest mark is below, and not below, `mark`; or those given."""
+        """Return the two nearest places around `mark`: before the first the newest mark is below `mark`, before the
+        second it is not. `lowest` and `highest` stand in where no nearer place is known."""
         with self._lock:
             marks = [place.mark or 0 for place in self._places] if self._begin == lowest.begin else []
             index = bisect_left(marks, mark)

@@ -1,6 +1,6 @@
-"""Where do other programs find the schema of events? At a registry that speaks Confluent's protocol, if one is named.
+"""The schema registry at which other programs find the schema of events. It speaks Confluent's protocol.
 
-Confluent's own client asks it. Nothing here is needed to read.
+Confluent's own client asks it. calque itself needs no registry to read a journal.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from calque.plugins.kafka.adapters.client.topic import Topic
 from calque.plugins.kafka.adapters.journal.codec import newest_text
 
 NAME = "journal-event"
-"""The schema of events."""
+"""The name of the schema of events."""
 NOT_FOUND = frozenset({40401, 40402, 40403})
 """The protocol's codes for a subject, a version and a schema that are not there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """What the registry at `url`, one address or several that are tried in turn, knows of the Avro schema `text` under
-    `subject`. All methods raise `Unavailable` and `Refused`."""
+    """The Avro schema `text` under `subject` at the registry at `url`, which is one address or several that are tried
+    in turn. All methods raise `Unavailable` and `Refused`."""
 
     url: str
     options: Options
@@ -38,7 +38,7 @@ class Registry:
     text: str
 
     def registered_id(self) -> int | None:
-        """The schema's id; None where it is not registered under the subject."""
+        """Return the schema's id; None where it is not registered under the subject."""
         with self._client() as client:
             try:
                 return client.lookup_schema(self.subject, self._schema).schema_id
@@ -48,7 +48,8 @@ class Registry:
                 raise
 
     def register(self) -> int:
-        """The schema's id, registered only where it is missing: so a user who may only look will do."""
+        """Return the schema's id. The schema is registered only where it is missing, so a user who may only look is
+        enough afterwards."""
         schema_id = self.registered_id()
         if schema_id is not None:
             return schema_id
@@ -56,7 +57,7 @@ class Registry:
             return client.register_schema(self.subject, self._schema)
 
     def accepts(self) -> bool:
-        """Whether the schema can follow the newest one under the subject, or is the first there."""
+        """Tell whether the schema can follow the newest one under the subject, or would be the first there."""
         with self._client() as client:
             try:
                 return client.test_compatibility(self.subject, self._schema)
@@ -71,7 +72,7 @@ class Registry:
 
     @contextmanager
     def _client(self) -> Iterator[SchemaRegistryClient]:
-        """One for few calls, with the values that secrets have at this moment."""
+        """Yield a client for a few calls, with the values that secrets have now. Its errors become calque's."""
         settings = client_settings(self.url, self.options)
         try:
             with SchemaRegistryClient(settings) as client:
@@ -119,12 +120,13 @@ class Registry:
 
 
 def registry_of(topic: Topic) -> Registry:
-    """The one that the journal names, with the schema of its events under the subject that serializers use."""
+    """Return the registry that the journal names, with the schema of its events under the subject that Confluent's
+    serializers use."""
     return Registry(topic.registry, topic.registry_options, f"{topic.name}-value", newest_text(NAME))
 
 
 def client_settings(url: str, options: Options) -> dict[str, str | float]:
-    """Of Confluent's client. Whoever asks tries again by himself."""
+    """Return the settings of Confluent's client. It does not retry, because its caller does."""
     named: dict[str, str | float] = {"url": url, "timeout": PATIENCE, "max.retries": 0, **revealed(options)}
     if "user" in named:
         named["basic.auth.user.info"] = f"{named.pop('user')}:{named.pop('password')}"
@@ -136,7 +138,7 @@ def client_settings(url: str, options: Options) -> dict[str, str | float]:
 
 
 def is_about_certificate(error: BaseException | None) -> bool:
-    """Whether a certificate that can't be verified is among the causes."""
+    """Tell whether a certificate that can't be verified is among the error's causes."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return True
@@ -145,5 +147,5 @@ def is_about_certificate(error: BaseException | None) -> bool:
 
 
 def short(text: str) -> str:
-    """On one line, and no longer than can be read."""
+    """Return the text on one line, cut to 300 characters."""
     return shorten(text, 300, placeholder=" …")

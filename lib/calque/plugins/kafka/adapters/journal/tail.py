@@ -1,8 +1,9 @@
-"""The end of a topic: what counts there now, and what is appended to it.
+"""The end of a topic: which records count there now, and new records behind them.
 
-Nothing is believed from memory alone: each look asks the broker where the topic ends, and reads what came. What is read
-and counts goes to `counted`; when what was read is void (the topic began anew, was truncated, made anew, or went far
-ahead) `void` is called first, with where counting goes on. Not for several threads at once.
+Nothing is believed from memory alone: each look asks the broker where the topic ends, and reads the records that came.
+Each value that was read and counts is given to `on_value`. Where the values given before are void, because the topic
+began anew, was truncated, was made anew or went far ahead, `on_clear` is called first, with the place where counting
+goes on. Nothing here is safe from several threads at once.
 """
 
 from __future__ import annotations
@@ -24,25 +25,26 @@ from calque.plugins.kafka.adapters.journal.known_positions import TopicFacts
 from calque.plugins.kafka.adapters.journal.valid_records import Count, CountedValue, Rule
 
 FAR = 10_000
-"""Records that came since the last look, above which they are passed over."""
+"""The most records since the last look that are read. Above it they are passed over, and counting begins at the end."""
 SLICE, SLICE_BYTES = 5_000, 16 << 20
-"""Records, and bytes of them, that are sent at once."""
+"""The most records, and bytes of them, that are sent at once."""
 NOTHING = CountedUpTo(0, 0, None)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is to be appended: `events` are the lowest and highest event id that it is about."""
+    """A value to append. `events` are the lowest and highest event id that it is about; None for none."""
 
     mark: EventId
     events: tuple[EventId, EventId] | None
     data: bytes
     schema: bytes = b""
-    """Its fingerprint, where the data name it by an id."""
+    """The schema's fingerprint where `data` names the schema by an id of a registry; else empty."""
 
 
 class TopicTail:
-    """`position` is the partition of the topic's positions that is noted where this one ends."""
+    """The end of topic `name`. `position` is the partition of the topic of positions in which it notes where the topic
+    ends. `rule` says which records count."""
 
     def __init__(
         self,
@@ -58,11 +60,12 @@ class TopicTail:
         self._fetcher, self._sender = Fetcher(topic, name), Sender(topic, name)
         self._count: Count | None = None
         self.low = 0
-        """The first offset that was there at the last look."""
+        """The first offset that the topic had at the last look."""
         self.truths = TopicFacts()
 
     def look(self) -> CountedUpTo:
-        """What is known at the topic's end now. Raises `Unavailable`, `Broken`."""
+        """Read the records that came since the last look, and return what counts up to the topic's end. Raises
+        `Unavailable`, `Broken`."""
         for _ in range(3):
             ends = self._fetcher.ends()
             if ends is None:
@@ -80,8 +83,8 @@ class TopicTail:
         )
 
     def append(self, values: Iterable[Value]) -> bool:
-        """Append behind what `look` said, durably. False where another writer came first with some of them: those are
-        passed over by every reader."""
+        """Append the values durably behind the end that `look` returned. Return False where another writer came first,
+        so that some of them do not count; every reader passes over those. Raises `Unavailable`."""
         self._there()
         for values_at_once in self._slices(values):
             count = self._current()
@@ -101,11 +104,11 @@ class TopicTail:
         return True
 
     def restart(self, event_id: EventId) -> None:
-        """Let the topic begin anew behind event `event_id`, after a `look`. `Unavailable` where another did that
-        too."""
+        """Let the topic begin anew behind event `event_id`; call `look` before. Older records are dead then. Raises
+        `Unavailable` where another writer let it begin anew at the same time."""
         self._there()
         begin = self._current().counted_up_to.begin
-        # Whoever reads by a registry takes every value for an event; the headers say all.
+        # A reader that goes by a registry takes every value for an event, so this one is empty: the headers say all.
         value = b"" if self._topic.registry else codec("restart").encode({"event_id": event_id})
         if not self._send([Record(0, event_id, self._current().clean, value, None, restart=True)]):
             raise Unavailable(
@@ -120,7 +123,7 @@ class TopicTail:
         self._sender.close()
 
     def _there(self) -> None:
-        """Make the topics where the last look found none."""
+        """Make the journal's topics where the last look found none, and look again."""
         if self._count is None:
             make_topics(self._topic)
         deadline = time.monotonic() + PATIENCE
@@ -135,7 +138,7 @@ class TopicTail:
         return self._count
 
     def _send(self, records: Sequence[Record]) -> bool:
-        """Whether all of them count."""
+        """Send the records, take them and what came between into account, and return whether all of them count."""
         expected = self._current().counted_up_to.offset
         self._fetcher.rest()
         offsets = self._sender.send(records)
@@ -166,7 +169,9 @@ class TopicTail:
         return not counting
 
     def _slices(self, values: Iterable[Value]) -> Iterator[Sequence[Value]]:
-        """The very first one goes alone, and so does each that is cut: else what follows says less (`Record.truth`)."""
+        """Split the values into lists that are sent at once. The very first value of a topic goes alone, and so does
+        each that is cut in parts, because they would keep `Record.truth` from proving anything about the values after
+        them."""
         limit, size, part = self._sender.limit(), 0, list[Value]()
         for value in values:
             large = len(value.data) > limit
@@ -205,8 +210,9 @@ class TopicTail:
         return value
 
     def _learn(self, low: int, high: int) -> Count:
-        """From the last record, which says what its writer knew; from the first where that one knew more than is left;
-        from the note of the position where nothing is left."""
+        """Begin to count near the topic's end: from the last record, which says what its writer knew; where that writer
+        knew of more than the topic still has, from the first record; in an empty topic, from the note in the topic of
+        positions."""
         if low < high:
             for record in self._fetcher.records(high - 1, high):
                 if record.truth().offset >= low:

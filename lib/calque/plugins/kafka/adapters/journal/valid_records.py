@@ -1,6 +1,7 @@
-"""Which records of a topic count? Those that continue what counts before them; the log's order decides, for all alike.
+"""The records of a topic that count: those that continue what counts before them. The log's order decides it, for all
+readers alike.
 
-A writer that lost a race, wrote twice, or wrote late leaves records that everybody passes over.
+A writer that lost a race, wrote twice, or wrote late leaves records that every reader passes over.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ from calque.plugins.kafka.adapters.journal.codec import self_contained
 from calque.plugins.kafka.adapters.journal.headers import CountedUpTo, Record, unpacked
 
 Rule = Callable[[EventId | None, EventId], EventId | None]
-"""The newest mark after a record with that mark; None where the record does not count."""
+"""A rule of what counts: from the newest mark that counts so far and a record's mark it gives the newest mark after the
+record, or None where the record does not count."""
 DEAD = 1_000
-"""Records after which the parts of a value that nobody finished are taken for those of a writer that died."""
+"""The records after which the parts of an unfinished value are taken for those of a writer that died."""
 
 
 def in_sequence(newest: EventId | None, mark: EventId) -> EventId | None:
-    """Of events: each id once, without holes; the first may be any."""
+    """Let events count: each id once and without holes; the first may be any."""
     return mark if newest is None or mark == newest + 1 else None
 
 
 def never_back(newest: EventId | None, mark: EventId) -> EventId | None:
-    """Of evidence: everything counts."""
+    """Let every record of evidence count; the newest mark never falls."""
     return mark if newest is None else max(newest, mark)
 
 
@@ -41,14 +43,14 @@ class CountedValue:
     schema: bytes = b""
 
     def value(self) -> bytes:
-        """With its schema named by the fingerprint."""
+        """Return the value, unpacked and with its schema named by the fingerprint."""
         value = unpacked(self.stored, self.packed)
         return self_contained(value, self.schema) if self.schema else value
 
 
 @dataclass(slots=True)
 class Group:
-    """Parts of a value, so far; the first is at offset `start`, and the last was met at `offset`."""
+    """The parts of a value that were met so far. The first is at offset `start`, the last that was met at `offset`."""
 
     parts: list[bytes]
     mark: EventId
@@ -57,16 +59,16 @@ class Group:
 
 
 class Count:
-    """Goes through a topic record by record from where `counted_up_to` is."""
+    """A count of what counts in a topic, taken record by record from the place `counted_up_to` on."""
 
     def __init__(self, counted_up_to: CountedUpTo, rule: Rule) -> None:
         self.counted_up_to, self._rule = counted_up_to, rule
         self.clean = counted_up_to
-        """The newest place where no value was half read: another reader may begin there."""
+        """The newest place at which no value was half read. Another reader may begin there."""
         self._groups: dict[bytes, Group] = {}
 
     def take(self, record: Record) -> CountedValue | None:
-        """The value that is whole with this record and counts."""
+        """Take the next record into account, and return the value that is whole with it and counts, if there is one."""
         begin, mark, counted = self.counted_up_to.begin, self.counted_up_to.mark, None
         if record.counted_up_to.begin != begin:
             pass
@@ -86,7 +88,7 @@ class Count:
         return counted
 
     def _joined(self, record: Record) -> Group | None:
-        """All parts, with the last of them."""
+        """Return all parts of the record's value when this is the last of them; else None."""
         part = record.part
         assert part is not None
         group = self._groups.setdefault(part.group, Group([], record.mark, record.offset))
@@ -99,7 +101,7 @@ class Count:
         return self._groups.pop(part.group)
 
     def _bury(self) -> None:
-        """Forget parts that can't become a value that counts."""
+        """Forget parts that can't become a value that counts any more."""
         if self._groups:
             self._groups = {
                 name: group

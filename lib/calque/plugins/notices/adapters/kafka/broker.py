@@ -23,26 +23,26 @@ from calque.plugins.notices.adapters.kafka.topics import MissingTopics, NoticeTo
 from calque.plugins.notices.model import Message
 
 SILENCE = 10.0
-"""Seconds without any answer after which a broker is given up. Another one becomes the leader in less."""
+"""Seconds without any answer after which a broker is given up. Another broker becomes the leader in less."""
 AWAY = 3.0
-"""The same where no broker takes connections."""
+"""Seconds without any answer after which brokers are given up where none of them takes connections."""
 CLOSING = 3.0
 """Seconds in which the end of a connection waits for what is being sent."""
 LOOK = 0.2
 """Seconds between two looks at what was delivered."""
 TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE, KafkaError.INVALID_RECORD})
 LARGEST = 512 << 20
-"""Bytes of a message: topics say what they take."""
+"""The most bytes of a message that the client takes; the topics' own limits decide."""
 LARGEST_BATCH = 64 << 10
-"""Bytes of messages that are small; a larger one goes alone."""
+"""The most bytes of small messages in one batch; a larger message goes alone."""
 GIVEN_UP = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 SILENT = logging.getLogger("calque.kafka")
 SILENT.addHandler(logging.NullHandler())
 SILENT.propagate = False
 SETTINGS = {
-    # librdkafka writes to standard error, whatever its log level is, when a producer that has no gaps gives up.
+    # librdkafka writes to standard error, at any log level, when a producer that has no gaps gives up.
     "logger": SILENT,
-    # What comes behind a message that did not arrive does not arrive either.
+    # No message arrives that was sent after one which did not arrive.
     "enable.gapless.guarantee": True,
     "linger.ms": 5,
     "batch.num.messages": 10_000,
@@ -50,16 +50,16 @@ SETTINGS = {
     "queue.buffering.max.kbytes": 32 << 10,
     "request.timeout.ms": 5_000,
     "topic.metadata.propagation.max.ms": 5_000,
-    # Who sends decides for how long: a message that was given up may have arrived.
+    # Messages have no time limit of their own, because a message that librdkafka gave up may have arrived: the sender's
+    # silence decides.
     "message.timeout.ms": 0,
 }
 
 
 class KafkaNoticeBroker:
-    """The brokers of a Kafka cluster, with one idempotent producer for all topics.
-
-    silence: seconds without any answer after which brokers are given up.
-    A message's partition follows from its key as Java's clients do it; "partitioner" among the options changes that."""
+    """The brokers of a Kafka cluster, with one idempotent producer for all topics. `silence` is the number of seconds
+    without any answer after which the brokers are given up. A message's partition follows from its key as in Java's
+    clients; the option "partitioner" changes that."""
 
     def __init__(self, connection: Connection, missing: MissingTopics | None = None, silence: float = SILENCE) -> None:
         self._connection, self._silence = connection, silence
@@ -68,16 +68,17 @@ class KafkaNoticeBroker:
         self._errors: deque[KafkaError] = deque(maxlen=100)
         self._sending, self._closed = threading.Lock(), False
         self._delivered: dict[bytes, bool] = {}
-        """Of messages that the producer has taken, by their digests, and of which the sender was not told that they
-        arrived: whether they did."""
+        """Messages that the producer has taken and whose sender was not told yet that they arrived, by digest: True for
+        those that arrived."""
         self._last, self._given_up = 0.0, threading.Event()
-        """When the newest message arrived; whether the connection's end waits no longer."""
+        """When the newest message arrived, in seconds of the monotonic clock; and a flag that is set when the end of
+        the connection waits no longer."""
         self._failed: list[tuple[str, KafkaError]] = []
-        """Topics of messages that did not arrive: the producer has given up."""
+        """Topics and errors of messages that did not arrive. Where there are any, the producer has given up."""
 
     def publish(self, messages: Sequence[Message]) -> None:
-        """What the producer still has of an earlier call that was not answered in time is waited for, not sent again:
-        only the producer that sent it can tell the brokers that they have it."""
+        """Publish as the port says. Messages that the producer still has of an earlier call that timed out are waited
+        for, not sent again, because only the producer that sent them can tell the brokers that they have them."""
         with self._sending:
             try:
                 self._topics.require([message.topic for message in messages])
@@ -102,8 +103,8 @@ class KafkaNoticeBroker:
         self._closed = True
         held = self._producer.held
         if held is not None:
-            # A `publish` of another thread has a moment to hear that its messages arrived. After that it hears that
-            # they were given up, and drops the producer.
+            # A `publish` of another thread has `CLOSING` seconds to hear that its messages arrived. After that it hears
+            # that they were given up, and drops the producer.
             is_free = self._sending.acquire(timeout=CLOSING)
             if not is_free:
                 self._given_up.set()
@@ -114,7 +115,8 @@ class KafkaNoticeBroker:
                 self._sending.release()
 
     def _send(self, messages: Sequence[Message]) -> None:
-        """Errors of librdkafka are heard beside the answer, which is that there is none."""
+        """Produce the messages and wait until all arrived. librdkafka does not say why nothing arrives, so its errors
+        are collected beside the answers and raised from there."""
         if self._closed:
             raise self._unavailable("The connection was closed")
         producer = self._producer.client(self._new)
@@ -151,8 +153,8 @@ class KafkaNoticeBroker:
             self._delivered.pop(digest, None)
 
     def _flushed(self, producer: Producer) -> bool:
-        """Whether it has nothing under way. One that has given up says so here; what became of each message it says
-        afterwards."""
+        """Tell whether the producer has nothing under way. A producer that has given up raises here, and tells only
+        afterwards what became of each message, so this method hears that first and adds the error to `_failed`."""
         try:
             return not producer.flush(LOOK)
         except KafkaException as error:
@@ -161,13 +163,14 @@ class KafkaNoticeBroker:
             return False
 
     def _hear(self, producer: Producer) -> None:
-        """What became of the messages that are under way, as far as it is known soon."""
+        """Poll for the fate of the messages that are under way, for at most `CLOSING` seconds."""
         deadline = time.monotonic() + CLOSING
         while len(producer) and time.monotonic() < deadline and not self._given_up.is_set():
             producer.poll(LOOK)
 
     def _arrived(self, digest: bytes, error: KafkaError | None, record: Record) -> None:
-        """Heard of each message, in this thread."""
+        """Record the fate of one message. librdkafka calls this for each message, within `poll` or `flush`, so on the
+        thread that sends."""
         if error is not None:
             self._failed.append((record.topic() or "", error))
         else:
@@ -175,7 +178,7 @@ class KafkaNoticeBroker:
             self._errors.clear()
 
     def _produced(self, producer: Producer, message: Message, on_delivery: object) -> bool:
-        """False where the producer holds as much as it may."""
+        """Hand the message to the producer. Return False where the producer holds as much as it may."""
         try:
             producer.produce(
                 message.topic,
@@ -199,7 +202,7 @@ class KafkaNoticeBroker:
         if self._producer.held is not None:
             self._producer.held.purge()
         self._producer.drop()
-        # What is known to have arrived is not sent again by the next producer.
+        # The next producer does not send messages again that are known to have arrived.
         self._delivered = {digest: True for digest, has_arrived in self._delivered.items() if has_arrived}
         self._failed.clear()
 

@@ -1,4 +1,4 @@
-"""What comes into topics from now on (port `Subscription`)."""
+"""A subscription to topics of Kafka, from now on (port `Subscription`)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from calque.plugins.notices.adapters.kafka.topics import NoticeTopics, batches
 from calque.plugins.notices.model import Message
 
 AT_ONCE = 500
-"""Messages taken in one call."""
+"""The most messages that are taken after the first in one call."""
 NEW_PARTITIONS = 5.0
-"""Seconds between two looks for partitions that were added. They are read from their beginning."""
+"""Seconds between two looks for partitions that were added. A new partition is read from its beginning."""
 
 Offsets = dict[tuple[str, int], int]
 
 
 class KafkaSubscription:
-    """Reads the topics' partitions from these offsets on, in no group. Where a topic does not have what comes next (it
-    was made anew, or nobody received for longer than it keeps messages), all that it has is received. One thread
-    receives at a time."""
+    """A reader of the topics' partitions from given offsets on, in no consumer group. Where the message at the next
+    offset is gone, because the topic was made anew or its retention passed before a call of `receive`, the reader goes
+    on with the oldest message that the topic has. Only one thread may call `receive` at a time."""
 
     def __init__(self, connection: Connection, offsets: Offsets) -> None:
         self._connection, self._offsets = connection, offsets
@@ -75,12 +75,13 @@ class KafkaSubscription:
         consumer.assign([TopicPartition(topic, number, offset) for (topic, number), offset in self._offsets.items()])
 
     def _messages(self, consumer: Consumer, deadline: float) -> Iterator[Message]:
-        """What is there, once there is something. Brokers that are away are waited for."""
+        """Yield the messages that are there, after waiting for the first until `deadline`. Brokers that are away are
+        waited for; a denied read raises `AccessRefused`."""
         try:
             first = consumer.poll(max(deadline - time.monotonic(), 0.0))
             records = [first, *consumer.consume(AT_ONCE, 0)] if first is not None else []
         except RuntimeError:
-            # It was closed by another thread.
+            # Another thread closed the consumer.
             if self._closed:
                 return
             raise
@@ -113,7 +114,8 @@ class KafkaSubscription:
 
 
 def newest_offsets(admin: AdminClient, connection: Connection, topics: NoticeTopics, names: Sequence[str]) -> Offsets:
-    """Where the topics, which are there, end now. Raises `Unavailable`, `AccessRefused`."""
+    """Return the end of each partition of the topics, which must be there. Raises `Unavailable`, also where a topic is
+    missing, and `AccessRefused`."""
     offsets: Offsets = {}
     for batch in batches(list(dict.fromkeys(names))):
         described = topics.described(admin, batch)
@@ -131,7 +133,8 @@ def newest_offsets(admin: AdminClient, connection: Connection, topics: NoticeTop
 
 
 def ends_of(admin: AdminClient, connection: Connection, partitions: Sequence[TopicPartition]) -> Offsets:
-    """A partition that changes its leader is asked again."""
+    """Return the end offset of each partition. A partition that changes its leader is asked again, for at most twice
+    `PATIENCE` seconds. Raises `Unavailable`, `AccessRefused`."""
     deadline, offsets = time.monotonic() + 2 * PATIENCE, Offsets()
     waiting = list(partitions)
     newest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]

@@ -1,4 +1,5 @@
-"""The topics that notices go to: which are there, those that are missing, and how large their messages may be."""
+"""The topics of a Kafka cluster that notices go to: whether they exist, how missing ones are made, and how large their
+messages may be."""
 
 from __future__ import annotations
 
@@ -21,20 +22,21 @@ from calque.plugins.notices.model import Message
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 AT_ONCE = 200
-"""Topics in one request."""
+"""The most topics in one request."""
 LEADERLESS = 20.0
-"""Seconds in which at least one of several new topics gets its leader."""
+"""Seconds in which at least one of several new topics has to get its leader."""
 KNOWN = 100_000
-"""Topics that are remembered to be there."""
+"""The most topics whose existence, or whose limit, is remembered."""
 SMALL = 32 << 10
-"""Bytes of a message that is sent without asking for its topic's limit, which is 1 MiB unless somebody changed it."""
+"""Bytes up to which a message is sent without asking for its topic's limit, which is 1 MiB unless an operator changed
+it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingTopics:
-    """How topics are made. `copies` is 3, or one on each broker where there are fewer, unless it is given. With more
-    than one partition the messages of one key stay in order; those of a topic do not. `config` are the topic's own
-    settings."""
+    """The settings of topics that calque makes. Without `copies` there are 3, or one on each broker where there are
+    fewer brokers. With more than one of `partitions` the messages of one key stay in order, those of the whole topic do
+    not. `config` are the topic's own settings."""
 
     partitions: int = 1
     copies: int | None = None
@@ -42,7 +44,8 @@ class MissingTopics:
 
 
 class NoticeTopics:
-    """Asks about each topic once, until `forget`. Not for several threads at once."""
+    """A memory of topics and their limits: it asks the cluster about each topic once, until `forget`. It is not safe
+    from several threads."""
 
     def __init__(self, connection: Connection, missing: MissingTopics) -> None:
         self._connection, self._missing = connection, missing
@@ -50,8 +53,8 @@ class NoticeTopics:
         self._limits: dict[str, int] = {}
 
     def require(self, names: Collection[str]) -> None:
-        """Makes those that are missing, and waits until they have leaders. Raises `Refused` for a name that is no
-        topic's, `AccessRefused`, `Unavailable`."""
+        """Make the topics that are missing, and wait until they have leaders. Raises `Refused` for a name that no topic
+        can have, `AccessRefused`, `Unavailable`."""
         unknown = [name for name in dict.fromkeys(names) if name not in self._known]
         for name in unknown:
             if not NAME.fullmatch(name) or name in (".", ".."):
@@ -79,7 +82,8 @@ class NoticeTopics:
             self._known.update(batch)
 
     def require_room(self, message: Message) -> None:
-        """Raises `Refused` where the topic never takes a message of that size. The topic is there."""
+        """Check that the message fits its topic, which must exist. Raises `Refused` where the topic never takes a
+        message of that size."""
         size = size_of(message)
         if size <= SMALL or size <= self._limits.get(message.topic, 0):
             return
@@ -94,12 +98,14 @@ class NoticeTopics:
             )
 
     def forget(self) -> None:
-        """Ask anew: something went wrong."""
+        """Forget all topics and limits, so that the cluster is asked again. Called after an error, which may come from
+        a topic that changed."""
         self._known.clear()
         self._limits.clear()
 
     def described(self, admin: AdminClient, names: Sequence[str]) -> dict[str, TopicDescription | None]:
-        """At most `AT_ONCE`; None for one that is missing. Raises `AccessRefused`, `Unavailable`."""
+        """Return the cluster's description of each topic, None for a missing one. `names` are at most `AT_ONCE`. Raises
+        `AccessRefused`, `Unavailable`."""
         futures = admin.describe_topics(TopicCollection(list(names)), request_timeout=PATIENCE)
         descriptions: dict[str, TopicDescription | None] = {}
         for name, future in futures.items():
@@ -137,7 +143,7 @@ def is_led(topic: TopicDescription | None) -> bool:
 
 
 def size_of(message: Message) -> int:
-    """Bytes of a record with what surrounds it, at most."""
+    """Return an upper bound of the bytes that the message takes as a record of Kafka."""
     headers = sum(len(name.encode()) + len(value.encode()) + 16 for name, value in message.headers.items())
     return len(message.body) + len(message.key.encode()) + headers + 256
 

@@ -1,4 +1,4 @@
-"""Where a broker is, and how one logs in there."""
+"""The address of a STOMP broker, with its login."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from calque.model.tls import Tls
 
 @dataclass(frozen=True, slots=True)
 class StompAddress:
-    """`hosts` are tried in their order: those of a pair, of which one takes connections at a time. `user` is empty
-    where anybody may. `tls` is None for connections that anybody on the way can read. `section` is where all that
-    stands in the configuration, for errors."""
+    """The hosts of a broker and the login there. `hosts` are tried in order: they are those of a pair, of which only
+    one takes connections at a time. `user` is empty where the broker needs no login. `tls` is None for connections that
+    are not encrypted. `section` is where all this stands in the configuration, for errors."""
 
     hosts: tuple[tuple[str, int], ...]
     user: str = ""
@@ -25,10 +25,10 @@ class StompAddress:
         return ",".join(f"{host}:{port}" for host, port in self.hosts)
 
     def passcode(self) -> str:
-        """Raises `AccessRefused` where it can't be read."""
+        """Return the password, empty where none is configured. Raises `AccessRefused` where it can't be read."""
         with refusals_of_access():
             return self.password.read() if self.password is not None else ""
 
     def digest(self, passcode: str) -> bytes:
-        """Of a login, by which it is known that it was refused."""
+        """Return a digest of hosts, user and password, by which a login that was refused is recognised."""
         return hashlib.sha256(repr((self.hosts, self.user, passcode)).encode()).digest()

@@ -1,4 +1,4 @@
-"""ActiveMQ as a message broker (port `NoticeBroker`)."""
+"""A broker that speaks STOMP, in ActiveMQ's dialect, as a message broker (port `NoticeBroker`)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from calque.plugins.notices.adapters.stomp.subscription import StompSubscription
 from calque.plugins.notices.model import Message, TakenMessages
 
 AT_ONCE, BYTES_AT_ONCE = 500, 4 << 20
-"""Messages, and bytes of them, in one transaction."""
+"""The most messages, and bytes of them, in one transaction."""
 KEPT = 7 * 86_400.0
-"""Seconds after which a broker may throw a message away: as long as a journal keeps events."""
+"""Seconds after which a broker may throw a message away: as long as a journal keeps events by default."""
 
 
 class StompNoticeBroker:
-    """One connection for all topics, made when it is needed. Messages go in transactions, so that one answer of the
-    broker stands for hundreds; the first of several brokers in `address` that takes connections is used.
+    """A broker at the first of the hosts in `address` that takes connections, reached over one connection for all
+    topics, which is made when it is needed. Messages go in transactions, so that one answer of the broker stands for
+    hundreds.
 
-    keep_seconds: how long a broker keeps a message for subscribers that are away, who would fill its store otherwise; 0
-    for ever. silence: seconds without an answer after which a broker is given up."""
+    `keep_seconds` is how long the broker keeps a message for subscribers that are away, because such messages would
+    fill its store otherwise; 0 keeps them for ever. `silence` is the number of seconds without an answer after which
+    the broker is given up.
+    """
 
     def __init__(self, address: StompAddress, keep_seconds: float = KEPT, silence: float = SILENCE) -> None:
         self._address, self._keep_seconds, self._silence = address, keep_seconds, silence
@@ -33,7 +36,7 @@ class StompNoticeBroker:
         self._session: Session | None = None
         self._transactions = count(1)
         self._taken = TakenMessages()
-        """Of a `publish` that failed: transactions that were answered before."""
+        """The messages of a failed `publish` whose transactions the broker had answered before it failed."""
 
     def publish(self, messages: Sequence[Message]) -> None:
         given, messages = messages, self._taken.without(messages)
@@ -82,7 +85,7 @@ class StompNoticeBroker:
         except CalqueError:
             self._require_open()
             if TOO_LARGE.search(session.error()):
-                # The broker does not say which one; it never takes the largest.
+                # The broker does not say which message was too large; the largest one surely was.
                 largest = max(zip(messages, headers, strict=True), key=lambda pair: size_of(*pair))
                 raise too_large(self._address, session.error(), largest[0].topic, size_of(*largest)) from None
             raise
@@ -93,7 +96,7 @@ class StompNoticeBroker:
 
 
 def transactions(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
-    """Where each begins and ends."""
+    """Yield the transactions of the messages, each as the index of its first message and the index behind its last."""
     first, size = 0, 0
     for number, message in enumerate(messages):
         if number > first and (number - first == AT_ONCE or size + len(message.body) > BYTES_AT_ONCE):

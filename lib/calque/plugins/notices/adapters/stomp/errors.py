@@ -1,4 +1,4 @@
-"""What a broker says when it takes something not, and what TLS says, as calque's errors."""
+"""The translation of a broker's refusals, and of errors of TLS, into calque's errors."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ DENIED = re.compile(
     r"|credential|unable to validate user|authenticat|Bad CONNECT",
     re.IGNORECASE,
 )
-"""In the texts of ActiveMQ Classic, Artemis and RabbitMQ."""
+"""The words by which ActiveMQ Classic, Artemis and RabbitMQ say that a login or a right is missing."""
 TOO_LARGE = re.compile(r"maximum (frame|header|data|command) (size|length)|too (large|big|long)", re.IGNORECASE)
 EXPIRED, OTHER_NAMES = 10, (62, 64)
-"""OpenSSL's numbers of why a certificate can't be verified."""
+"""OpenSSL's numbers for a certificate that expired, and for one that is for other names."""
 LONGEST_TEXT = 300
 
 
@@ -30,7 +30,8 @@ def unavailable(address: StompAddress, why: str) -> Unavailable:
 
 
 def refused_by(address: StompAddress, text: str) -> CalqueError:
-    """What to raise for an error that the broker told."""
+    """Return the error to raise for the text of an ERROR frame: `AccessRefused` for a login or a right, else
+    `Unavailable`."""
     shown = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "…"
     if DENIED.search(text):
         who = f"the user {address.user}" if address.user else "a client without a login"
@@ -51,7 +52,8 @@ def too_large(address: StompAddress, text: str, topic: str, size: int) -> Refuse
 
 
 def distrusted(address: StompAddress, host: str, port: int, error: ssl.SSLError) -> AccessRefused:
-    """What stands between calque and a broker that answered."""
+    """Return the refusal for an error of TLS with a broker that answered: what is wrong with the certificate or the
+    port."""
     if isinstance(error, ssl.SSLCertVerificationError):
         problem, todo = "is from nobody that calque trusts", "Name the authority that signed it in tls.ca"
         if error.verify_code == EXPIRED:

@@ -1,4 +1,4 @@
-"""A message as frames of STOMP carry it, in ActiveMQ's words."""
+"""The translation between a message and frames of STOMP, in ActiveMQ's dialect."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from calque.plugins.notices.adapters.stomp.address import StompAddress
 from calque.plugins.notices.model import Message
 
 NAME = re.compile(r"[^\s*>,?:\\/\x00-\x1f]{1,250}")
-"""What a topic may be called: `*` and `>` stand for many, `,` separates several, `?` begins options."""
+"""The names that a topic may have. Others mean more than one topic to ActiveMQ: `*` and `>` stand for many, `,`
+separates several, `?` begins options."""
 OWN = re.compile("ActiveMQ[.]", re.IGNORECASE)
-"""How the names of the broker's own topics begin."""
+"""The beginning of the names of the broker's own topics."""
 HEADER = re.compile(r"[^\s:\\\x00-\x1f]{1,250}")
 GROUP = "JMSXGroupID"
-"""A queue gives the messages of one group to one consumer, in order."""
+"""The header of a message's group. A queue gives the messages of one group to one consumer, in order."""
 KEY = "calque_key"
-"""The same as a property: a broker does not tell a subscriber the group."""
+"""The header that repeats the key as a property, because a broker does not tell a subscriber the group."""
 TAKEN = frozenset(
     {
         "destination",
@@ -54,11 +55,11 @@ TAKEN = frozenset(
         "JMSXUserID",
     }
 )
-"""Headers that say something to the broker, or that it adds."""
+"""Headers that mean something to the broker, or that the broker adds."""
 
 
 def destination(topic: str, address: StompAddress) -> str:
-    """Raises `Refused` for a name that is no single topic's."""
+    """Return the destination of the topic. Raises `Refused` for a name that does not name a single topic."""
     if not NAME.fullmatch(topic) or OWN.match(topic):
         raise Refused(
             f"ActiveMQ takes no topic named {topic}",
@@ -69,8 +70,9 @@ def destination(topic: str, address: StompAddress) -> str:
 
 
 def send_headers(message: Message, address: StompAddress, keep_seconds: float) -> dict[str, str]:
-    """Its body is text for JMS's consumers (a `TextMessage`), its key the group, its headers properties. Raises
-    `Refused`."""
+    """Return the headers of the frame that sends the message. The body is text for JMS's consumers (a `TextMessage`),
+    the key becomes the group, and the headers become properties. Raises `Refused` for a header or a topic that ActiveMQ
+    does not take."""
     wrong = next((name for name in message.headers if name in TAKEN or not HEADER.fullmatch(name)), None)
     if wrong is not None:
         raise Refused(

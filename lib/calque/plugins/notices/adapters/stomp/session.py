@@ -1,4 +1,4 @@
-"""One connection to a broker that took the login: what is sent, and what the broker answers."""
+"""A connection to a broker that took the login, with what is sent over it and what the broker answers."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ from calque.plugins.notices.adapters.stomp.transport import SocketTransport, con
 SILENCE = 10.0
 """Seconds without an answer after which a broker is given up."""
 HEARTBEAT = 4_000
-"""Milliseconds between two signs of life, of both sides."""
+"""Milliseconds between two signs of life, for both sides."""
 WITH_RECEIPT = 20
-"""One of so many frames asks for a receipt."""
+"""The number of frames of which the last one asks for a receipt."""
 ROLLED_BACK = "marked rollback only"
-"""What ActiveMQ says of a COMMIT after an error in its transaction, which may be told behind it."""
+"""The text that ActiveMQ answers to a COMMIT after an error in its transaction. The error itself may be told
+behind it."""
 ENDING = 2.0
-"""Seconds in which what a broker said last is read."""
+"""Seconds in which the last words of a broker are read."""
 
-# Its warnings would be told beside calque's errors.
+# stomp.py's warnings would only repeat calque's errors.
 logging.getLogger("stomp.py").addHandler(logging.NullHandler())
 logging.getLogger("stomp.py").propagate = False
 
 
 class RefusedLogins:
-    """Digests of the logins of this process that brokers did not take: they are not tried again."""
+    """The digests of the logins that brokers refused in this process, with the refusals. These logins are not tried
+    again."""
 
     def __init__(self) -> None:
         self.refusals: dict[bytes, AccessRefused] = {}
@@ -56,10 +58,12 @@ class _Connection(BaseConnection, Protocol12):  # type: ignore[misc]
 
 
 class Session(ConnectionListener):  # type: ignore[misc]
-    """Connects to the first host that takes connections. Raises `AccessRefused`, and `Unavailable` where none does.
+    """A connection to the first host that takes connections and the login. The constructor raises `AccessRefused`, and
+    `Unavailable` where no host does.
 
-    seconds: that a login may take. silence: that an answer may.
-    messages: frames that came and were not taken yet, in order. `changed` is notified of whatever comes.
+    `seconds` is how long the login may take, `silence` how long an answer may take, both in seconds. `messages` are the
+    frames that came and were not taken yet, in order. `changed` is notified of every frame that comes, and of the
+    connection's end.
     """
 
     def __init__(
@@ -88,7 +92,7 @@ class Session(ConnectionListener):  # type: ignore[misc]
         return self._ended
 
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Raises what `problem` says."""
+        """Send one frame without waiting for an answer. Raises the error of `problem`."""
         try:
             self._connection.send_frame(command, dict(headers), body)
         except (OSError, StompException) as error:
@@ -98,12 +102,15 @@ class Session(ConnectionListener):  # type: ignore[misc]
             raise self.problem(str(error)) from error
 
     def send_and_wait(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Until the broker has done this and all that was sent before. Raises what `problem` says."""
+        """Send one frame, and wait until the broker has done it and all that was sent before. Raises the error of
+        `problem`."""
         self._send_with_receipt(command, headers, body)
         self._wait_for_receipts()
 
     def send_all(self, command: str, headers: Sequence[Mapping[str, str]]) -> None:
-        """The same for many frames: a broker that does one after the other is not silent."""
+        """Send one frame for each of `headers`, and wait until the broker has done them all. Several receipts are asked
+        for on the way, so that a broker that is busy with one frame after the other does not count as silent. Raises
+        the error of `problem`."""
         for number, of_frame in enumerate(headers, 1):
             if number % WITH_RECEIPT == 0 or number == len(headers):
                 self._send_with_receipt(command, of_frame)
@@ -126,16 +133,17 @@ class Session(ConnectionListener):  # type: ignore[misc]
                 raise self.problem(f"Nothing was answered for {self._silence:.0f} seconds")
 
     def _wait_for_fewer(self, receipts: int) -> bool:
-        """Whether one of them came."""
+        """Wait for a receipt, an error or the end, for at most the session's silence. Return whether a receipt came."""
         self.changed.wait_for(lambda: len(self._awaited) < receipts or self._ended or bool(self._errors), self._silence)
         return len(self._awaited) < receipts
 
     def _causes(self) -> list[str]:
-        """The errors that follow from no other one."""
+        """Return the broker's errors that are not the mere consequence of another one."""
         return [error for error in self._errors if ROLLED_BACK not in error]
 
     def problem(self, otherwise: str) -> CalqueError:
-        """What to raise: the error that the broker told, else why the connection ended, else this."""
+        """Return the error to raise: the one that the broker told, else why the connection ended, else `Unavailable`
+        with the text `otherwise`."""
         if self._errors:
             return refused_by(self.address, (self._causes() or self._errors)[0])
         if self._transport.foreign:
@@ -145,17 +153,17 @@ class Session(ConnectionListener):  # type: ignore[misc]
         return unavailable(self.address, "It closed the connection" if self._ended else otherwise)
 
     def error(self) -> str:
-        """What the broker told, or nothing."""
+        """Return the first error that the broker told; empty without any."""
         return self._errors[0] if self._errors else ""
 
     def close(self) -> None:
-        """Idempotent."""
+        """Log out and close the connection. A second call does nothing."""
         if not self._ended:
             with suppress(OSError, StompException):
                 self._connection.send_frame("DISCONNECT", {})
         self._transport.disconnect_socket()
 
-    # What stomp.py's thread calls
+    # Methods that stomp.py's thread calls
 
     def on_connected(self, frame: Any) -> None:  # noqa: ARG002
         with self.changed:
@@ -184,8 +192,8 @@ class Session(ConnectionListener):  # type: ignore[misc]
             self.changed.notify_all()
 
     def _log_in(self, client_id: str, seconds: float) -> None:
-        """At the first host that lets it. A host's refusal is not passed over for the next one: all take the same
-        login."""
+        """Log in at the first host that takes the connection. A refused login is not tried at the next host, because
+        all hosts take the same one."""
         of_host, problems = max(seconds / len(self.address.hosts), 1.0), list[str]()
         for host, port in self.address.hosts:
             try:
@@ -221,7 +229,7 @@ class Session(ConnectionListener):  # type: ignore[misc]
             raise
 
     def abandon(self) -> None:
-        """Until nothing more comes from the connection."""
+        """Shut the socket down, and wait until nothing more comes from the connection, for at most `ENDING` seconds."""
         self._transport.disconnect_socket()
         with self.changed:
             self.changed.wait_for(lambda: self._ended, ENDING)

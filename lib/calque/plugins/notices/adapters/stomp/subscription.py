@@ -1,9 +1,9 @@
-"""What comes into topics of ActiveMQ from now on (port `Subscription`).
+"""A subscription to topics of ActiveMQ, from now on (port `Subscription`).
 
-A topic forgets a message that nobody is there for. So each topic gets a durable subscription, which the broker keeps
-while its client is away, under a client id that is this subscription's alone. `close` removes them. Where a process
-dies instead, they are left: the broker keeps messages for them until those expire, or an operator removes them, or
-the broker's `offlineDurableSubscriberTimeout` does.
+A topic forgets a message for which it has no subscriber. So each topic gets a durable subscription, which the broker
+keeps while its client is away, under a client id that only this subscription has. `close` removes the durable
+subscriptions. Where a process dies instead, they are left: the broker keeps messages for them until those expire, or an
+operator removes them, or the broker's `offlineDurableSubscriberTimeout` does.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from calque.plugins.notices.adapters.stomp.session import SILENCE, Session, is_u
 from calque.plugins.notices.model import Message
 
 HELD, HELD_AT_MOST = 10_000, 100
-"""Messages that a broker sends ahead, of all topics and of one."""
+"""The most messages that a broker sends ahead: of all topics together, and of one topic."""
 AT_ONCE = 1_000
-"""Messages given in one call."""
+"""The most messages that one call gives."""
 AGAIN = 0.2
 """Seconds between two attempts to connect."""
 
 
 class StompSubscription:
-    """One connection for all its topics. A message that was given is acknowledged at once; what a broken connection
-    kept from being acknowledged comes again. One thread receives at a time."""
+    """A subscription over one connection for all its topics. A message is acknowledged as soon as `receive` takes it; a
+    message whose acknowledgement a broken connection lost comes again. Only one thread may call `receive` at a time."""
 
     def __init__(self, address: StompAddress, destinations: Sequence[str], silence: float = SILENCE) -> None:
         self._address, self._destinations = address, list(destinations)
@@ -74,7 +74,7 @@ class StompSubscription:
                 session.close()
 
     def _remove(self, session: Session) -> None:
-        """The consumers, then what the broker keeps for them."""
+        """End the consumers, then remove the durable subscriptions that the broker keeps for them."""
         numbers = [str(number) for number in range(len(self._destinations))]
         session.send_all("UNSUBSCRIBE", [{"id": number} for number in numbers])
         session.send_all("UNSUBSCRIBE", [{"id": number, "activemq.subscriptionName": number} for number in numbers])
@@ -104,7 +104,8 @@ class StompSubscription:
             }
 
     def _taken(self, session: Session, seconds: float) -> list[Message]:
-        """Waits for the first one, or for the connection's end."""
+        """Return the messages that are there, after waiting up to `seconds` for the first one or for the connection's
+        end."""
         with session.changed:
             session.changed.wait_for(lambda: session.messages or session.ended or self._closed, seconds)
             frames = [session.messages.popleft() for _ in range(min(AT_ONCE, len(session.messages)))]
@@ -115,5 +116,5 @@ class StompSubscription:
         return [message_of(frame) for frame in frames]
 
     def _require_no_refusal(self, session: Session) -> None:
-        """Raises what the broker said as it ended the connection."""
+        """Raise the error that the broker told as it ended the connection, else `Unavailable`."""
         raise session.problem("It closed the connection")

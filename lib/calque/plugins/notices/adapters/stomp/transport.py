@@ -1,8 +1,8 @@
 """The socket below stomp.py's connection.
 
-stomp.py's own transport waits for ever where a broker is silent, goes round without rest where one closes TLS, and
-keeps why a connection failed to itself. Here nothing waits without a limit, and the reason is kept. One thread reads
-and others write: an object of OpenSSL is used by one of them at a time.
+stomp.py's own transport waits for ever where a broker is silent, spins where a broker closes TLS, and does not tell why
+a connection failed. Here every wait has a limit, and the reason is kept. One thread reads and others write; an object
+of OpenSSL may be used by only one of them at a time, so a lock guards it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ STUCK = 10.0
 """Seconds in which a broker must take some of what it is sent."""
 CHUNK = 64 << 10
 TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
-"""How an alert and a greeting of TLS begin. No frame of STOMP does."""
+"""The first bytes of an alert and of a greeting of TLS. No frame of STOMP begins so."""
 
 
 def connected(address: StompAddress, host: str, port: int, seconds: float) -> socket.socket:
-    """A socket, within TLS where it is to be. Raises `OSError`, `AccessRefused`, `Refused`."""
+    """Connect to the host within `seconds`, and `CONNECTING` at most, and return the socket, within TLS where the
+    address asks for it. Raises `OSError`, `AccessRefused`, `Refused`."""
     context = address.tls.context() if address.tls is not None else None
     plain = socket.create_connection((host, port), timeout=min(seconds, CONNECTING))
     try:
@@ -39,7 +40,7 @@ def connected(address: StompAddress, host: str, port: int, seconds: float) -> so
         return context.wrap_socket(plain, server_hostname=host)
     except TimeoutError:
         plain.close()
-        # A broker that does not speak TLS takes a greeting for the beginning of a line, and waits for its end.
+        # A broker that does not speak TLS takes the greeting for the beginning of a line, and waits for the line's end.
         raise TimeoutError("it says nothing in TLS, which the port of another connector would not") from None
     except ssl.SSLError as error:
         plain.close()
@@ -50,7 +51,8 @@ def connected(address: StompAddress, host: str, port: int, seconds: float) -> so
 
 
 class SocketTransport(BaseTransport):  # type: ignore[misc]
-    """Over a socket that is connected. `failure` is why it ended, `foreign` whether its other side speaks TLS."""
+    """stomp.py's transport over a socket that is connected. `failure` is the error that ended the connection; `foreign`
+    says that the other side speaks TLS where none was asked for."""
 
     def __init__(self, open_socket: socket.socket, host: str, port: int) -> None:
         super().__init__(auto_decode=False, is_eol_fc=lambda text: text in (b"\n", b"\r\n"))
@@ -63,7 +65,8 @@ class SocketTransport(BaseTransport):  # type: ignore[misc]
         self._began = False
 
     def send(self, encoded_frame: bytes) -> None:
-        """Raises `OSError`."""
+        """Send the whole frame. Raises `OSError`, and its `TimeoutError` where the broker takes nothing for `STUCK`
+        seconds."""
         rest = memoryview(encoded_frame)
         with self._sending:
             deadline = time.monotonic() + STUCK
@@ -79,7 +82,7 @@ class SocketTransport(BaseTransport):  # type: ignore[misc]
                     rest, deadline = rest[sent:], time.monotonic() + STUCK
 
     def receive(self) -> bytes:
-        """Nothing where the connection ended."""
+        """Return the next bytes; empty bytes where the connection ended."""
         while self.running:
             try:
                 with self._using:
@@ -96,7 +99,7 @@ class SocketTransport(BaseTransport):  # type: ignore[misc]
         return b""
 
     def disconnect_socket(self) -> None:
-        """What waits for the socket wakes up; the thread that reads closes it."""
+        """Shut the socket down, so that every thread that waits for it wakes up. The thread that reads closes it."""
         self.running = False
         try:
             self._socket.shutdown(socket.SHUT_RDWR)

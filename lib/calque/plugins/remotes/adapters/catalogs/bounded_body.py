@@ -1,4 +1,4 @@
-"""Bodies of answers over HTTP, read within a bound."""
+"""The bodies of answers over HTTP, read up to a bound."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ CHUNK = 64 << 10
 
 
 class BoundedBody:
-    """In the place of a response of urllib3 that `requests` or the AWS SDK reads the body from. Raises `TooMuch` beyond
-    `most` bytes after unpacking, having kept no more, and closes the connection."""
+    """A stand-in for a response of urllib3, from which `requests` or the AWS SDK reads the body. `stream` raises
+    `TooMuch` and closes the connection once the unpacked body is longer than `most` bytes. It keeps none of these
+    bytes."""
 
     def __init__(self, raw: Any, most: int = MESSAGE) -> None:
         self._raw, self._most = raw, most

@@ -1,7 +1,7 @@
 """The client `glue` of remote tables: its settings, and the catalog that it connects to.
 
-The AWS SDK's own ways apply where the link says nothing: region and credentials of the environment, of its files, or of
-the machine's role.
+Where the link says nothing, the AWS SDK finds region and credentials in its own ways: in the environment, in its files,
+or by the machine's role.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ REFUSING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class GlueClient:
-    """`plugins.remotes.ports.RemoteClient`."""
+    """The client of AWS Glue, as `plugins.remotes.ports.RemoteClient`."""
 
     @property
     def form(self) -> ClientForm:
@@ -72,7 +72,7 @@ GLUE = GlueClient()
 
 @dataclass(slots=True)
 class GlueCatalog:
-    """`plugins.remotes.ports.RemoteCatalog` over one account's catalog in one region."""
+    """The catalog of one AWS account in one region, as `plugins.remotes.ports.RemoteCatalog`."""
 
     settings: Mapping[str, str]
     access: RemoteAccess
@@ -110,7 +110,8 @@ class GlueCatalog:
                 self._client = None
 
     def _pages(self, operation: str, key: str, **given: str) -> Iterator[Mapping[str, Any]]:
-        """What the pages list; nothing where what is asked for is missing."""
+        """Return the entries under `key` of all pages that the operation answers; none where the object that the
+        operation asks for is missing."""
         token: dict[str, str] = {}
         while True:
             page = self._call(operation, **given, **token)
@@ -122,7 +123,7 @@ class GlueCatalog:
             token = {"NextToken": page["NextToken"]}
 
     def _call(self, operation: str, **given: str) -> Mapping[str, Any] | None:
-        """The answer; None for what is missing."""
+        """Return the answer of the operation, or None where the object that it asks for is missing."""
         from botocore.exceptions import ClientError
 
         if catalog := self.settings.get(CATALOG_ID):
@@ -137,7 +138,7 @@ class GlueCatalog:
         return answer
 
     def _connected(self) -> Any:
-        """The SDK's client, which several threads may use."""
+        """Return the SDK's client, which the first call makes. Several threads may use it at once."""
         from botocore.config import Config
         from botocore.session import Session
         from botocore.utils import get_environ_proxies
@@ -175,7 +176,7 @@ class GlueCatalog:
 
     @contextmanager
     def _own_errors(self) -> Iterator[None]:
-        """The SDK's errors as calque's."""
+        """Turn the SDK's errors that the block raises into errors of calque."""
         from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
         where = self.settings.get(ENDPOINT) or f"AWS Glue in {self.settings.get(REGION) or 'the default region'}"
@@ -205,5 +206,5 @@ class GlueCatalog:
 
 
 def version_of(table: Mapping[str, Any]) -> str:
-    """Empty where Glue says neither a version nor a time."""
+    """Return the table's version and time of change as one text; empty where Glue says neither."""
     return " ".join(str(table[key]) for key in ("VersionId", "UpdateTime") if table.get(key))

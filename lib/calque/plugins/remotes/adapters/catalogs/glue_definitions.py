@@ -1,4 +1,4 @@
-"""Glue's databases, tables and partitions as Hive's."""
+"""The conversion of Glue's databases, tables and partitions into Hive's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def database_of(given: Given) -> Database:
 
 
 def table_of(given: Given, database: str) -> Table:
-    """Tables without a type are external ones: Glue owns no files."""
+    """Return Glue's table as Hive's. A table without a type becomes an external one, because Glue owns no files."""
     kind = given.get("TableType") or "EXTERNAL_TABLE"
     parameters = dict(given.get("Parameters") or {})
     if kind == "EXTERNAL_TABLE":
@@ -74,5 +74,6 @@ def columns_of(given: Sequence[Given] | None) -> tuple[Column, ...]:
 
 
 def skew_of(given: Given | None) -> Skew | None:
-    """Glue writes the values of skewed columns in a form of its own, so that only the columns are known."""
+    """Return the skewed columns without their values, because Glue writes the values in a form of its own; None where
+    no column is skewed."""
     return Skew(tuple(given["SkewedColumnNames"]), (), {}) if given and given.get("SkewedColumnNames") else None

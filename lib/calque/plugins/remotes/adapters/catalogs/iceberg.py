@@ -1,6 +1,6 @@
 """The client `iceberg` of remote tables: a catalog over REST or in a SQL database, or one table by its path.
 
-A table's version is the metadata file that is current: all that can change of it is in there.
+The version of a table is the path of its current metadata file, because every change of a table writes a new such file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KIND, URI, WAREHOUSE, PATH = (
     "iceberg.table.path",
 )
 CATALOG = "iceberg.catalog.name"
-"""A SQL database may have several catalogs."""
+"""The setting that names the catalog in a SQL database, which may have several."""
 FORM = ClientForm(
     "iceberg",
     frozenset({"IcebergTableHiveClientFactory"}),
@@ -44,15 +44,15 @@ REST, SQL = "rest", "sql"
 ONE = "default"
 """The database of a table that is named by its path."""
 LIBRARIES = frozenset({"aiohttp", "botocore", "fsspec", "pyiceberg", "requests", "sqlalchemy", "urllib3"})
-"""Whose errors say that a catalog, or a storage, does not answer. What else they raise is a defect, but for values that
-they do not take, and packages that they miss."""
+"""Packages whose own errors mean that a catalog, or a storage, does not answer. `ValueError` and `ImportError` mean
+invalid settings, or a missing package. Every other error is a defect."""
 Identifier: TypeAlias = tuple[str, ...]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergClient:
-    """`plugins.remotes.ports.RemoteClient`."""
+    """The client of Iceberg's catalogs, as `plugins.remotes.ports.RemoteClient`."""
 
     @property
     def form(self) -> ClientForm:
@@ -77,7 +77,8 @@ ICEBERG = IcebergClient()
 
 
 def kind_of(settings: Mapping[str, str]) -> str | None:
-    """`rest` or `sql`, as the settings say or the address tells; None for what is neither."""
+    """Return `rest` or `sql`, the kind of the catalog at the settings' address. Return None where the address is of
+    neither kind, or the settings name another kind."""
     scheme = urlsplit(settings[URI]).scheme
     known = REST if scheme in ("http", "https") else SQL if scheme else None
     kind = settings.get(KIND, known)
@@ -86,9 +87,10 @@ def kind_of(settings: Mapping[str, str]) -> str | None:
 
 @dataclass(slots=True)
 class IcebergCatalog:
-    """`plugins.remotes.ports.RemoteCatalog` over pyiceberg's. Of namespaces those of one level are databases. Names
-    differ by case in such catalogs, and never in Hive: a name stands for the one that is written in another case too,
-    where there is a single one."""
+    """A catalog that pyiceberg reaches, as `plugins.remotes.ports.RemoteCatalog`. Namespaces of one level are
+    databases, all others are left out. Names may differ by case alone in such a catalog, but never in Hive. A
+    lower-case name stands for the equal name of the catalog, else for the one that differs from it by case, if there is
+    only one such name."""
 
     settings: Mapping[str, str]
     access: RemoteAccess
@@ -128,11 +130,11 @@ class IcebergCatalog:
                 self._catalog = None
 
     def _namespaces(self) -> Mapping[str, Identifier]:
-        """Each of one level as the catalog writes it, by its name in Hive."""
+        """Return the namespaces of one level by their names in Hive, each spelled as in the catalog."""
         return by_hive_name(one for one in self._asked(lambda catalog: catalog.list_namespaces()) if len(one) == 1)
 
     def _tables(self, database: str) -> Mapping[str, Identifier]:
-        """Each as the catalog writes it, by its name in Hive."""
+        """Return the identifiers of the database's tables by their names in Hive, each spelled as in the catalog."""
         namespace = self._namespaces().get(database)
         return by_hive_name(self._found(lambda catalog: catalog.list_tables(namespace)) or () if namespace else ())
 
@@ -140,7 +142,7 @@ class IcebergCatalog:
         return self._found(lambda catalog: catalog.load_table(name))
 
     def _found(self, ask: Callable[[Any], T]) -> T | None:
-        """The answer; None for what is missing."""
+        """Return the answer of `ask`, or None where the namespace, table or view is missing."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
 
         try:
@@ -177,8 +179,8 @@ class IcebergCatalog:
 
 
 def by_hive_name(identifiers: Iterable[Identifier]) -> Mapping[str, Identifier]:
-    """Each by the last of its words in lower case. Of several that differ by case alone it is the one that is written
-    in lower case; without such a one none is meant."""
+    """Return the identifiers by the lower-case form of their last words. Of several identifiers that differ by case
+    alone the one in lower case is returned. Where none of these is in lower case, all are left out."""
     found: dict[str, list[Identifier]] = {}
     for identifier in identifiers:
         found.setdefault(identifier[-1].lower(), []).append(identifier)
@@ -188,7 +190,8 @@ def by_hive_name(identifiers: Iterable[Identifier]) -> Mapping[str, Identifier]:
 
 @dataclass(frozen=True, slots=True)
 class TableAtPath:
-    """One table, named by where it lies: its current metadata file is what `version-hint.text` says, or the newest."""
+    """A catalog with one table, which lies at `path`. Its current metadata file is the one that `version-hint.text`
+    names, else the newest."""
 
     path: str
 
@@ -221,10 +224,10 @@ class TableAtPath:
         return {}
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because nothing is held open."""
 
     def _newest(self) -> str | None:
-        """The current metadata file; None where there is no table."""
+        """Return the path of the current metadata file, or None where there is no table."""
         from fsspec.core import url_to_fs
 
         with own_errors(self.path):
@@ -243,13 +246,14 @@ class TableAtPath:
 
 
 def number_of(name: str) -> tuple[int, str]:
-    """Of a metadata file: `v3.metadata.json`, or `00003-….metadata.json`."""
+    """Return the number in the name of a metadata file (`v3.metadata.json`, or `00003-….metadata.json`) and the name,
+    by which such files are ordered. The number is -1 where the name has none."""
     digits = name.removeprefix("v").partition("-")[0].partition(".")[0]
     return (int(digits) if digits.isdecimal() else -1), name
 
 
 def pyiceberg_catalogs() -> ModuleType:
-    """`iceberg_catalogs`. Raises `Refused` where pyiceberg is not installed."""
+    """Return the module `iceberg_catalogs`. Raises `Refused` where pyiceberg is not installed."""
     try:
         from calque.plugins.remotes.adapters.catalogs import iceberg_catalogs
     except ImportError as error:
@@ -262,7 +266,8 @@ def pyiceberg_catalogs() -> ModuleType:
 
 @contextmanager
 def own_errors(where: str, *expected: type[Exception]) -> Iterator[None]:
-    """What libraries raise as calque's errors, but for what is expected."""
+    """Turn the errors of libraries that the block raises into errors of calque. Errors of the types `expected` and
+    defects pass as they are."""
     try:
         yield
     except Exception as error:

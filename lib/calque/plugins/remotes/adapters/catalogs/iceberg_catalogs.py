@@ -1,8 +1,8 @@
-"""pyiceberg's catalogs, made so that what they answer stays data: no class is imported because a server, a table, or a
-file of the library's names it, and nothing is asked of another server than the link's.
+"""pyiceberg's catalogs, restricted so that their answers stay data. calque imports no class because a server, a table
+or one of the library's files names it, and sends no request to another server than the link's.
 
-The library takes whatever properties a catalog's configuration, a table, or its own environment has, and makes objects
-of the classes that these name. Here a server says only what stands in `FROM_SERVER`.
+The library by itself takes all properties that a catalog's configuration, a table, or its own environment has, and
+makes objects of the classes that these name. Here a server sets only the properties in `FROM_SERVER`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from calque.plugins.remotes.adapters.catalogs.bounded_body import BoundedBody
 from calque.plugins.remotes.adapters.catalogs.near import far_pools
 
 FROM_SERVER = frozenset({"uri", "prefix", "namespace-separator", "view-endpoints-supported", "rest-page-size"})
-"""What a server may say of itself."""
+"""The properties that a server may set."""
 CONNECT_SECONDS, READ_SECONDS = 5.0, 60.0
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class FarRestCatalog(RestCatalog):
-    """A catalog over REST. With `far_only` it connects to nothing near calque itself, and through no proxy."""
+    """A catalog over REST. With `far_only` it connects to no address that is near calque itself, and through no
+    proxy."""
 
     def __init__(self, name: str, *, far_only: bool, **properties: str) -> None:
         self._far_only = far_only
@@ -53,24 +54,24 @@ class FarRestCatalog(RestCatalog):
         self.properties = {**own, **said}
 
     def _load_file_io(self, properties: Mapping[str, Any] = {}, location: str | None = None) -> FileIO:  # noqa: ARG002
-        """No file is read by what the catalog says of storages."""
+        """Return a reader that reads no files, because the catalog must not choose how files are read."""
         return NoFiles()
 
 
 class OwnFilesSqlCatalog(SqlCatalog):
-    """A catalog in a SQL database. Tables' own properties say nothing of how their files are read."""
+    """A catalog in a SQL database. Properties of its tables do not change how their files are read."""
 
     def _load_file_io(self, properties: Mapping[str, Any] = {}, location: str | None = None) -> FileIO:  # noqa: ARG002
         return load_file_io({}, location)
 
 
 def metadata_at(location: str) -> Any:
-    """What the metadata file says."""
+    """Return the content of the metadata file at `location`, as pyiceberg's table metadata."""
     return FromInputFile.table_metadata(load_file_io({}, location).new_input(location))
 
 
 class NoFiles(FileIO):
-    """Of catalogs that send what is asked for."""
+    """A `FileIO` that refuses every file, for catalogs that send the metadata in their answers."""
 
     def new_input(self, location: str) -> Any:
         raise OSError(f"{location} is not read")
@@ -83,8 +84,8 @@ class NoFiles(FileIO):
 
 
 class OneServerSession(Session):
-    """Requests to the server of one address. Raises `AccessRefused` for any other, before anything is sent there:
-    logins are in headers, and in bodies too."""
+    """A session of HTTP requests to the server of one address. A request to another server raises `AccessRefused`
+    before anything is sent there, because headers, and bodies too, carry logins."""
 
     def __init__(self, uri: str, *, far_only: bool) -> None:
         super().__init__()
@@ -103,7 +104,8 @@ class OneServerSession(Session):
 
 
 class PatientAdapter(HTTPAdapter):
-    """A server that does not answer is not waited for without an end, nor one that answers without an end read."""
+    """An HTTP adapter with bounds: `CONNECT_SECONDS` and `READ_SECONDS` for a server that does not answer, and
+    `BoundedBody` for an answer without an end."""
 
     def send(self, request: PreparedRequest, **options: Any) -> Response:  # type: ignore[override]
         response = super().send(request, **{**options, "timeout": (CONNECT_SECONDS, READ_SECONDS)})
@@ -112,7 +114,8 @@ class PatientAdapter(HTTPAdapter):
 
 
 def require_same_server(own: str, address: str) -> None:
-    """The same host and port; from http to https of one host is no other server."""
+    """Raise `AccessRefused` where `address` is not on the host and port of `own`. The step from http to https on one
+    host, from port 80 to 443, is no other server."""
     here, there = urlsplit(own), urlsplit(address)
     places = [(one.hostname, one.port or DEFAULT_PORTS.get(one.scheme)) for one in (here, there)]
     is_upgrade = (here.scheme, there.scheme) == ("http", "https") and places == [

@@ -1,4 +1,5 @@
-"""An Iceberg table as Iceberg's own catalog in a metastore registers it: engines find all else in its metadata file."""
+"""The registration of an Iceberg table in a metastore, in the form that Iceberg's own Hive catalog writes. Engines find
+all else in the table's metadata file."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ SERDE = "org.apache.iceberg.mr.hive.HiveIcebergSerDe"
 
 
 def table_of(name: TableName, metadata: Any, location: str) -> Table:
-    """`metadata` is pyiceberg's, `location` that of its file."""
+    """Return the Hive table for pyiceberg's table metadata `metadata`, whose file lies at `location`."""
     parameters = {
         "EXTERNAL": "TRUE",
         "table_type": "ICEBERG",

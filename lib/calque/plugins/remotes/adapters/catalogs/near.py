@@ -1,5 +1,6 @@
-"""Whether an address leads near calque itself, where nothing allows that: asked of a name before anything is connected
-to, and of each socket when it is open, before anything is sent."""
+"""The check that a connection does not lead near calque itself (loopback and its like) where nothing allows that. The
+check looks at the addresses of a name before a connection is made, and at the socket once it is open, before anything
+is sent."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def require_far(address: str) -> None:
-    """Raises `AccessRefused` where the address leads to what is near calque itself, `Unavailable` for no name."""
+    """Raise `AccessRefused` where the address leads to a host near calque itself, and `Unavailable` where its name is
+    not known."""
     parts = urlsplit(address)
     try:
         resolved = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
@@ -27,14 +29,16 @@ def require_far(address: str) -> None:
 
 
 def require_far_host(address: str, host: str) -> None:
-    """`host` is what the address was found to lead to. Raises `AccessRefused`."""
+    """Raise `AccessRefused` where `host`, the IP address to which `address` was found to lead, is near calque
+    itself."""
     if is_near(host):
         todo = "Write this address out in [remotes] allow, or make the link by CREATE REMOTE in calque sql"
         raise AccessRefused(f"{address} leads to {host}", "It is near calque itself, and nothing allows that", todo)
 
 
 class FarConnection:
-    """Mixed into urllib3's connections: a name may lead elsewhere at each look."""
+    """A mix-in for urllib3's connections that refuses near hosts. Each connection is checked when it is open, too,
+    because a name may lead to another host at each look."""
 
     host: str
     port: int
@@ -51,7 +55,7 @@ class FarConnection:
 
 
 def far_pools(http: type[Any], https: type[Any]) -> dict[str, type[Any]]:
-    """Pools of urllib3, by scheme, whose connections are far ones."""
+    """Return urllib3's pools by scheme, with connections that refuse near hosts."""
 
     def far(pool: type[Any]) -> type[Any]:
         connection = type("Far", (FarConnection, pool.ConnectionCls), {})
@@ -61,7 +65,8 @@ def far_pools(http: type[Any], https: type[Any]) -> dict[str, type[Any]]:
 
 
 def aws_session(*, far_only: bool, **options: Any) -> URLLib3Session:
-    """What the AWS SDK sends requests by, and reads answers within a bound."""
+    """Return the session by which the AWS SDK sends its requests. It reads answers up to a bound, and with `far_only`
+    refuses near hosts."""
     from botocore.awsrequest import AWSHTTPConnectionPool, AWSHTTPSConnectionPool
     from botocore.exceptions import ConnectionClosedError
     from botocore.httpsession import URLLib3Session

@@ -1,9 +1,9 @@
-"""What a look at a catalog without a log finds there, against the look before: messages of a log of our own.
+"""The differences between two looks at a catalog without a log, as messages of the log that calque keeps for it.
 
-States between two looks are unknown. What one look finds of a table is one step: where it takes several messages, their
-types begin with `LOOKED_`, and no state lies between them (`core.states.fold.same_run`). A name that is looked at for
-the first time is to be read, whatever happened before: `LOOKED` says so. A table that was made again was gone in
-between.
+States between two looks are unknown. All changes of one table that one look finds are one step. Where the step takes
+several messages, their types begin with `LOOKED_`, and no state lies between them (`core.states.fold.same_run`). A name
+that is looked at for the first time gets the message `LOOKED`: the table is read then, because its changes before are
+unknown. A table that was dropped and made again between two looks is dropped and made in the log, too.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from calque.model.journal import LOOKED
 from calque.model.names import TableName, partition_values
 
 Digests = Mapping[str, str]
-"""Partitions by name, each as a digest of its definition."""
+"""The digest of each partition's definition, by partition name."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A table as the last look found it."""
+    """A table as the last look found it: its version, its definition, and the digests of its partitions."""
 
     version: str
     table: Table
@@ -48,7 +48,8 @@ def digests_of(partitions: Mapping[str, Partition]) -> Digests:
 
 
 def in_order(partition: Partition) -> Partition:
-    """The partition, whose maps have one order."""
+    """Return the partition with the keys of its maps in ascending order, so that equal partitions have equal
+    digests."""
     storage = partition.storage
     if storage is not None:
         serde = storage.serde
@@ -63,12 +64,13 @@ def ordered(parameters: Mapping[str, str] | None) -> Mapping[str, str] | None:
 
 
 def first_seen(name: TableName) -> LogMessage:
-    """The name is to be read."""
+    """Return the message that the table of this name is to be read, as a look sees it for the first time."""
     return LogMessage(LOOKED, name.database, name.table, {})
 
 
 def database_changes(before: Database | None, after: Database | None, name: str) -> list[LogMessage]:
-    """A database that is looked at for the first time is one that was made."""
+    """Return the messages for the change of the database from one look to the next. A database that is looked at for
+    the first time counts as new."""
     if before is None:
         return [database_created(after)] if after is not None else []
     if after is None:
@@ -79,7 +81,9 @@ def database_changes(before: Database | None, after: Database | None, name: str)
 def table_changes(
     before: KnownTable, after: Table | None, digests: Digests, partitions: Mapping[str, Partition]
 ) -> list[LogMessage]:
-    """`partitions` are those of `after` whose digests are new, at least."""
+    """Return the messages for the change of the table from the last look (`before`) to this one: `after` is the table
+    now, None where it is gone, and `digests` has all its partitions. `partitions` has at least those whose digests are
+    new."""
     if after is None:
         return [table_dropped(before.table)]
     if is_other(before.table, after):
@@ -103,7 +107,8 @@ def table_changes(
 
 
 def is_other(before: Table, after: Table) -> bool:
-    """Whether the one is no alteration of the other: somebody dropped it and made a new one of the name."""
+    """Tell whether `after` is another table than `before`, which was dropped in between, and no alteration of it: its
+    time of creation or its partition keys differ, or only one of the two is a view."""
     made = {table.create_time for table in (before, after) if table.create_time}
     keys = [tuple((key.name, key.type) for key in table.partition_keys or ()) for table in (before, after)]
     return len(made) > 1 or keys[0] != keys[1] or is_view(before) != is_view(after)
@@ -114,7 +119,7 @@ def added(table: Table, partitions: Mapping[str, Partition], names: Sequence[str
 
 
 def joined(messages: Sequence[LogMessage]) -> list[LogMessage]:
-    """The messages as one step."""
+    """Return the messages as one step: where there are several, their types begin with `LOOKED_`."""
     if len(messages) < 2:
         return list(messages)
     return [replace(message, event_type=f"{PART_OF_LOOK}{message.event_type}") for message in messages]

@@ -1,6 +1,6 @@
 """A source as one target's policy leaves it: with the partitions of `partitions`, and the tables of `where`.
 
-The ports of the source answer as those of a smaller source would, so that windows, exact reads, `verify` and `plan`
+The ports of this source answer as those of a smaller source would, so that windows, exact reads, `verify` and `plan`
 know of no subsets (`core.policy.subset`). A policy without subsets has the source itself.
 """
 
@@ -27,21 +27,21 @@ from calque.ports.forwarding import ForwardingCatalogReader, ForwardingJournal, 
 LOG = logging.getLogger(__name__)
 
 
-def narrowed_source(source: SourceSide, subset: Subset) -> SourceSide:
-    """The source itself where the subset leaves nothing out."""
+def subset_source(source: SourceSide, subset: Subset) -> SourceSide:
+    """Return the source as `subset` leaves it; the source itself if the subset leaves nothing out."""
     if subset.is_all:
         return source
     return replace(
         source,
-        catalog=NarrowedReader(source.catalog, subset),
-        journal=NarrowedJournal(source.journal, subset),
-        scans=NarrowedScans(source.scans, subset) if source.scans is not None else None,
+        catalog=SubsetCatalog(source.catalog, subset),
+        journal=SubsetJournal(source.journal, subset),
+        scans=SubsetScans(source.scans, subset) if source.scans is not None else None,
     )
 
 
-class NarrowedReader(ForwardingCatalogReader):
-    """Tables that `where` does not take are missing. `table` raises `Refused` for one whose partitions the policy can't
-    choose among."""
+class SubsetCatalog(ForwardingCatalogReader):
+    """The source's catalog, without the tables that `where` does not take and the partitions that the policy does not.
+    `table` raises `Refused` for a table whose partitions the policy's predicate does not fit."""
 
     def __init__(self, reader: CatalogReader, subset: Subset) -> None:
         super().__init__(reader)
@@ -73,7 +73,8 @@ class NarrowedReader(ForwardingCatalogReader):
             raise misfit(name, error) from None
 
     def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
-        """Counts only those that are left where that is known from their names."""
+        """Return the table's partitions if they are at most `most`. Only those that the policy leaves are counted,
+        where a predicate over their names decides that."""
         name = table_name(table.database, table.name)
         if self._subset.predicate(name) is None:
             return super().few_partitions(table, most)
@@ -92,8 +93,9 @@ def misfit(name: TableName, error: KeyMissing) -> Refused:
     return Refused(what, str(error), "Correct it below partitions, and reload")
 
 
-class NarrowedJournal(ForwardingJournal):
-    """Messages are those of the whole log."""
+class SubsetJournal(ForwardingJournal):
+    """The source's journal with the entries that the smaller source would have. Messages (`events`) are not narrowed:
+    they are those of the whole log."""
 
     def __init__(self, journal: Journal, subset: Subset) -> None:
         super().__init__(journal)
@@ -107,7 +109,8 @@ class NarrowedJournal(ForwardingJournal):
         return [entry for entry in narrowed_entries if entry is not None]
 
     def _sided(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """Entries of tables that `where` takes, and what takes tables over its edge."""
+        """Yield the entries of tables that `where` takes before or after the event. An ALTER that takes a table over
+        the edge of `where` becomes a drop or an arrival. An event that can't be decoded becomes unfoldable."""
         events = messages(self._journal, [entry.event_id for entry in entries if entry.keys.kind in CARRIES_TABLE])
         event = next(events, None)
         for entry in entries:
@@ -133,7 +136,8 @@ class NarrowedJournal(ForwardingJournal):
         return self._subset.has_table(decode.table_before(event)), after
 
     def _fitting(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """New tables that the predicate over their partitions does not fit have to be read, which says why."""
+        """Yield the entries. A new table that the predicate over its partitions does not fit gets an unfoldable entry:
+        the table is read exactly then, and that read says what is wrong."""
         created = {
             entry.event_id: entry
             for entry in entries
@@ -159,7 +163,7 @@ class NarrowedJournal(ForwardingJournal):
 
 
 def why_of(error: Undecodable | ObjectDefect) -> str:
-    """Why an event can't be folded; the traceback of a defect is logged."""
+    """Return the reason why an event can't be folded; log the traceback of a defect."""
     if isinstance(error, ObjectDefect):
         LOG.error("%s", error, exc_info=traceback_of(error))
     return str(error)
@@ -169,7 +173,7 @@ def unfoldable(entry: Entry, reason: str) -> Entry:
     return replace(entry, keys=replace(entry.keys, kind=EventKind.UNKNOWN, locations=(), defect=reason))
 
 
-class NarrowedScans(ForwardingScans):
+class SubsetScans(ForwardingScans):
     def __init__(self, scans: Scans, subset: Subset) -> None:
         super().__init__(scans)
         self._subset = subset

@@ -1,6 +1,7 @@
-"""Events that looks at a catalog made, and what the last look knew, in one file of SQLite: one transaction for both.
+"""The log of the looks at one catalog, and the state that the last look found, in one SQLite file. One transaction
+writes both, so that they never disagree.
 
-One process looks; any number of processes read. What the journal has is let go of: only what is new is kept here.
+One process looks and writes; any number of processes read. Events that the journal has are removed from this log.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from calque.errors import Unavailable
 from calque.model.hive import Database, Table
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName
-from calque.plugins.remotes.core.compare_looks import KnownTable
-from calque.plugins.remotes.ports import LookedDatabase, LookedTable
+from calque.plugins.remotes.core.compare_polls import KnownTable
+from calque.plugins.remotes.ports import PolledDatabase, PolledTable
 from calque.state_files import open_private, state_error
 
 WAIT_SECONDS = 10.0
@@ -41,9 +42,9 @@ CREATE TABLE IF NOT EXISTS partitions (
 """
 
 
-class LooksLog:
-    """`plugins.remotes.ports.Looks` and `ports.EventLog` over the file of that path, which is made when it is
-    missing."""
+class PolledLog:
+    """The log and state of looks as `plugins.remotes.ports.PollHistory` and `ports.EventLog`, in the file at `path`,
+    which is made when it is missing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,7 +63,7 @@ class LooksLog:
             return [Event(*row) for row in rows]
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing, because each call opens and closes its own connection."""
 
     # What the last look knew
 
@@ -92,7 +93,7 @@ class LooksLog:
         with self._opened() as connection:
             return [name for (name,) in connection.execute('SELECT DISTINCT "database" FROM tables ORDER BY 1')]
 
-    def append(self, seconds: int, databases: Sequence[LookedDatabase], tables: Sequence[LookedTable]) -> EventId:
+    def append(self, seconds: int, databases: Sequence[PolledDatabase], tables: Sequence[PolledTable]) -> EventId:
         with self._opened() as connection:
             newest = head(connection)
             for database in databases:
@@ -113,7 +114,7 @@ class LooksLog:
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """A connection, and a transaction on it. Raises `Unavailable`, `StateUnusable`."""
+        """Give the block a connection within a transaction. Raises `Unavailable`, `StateUnusable`."""
         try:
             os.close(open_private(self.path, os.O_RDWR))
             with closing(sqlite3.connect(self.path, timeout=WAIT_SECONDS)) as connection:
@@ -130,7 +131,7 @@ class LooksLog:
 
 
 def make(connection: sqlite3.Connection) -> None:
-    """Make the tables, whoever comes first."""
+    """Make the tables, unless another process has made them in the meantime."""
     connection.isolation_level = None
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -158,13 +159,13 @@ def put_event(connection: sqlite3.Connection, message: LogMessage, event_id: Eve
     )
 
 
-def put_database(connection: sqlite3.Connection, looked: LookedDatabase) -> None:
+def put_database(connection: sqlite3.Connection, looked: PolledDatabase) -> None:
     connection.execute("DELETE FROM databases WHERE name = ?", (looked.name,))
     if looked.definition is not None:
         connection.execute("INSERT INTO databases VALUES (?, ?)", (looked.name, tjson(looked.definition)))
 
 
-def put_table(connection: sqlite3.Connection, looked: LookedTable) -> None:
+def put_table(connection: sqlite3.Connection, looked: PolledTable) -> None:
     name, known = looked.name, looked.known
     if known is None:
         connection.execute('DELETE FROM tables WHERE "database" = ? AND name = ?', name)

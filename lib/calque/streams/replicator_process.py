@@ -1,4 +1,5 @@
-"""What one process does: it keeps up a set of captures and replicas, takes over a new configuration, and ends them."""
+"""The parts of one process: it starts and keeps captures and replicas, takes over other configurations, and ends the
+parts: `ReplicatorProcess`."""
 
 from __future__ import annotations
 
@@ -14,21 +15,21 @@ from typing import TYPE_CHECKING
 from calque.config.plugs import AT_SOURCE
 from calque.control.process_locks import Roles, roles
 from calque.control.processes import Answer, ProcessPresence
-from calque.core.records.standing import Standing
+from calque.core.records.reached_state import ReachedState
 from calque.errors import CalqueError, Refused
 from calque.logs.setup import set_level
 from calque.model.names import EventId, TableName
 from calque.model.state_places import TargetPlaces
-from calque.serve.metrics import Meters, ProcessView, SourceLook
+from calque.serve.metrics import Meters, ProcessView, SourceSample
 from calque.streams.beginning import beginning_of
-from calque.streams.capture import CapturePart
+from calque.streams.capture import SourceCapture
 from calque.streams.followers import Follower
-from calque.streams.journal import JournalPart
-from calque.streams.kinds import KERNEL_ALONE, ProcessKinds, Publisher, PublisherSetup, RunningPart, Watch
-from calque.streams.reload import ConfigurationReader, difference, require_reloadable
-from calque.streams.shared import Bell, SourceStream
+from calque.streams.journal import JournalPoller
+from calque.streams.kinds import KERNEL_ALONE, ProcessKinds, Publisher, PublisherSetup, SupervisedPart, Watch
+from calque.streams.reload import ConfigurationReader, configuration_change, require_reloadable
+from calque.streams.shared import SourceStream, WakeUpSignal
 from calque.streams.spark_session import own_session
-from calque.streams.target import TargetPart
+from calque.streams.target import TargetReplication
 from calque.wiring.comparison_kinds import ComparisonKind
 from calque.wiring.retention_kinds import RetentionKind
 from calque.wiring.runtime import Runtime
@@ -40,14 +41,17 @@ if TYPE_CHECKING:
     from calque.config import Config
 
 LOG = logging.getLogger(__name__)
-CUT_SECONDS, LEAVE_SECONDS = 2.0, 8.0
-"""After a request to stop: how long windows in hand go on, and how long calls in hand are waited for."""
+CANCEL_SECONDS, LEAVE_SECONDS = 2.0, 8.0
+"""Seconds after a request to stop for which windows in hand go on, and for which calls in hand are waited for."""
 
 
 @dataclass(slots=True)
-class Run:
-    """One process: the named targets, and with `capture` all sources. Each target follows the stream of its source.
-    `reread` is how the process reads its configuration again."""
+class ReplicatorProcess:
+    """The parts of one process: a replica for each of `targets`, and with `capture` the capture of every source.
+
+    A target follows the stream of its source. `reread` reads the configuration again; None where the process can't.
+    `held_roles` are the roles that the process has taken already. Parts begin with `start`.
+    """
 
     wiring: Wiring
     targets: Sequence[str]
@@ -60,14 +64,14 @@ class Run:
     streams: Mapping[str, SourceStream] = field(init=False)
     stopping: threading.Event = field(default_factory=threading.Event)
     failure: CalqueError | None = None
-    parts: list[RunningPart] = field(default_factory=list)
+    parts: list[SupervisedPart] = field(default_factory=list)
     publishers: dict[str, tuple[PublisherSetup, Publisher]] = field(default_factory=dict)
-    """Those of the parts that are publishers, by their names."""
+    """The parts that are publishers with the setups that they were made from, by the names of the parts."""
     starting: threading.Lock = field(default_factory=threading.Lock)
     meters: Meters = field(init=False)
-    bells: dict[str, Bell] = field(default_factory=lambda: defaultdict(Bell))
+    epoch_signals: dict[str, WakeUpSignal] = field(default_factory=lambda: defaultdict(WakeUpSignal))
     watches: list[Watch] = field(default_factory=list)
-    """Those whose roles the process has."""
+    """The watches whose roles this process has."""
 
     def __post_init__(self, held_roles: Roles | None) -> None:
         self.roles = held_roles or Roles(self.wiring.state)
@@ -75,22 +79,22 @@ class Run:
         self.presence = ProcessPresence(self.wiring.control)
         self.streams = {}
         self.make_streams()
-        self.meters = Meters(self.look)
+        self.meters = Meters(self.snapshot)
 
     def make_streams(self) -> None:
-        """Those of sources that are new."""
+        """Make a stream for each new source, keep those of sources that remain, and forget the others."""
         new = {name: SourceStream(name, beginning_of(self.wiring, name)) for name in self.wiring.sources}
         self.streams = {**new, **{name: stream for name, stream in self.streams.items() if name in new}}
 
-    def bell(self, target: str) -> Bell:
-        return self.bells[target]
+    def epoch_signal(self, target: str) -> WakeUpSignal:
+        return self.epoch_signals[target]
 
     def spark(self) -> SparkSession:
         return own_session(self.wiring.state)
 
     def start(self) -> None:
-        """Start every part on a thread of its own; whoever needs Spark first waits for it, while the others open what
-        they need. Returns at once."""
+        """Start every part on a thread of its own, and return at once. The first part that needs Spark waits for its
+        session, while the others open what they need."""
         self.presence.begin(self.targets)
         self.begin_parts(self.wiring.sources if self.capture else (), self.targets)
         self.begin_publishers()
@@ -113,7 +117,8 @@ class Run:
         return self.kinds.comparisons
 
     def begin_publishers(self) -> None:
-        """Those of this process, at its targets and with capture at the source, that have not begun."""
+        """Start the publishers of this process that have not begun: those at its targets, and with `capture` those at
+        the source."""
         setups = self.publisher_setups()
         for kind in self.kinds.publishers:
             for name in kind.setups(self.wiring.config):
@@ -122,48 +127,53 @@ class Run:
                     self.publishers[name] = setups[name], part
                     self.begin_part(part)
 
-    def target_parts(self) -> dict[str, TargetPart]:
-        """By the names of the targets."""
-        return {part.name: part for part in list(self.parts) if isinstance(part, TargetPart)}
+    def target_parts(self) -> dict[str, TargetReplication]:
+        """Return the parts of all targets that run now, by the names of the targets."""
+        return {part.name: part for part in list(self.parts) if isinstance(part, TargetReplication)}
 
     def begin_parts(self, sources: Iterable[str], targets: Iterable[str]) -> None:
-        """Captures first: they know what targets admit before these list it, so that no evidence is missed."""
+        """Start the captures of `sources`, then the replicas of `targets`. Captures go first, because capture has to
+        know what targets admit before these list it: else evidence would be missed."""
         for name in sources:
             plug = self.wiring.config.sources[name]
-            make = next((kind.make for kind in self.kinds.captures if kind.takes(plug)), CapturePart)
+            make = next((kind.make for kind in self.kinds.captures if kind.takes(plug)), SourceCapture)
             self.begin_part(make(self, self.streams[name]))
         for name in targets:
             stream = self.streams[self.wiring.config.source_of(name).name]
             if not self.capture and not any(part.stream is stream for part in self.parts):
-                self.begin_part(JournalPart(self, stream))
-            self.begin_part(TargetPart(self, stream, name))
+                self.begin_part(JournalPoller(self, stream))
+            self.begin_part(TargetReplication(self, stream, name))
 
-    def begin_part(self, part: RunningPart) -> None:
+    def begin_part(self, part: SupervisedPart) -> None:
         self.parts.append(part)
         part.supervisor.start()
 
-    def stop(self, cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> bool:
-        """Finish the windows in hand if that takes no time, else the calls in hand; record, end. False where a call is
-        not answered: what runs then is left to end with the process, like after a crash. Idempotent."""
+    def stop(self, cancel_after: float = CANCEL_SECONDS, leave_after: float = LEAVE_SECONDS) -> bool:
+        """Stop all parts, and return whether they have ended.
+
+        A window in hand is finished if that takes less than `cancel_after` seconds, else only the calls in hand are;
+        what was done is recorded. False where a call is not answered within `leave_after` seconds: its thread is left
+        to end with the process, as in a crash. May be called again."""
         self.stopping.set()
         for watch in self.watches:
             watch.stop()
-        ended = end(self.parts, cut, leave)
+        ended = end(self.parts, cancel_after, leave_after)
         self.presence.end()
         return ended
 
-    def look(self) -> ProcessView:
-        """How the process is, without asking anybody."""
+    def snapshot(self) -> ProcessView:
+        """Return the state of the process from memory, without a call to a metastore or a ledger."""
         parts = list(self.parts)
-        captures = {part.stream.name: part.look() for part in parts if isinstance(part, CapturePart)}
-        sources = tuple(SourceLook(name, captures.get(name), stream.gaps) for name, stream in self.streams.items())
-        targets = tuple(part.report.look() for part in parts if isinstance(part, TargetPart))
-        channels = tuple(publisher.look() for _, publisher in list(self.publishers.values()))
-        silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.supervisor.turns())
+        captures = {part.stream.name: part.snapshot() for part in parts if isinstance(part, SourceCapture)}
+        sources = tuple(SourceSample(name, captures.get(name), stream.gaps) for name, stream in self.streams.items())
+        targets = tuple(part.report.snapshot() for part in parts if isinstance(part, TargetReplication))
+        channels = tuple(publisher.snapshot() for _, publisher in list(self.publishers.values()))
+        silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.supervisor.is_alive())
         return ProcessView(sources, targets, silent, channels)
 
     def reload(self) -> None:
-        """Read the configuration again, and take over what it says; all is as before where that is refused."""
+        """Read the configuration again, take it over, and answer those who asked. A configuration that is refused
+        changes nothing."""
         self.presence.reload_requested.clear()
         request = self.presence.request()
         try:
@@ -179,7 +189,8 @@ class Run:
             self.presence.answer(Answer(request), self.targets)
 
     def take_news(self, watch: Watch) -> None:
-        """Take over sources and targets that came, went or changed, as the watch found."""
+        """Take over sources and targets that came, went or changed, where the watch has news. An error is logged, and
+        the watch is asked again later."""
         if not watch.has_news():
             return
         try:
@@ -188,18 +199,22 @@ class Run:
                 self.take_over(config, self.targets_of(config))
         except CalqueError as error:
             LOG.warning("%s are not taken over: %s", watch.name, error)
-            watch.again()
+            watch.retry_later()
 
     def targets_of(self, config: Config) -> Sequence[str]:
-        """Those of this process."""
+        """Return the targets of the configuration that are this process's."""
         return self.reread.targets(config) if self.reread is not None else tuple(config.targets)
 
     def take_over(self, config: Config, targets: Sequence[str]) -> None:
-        """End what has another configuration now, then begin it anew; the rest is not disturbed."""
+        """End the parts that `config` changes, and begin them anew for `targets`; no other part is disturbed.
+
+        Returns without a change when the process is to stop while it waits for roles. Raises `Refused` for a
+        configuration that can't be taken over, and `Unavailable` where another process has a role that is needed.
+        """
         wiring = Wiring(config, Runtime(self.spark, self.wiring.runtime.hit, kinds=self.wiring.runtime.kinds))
         config = wiring.config
         require_reloadable(self.wiring.config, config)
-        changes = difference(self.wiring.config, config, self.targets, targets, self.kinds)
+        changes = configuration_change(self.wiring.config, config, self.targets, targets, self.kinds)
         added_captures = tuple(name for name in changes.captures if name not in self.wiring.sources and self.capture)
         if not self.roles.take(roles(config, added_captures, changes.added), self.stopping):
             return
@@ -232,36 +247,48 @@ class Run:
         self.begin_publishers()
 
     def publisher_setups(self) -> Mapping[str, PublisherSetup]:
-        """Of this process's publishers, by the names of their parts."""
+        """Return the setups of this process's publishers in the configuration, by the names of their parts."""
         places = {*((AT_SOURCE,) if self.capture else ()), *self.targets}
         found = (kind.setups(self.wiring.config) for kind in self.kinds.publishers)
         return {name: setup for setups in found for name, setup in setups.items() if setup.at in places}
 
     def settle(self) -> None:
+        """Have all watches put right the objects that no part writes any more. An error is logged, and the watch is
+        asked again later."""
         for watch in self.watches:
             try:
                 watch.settle()
             except CalqueError as error:
                 LOG.warning("%s are not settled yet: %s", watch.name, error)
-                watch.again()
+                watch.retry_later()
 
     def settle_names(self, names: Collection[TableName]) -> None:
-        """Of what no target writes any more."""
+        """Have all watches put right the objects of these names, which no target writes any more. Raises
+        `Unavailable`."""
         for watch in self.watches:
             watch.settle(names)
 
-    def end_parts(self, parts: Sequence[RunningPart], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> None:
-        end(parts, cut, leave)
+    def end_parts(
+        self, parts: Sequence[SupervisedPart], cancel_after: float = CANCEL_SECONDS, leave_after: float = LEAVE_SECONDS
+    ) -> None:
+        end(parts, cancel_after, leave_after)
         self.parts = [part for part in self.parts if part not in parts]
 
     def fail(self, error: CalqueError) -> None:
-        """Nothing can go on: the process ends with its error."""
+        """Have the process end with `error`, the first one where there are several. Called by parts without which
+        nothing can go on."""
         self.failure = self.failure or error
         self.stopping.set()
 
-    def wait(self, until: Mapping[str, EventId] | None, seconds: float = float("inf")) -> Standing:
-        """Until stopped, or every target shows the event that `until` has for its source. WITHOUT: tables that are set
-        aside are missing for good. Raises what ended capture, or all targets that do not show it."""
+    def wait(self, until: Mapping[str, EventId] | None, seconds: float = float("inf")) -> ReachedState:
+        """Take over news and reloads until the process is to stop, or until every target shows the event that `until`
+        has for its source.
+
+        Return `REACHED` when all do and all notices of these events are sent; `WITHOUT` when they do but for tables
+        that are set aside, which never come of themselves; `GOING` after `seconds` or a request to stop. Raises the
+        error that ended capture or took a role away, the first target's error where all targets have failed, and that
+        of a failed target where the others show the event.
+        """
         deadline = time.monotonic() + seconds
         while not self.stopping.wait(0.05):
             if self.roles.lost is not None:
@@ -279,29 +306,32 @@ class Run:
                 awaited = [part for part in targets if part.stream.name in until]
                 failures = failures_of(awaited)
                 going = (part for part in awaited if part.supervisor.failure is None)
-                standings = [part.report.standing(until[part.stream.name]) for part in going]
-                is_shown = all(item is not Standing.GOING for item in standings)
+                states = [part.report.reached_state(until[part.stream.name]) for part in going]
+                is_shown = all(item is not ReachedState.GOING for item in states)
                 if is_shown and all(part.has_sent(until[part.stream.name]) for _, part in self.publishers.values()):
                     if failures:
                         raise failures[0]
-                    return Standing.WITHOUT if Standing.WITHOUT in standings else Standing.REACHED
+                    return ReachedState.WITHOUT if ReachedState.WITHOUT in states else ReachedState.REACHED
             if time.monotonic() > deadline:
-                return Standing.GOING
+                return ReachedState.GOING
         if self.failure is not None:
             raise self.failure
-        return Standing.GOING
+        return ReachedState.GOING
 
 
-def end(parts: Sequence[RunningPart], cut: float = CUT_SECONDS, leave: float = LEAVE_SECONDS) -> bool:
-    """Stop the parts, and wait until they have ended; after `cut` seconds they make no further call. False where after
-    `leave` seconds one is not answered: that part is left behind, and holds up nobody."""
+def end(
+    parts: Sequence[SupervisedPart], cancel_after: float = CANCEL_SECONDS, leave_after: float = LEAVE_SECONDS
+) -> bool:
+    """Stop the parts, wait until their threads have ended, and return whether all have. After `cancel_after` seconds
+    the parts make no further call. A part with a call that is not answered within `leave_after` seconds is left behind,
+    and holds up no other."""
     began = time.monotonic()
     for part in parts:
         part.supervisor.stop()
-    while (remaining := running(parts)) and time.monotonic() < began + leave:
-        if time.monotonic() > began + cut:
+    while (remaining := running(parts)) and time.monotonic() < began + leave_after:
+        if time.monotonic() > began + cancel_after:
             for part in parts:
-                part.supervisor.cut()
+                part.supervisor.cancel_calls()
         remaining[0].join(0.1)
     for part in parts:
         if part.supervisor.thread.is_alive():
@@ -309,10 +339,10 @@ def end(parts: Sequence[RunningPart], cut: float = CUT_SECONDS, leave: float = L
     return not remaining
 
 
-def failures_of(parts: Iterable[TargetPart]) -> list[CalqueError]:
-    """Of those that get nowhere."""
+def failures_of(parts: Iterable[TargetReplication]) -> list[CalqueError]:
+    """Return the errors of those parts that have failed and get no further."""
     return [part.supervisor.failure for part in parts if part.supervisor.failure is not None]
 
 
-def running(parts: Sequence[RunningPart]) -> list[threading.Thread]:
+def running(parts: Sequence[SupervisedPart]) -> list[threading.Thread]:
     return [thread for part in parts for thread in part.supervisor.threads() if thread.is_alive()]

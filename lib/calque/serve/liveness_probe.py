@@ -1,4 +1,5 @@
-"""Does somebody answer? Asked all the time, beside all that is done, so that silence is noticed when idle too."""
+"""The liveness probe of a part: it asks a service again and again beside all work, so that silence is noticed when the
+part is idle, too."""
 
 from __future__ import annotations
 
@@ -9,19 +10,22 @@ from collections.abc import Callable
 from calque.errors import CalqueError
 
 PERIOD_SECONDS = 1.5
+"""Seconds between two calls."""
 PATIENCE_SECONDS = 2.0
-"""How long one answer may take, and be asked for once more."""
+"""Seconds that one answer may take. Callers use it as the time-out of their connections."""
 
 
-class Heartbeat:
-    """`ask` should raise `CalqueError` within `PATIENCE_SECONDS` when nobody answers; its result is kept."""
+class LivenessProbe:
+    """The thread that calls `ask` every `period` seconds, and keeps the answer. `ask` should raise `CalqueError` within
+    `PATIENCE_SECONDS` when there is no answer."""
 
     def __init__(self, ask: Callable[[], int], name: str, period: float = PERIOD_SECONDS) -> None:
         self.ask, self.period = ask, period
         self.answer: int | None = None
         self.answered_at: float | None = None
-        """Seconds since the epoch."""
+        """Seconds since 1970 when the last answer came; None before the first."""
         self.problem: str | None = None
+        """Why the last call was not answered; None where it was."""
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run, name=f"pulse-{name}", daemon=True)
 
@@ -29,16 +33,16 @@ class Heartbeat:
         self.thread.start()
 
     def stop(self) -> None:
-        """Ask no more; an answer that is still to come is waited for by nobody."""
+        """Ask no more. A call that is under way is not waited for."""
         self.stopping.set()
 
     def run(self) -> None:
         while not self.stopping.is_set():
-            self.look()
+            self.check()
             self.stopping.wait(self.period)
 
-    def look(self) -> None:
-        """Ask once."""
+    def check(self) -> None:
+        """Ask once, and keep the answer or the problem."""
         try:
             self.answer = self.ask()
         except CalqueError as error:

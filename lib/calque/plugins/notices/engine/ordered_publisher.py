@@ -1,7 +1,8 @@
-"""Publish notices, then record how far: a death between the two repeats notices, and loses none.
+"""The sender of a channel: it publishes notices first and records the position afterwards. A death between the two
+repeats notices and loses none.
 
-Where a process goes on after a call that failed, what the broker has taken by then is not sent again: the sender knows
-it until the position is recorded.
+A process that goes on after a failed call does not send again what the broker took by then, because the sender
+remembers it until the position is recorded.
 """
 
 from __future__ import annotations
@@ -19,28 +20,29 @@ from calque.plugins.notices.ports import NoticeBroker
 
 MESSAGES_AT_ONCE = 2_000
 BYTES_AT_ONCE = 4 << 20
-"""What one call of `publish` may hold. While the broker takes it the next one is prepared: so many more are held."""
+"""The most messages, and bytes of them, that one call of `publish` gets. While the broker takes one call's messages the
+next ones are prepared, so twice as many are held."""
 
 
 @dataclass(slots=True)
-class Sender:
-    """A channel and its broker. `tables` are all that there are, for notices that concern every topic. `sent` counts
-    the messages that the broker took."""
+class OrderedPublisher:
+    """A channel and its broker. `tables` returns all tables of the channel's place, for notices that go to every topic.
+    `sent` counts the messages that the broker took since `taken` was called last."""
 
     channel: Channel
     broker: NoticeBroker
     tables: Callable[[], Iterable[TableName]]
     sent: int = 0
     unrecorded: TakenMessages = field(default_factory=TakenMessages)
-    """What the broker took since a position was recorded."""
+    """The messages that the broker took since a position was recorded."""
 
     def recorded(self) -> None:
-        """The position stands behind all that was sent."""
+        """Forget what was sent, because the recorded position now stands behind all of it."""
         self.unrecorded = TakenMessages()
 
     def send(self, notices: Iterable[Notice]) -> None:
-        """Have the broker take all of them that the channel sends. Raises `Unavailable` where it is not known that it
-        has them all; none of a later call of `publish` arrives before those of an earlier one."""
+        """Publish the notices that the channel sends, and return when the broker has all of them. Raises `Unavailable`
+        where that is not known. No message of a later call of `publish` arrives before those of an earlier one."""
         batches = self.batches(notices)
         first, second = next(batches, None), next(batches, None)
         if first is None or second is None:
@@ -54,7 +56,8 @@ class Sender:
             under_way.result()
 
     def batches(self, notices: Iterable[Notice]) -> Iterator[list[Message]]:
-        """What the channel sends, in order, none of them empty."""
+        """Yield the messages of the notices in order, in batches for one call of `publish` each. Messages that the
+        broker took since the last recorded position are left out; no batch is empty."""
         batch: list[Message] = []
         size = 0
         known = frozenset(self.unrecorded.digests)
@@ -76,6 +79,6 @@ class Sender:
             self.sent += len(batch)
 
     def taken(self) -> int:
-        """How many messages went since this was asked last."""
+        """Return the number of messages that the broker took since the last call of this method."""
         count, self.sent = self.sent, 0
         return count

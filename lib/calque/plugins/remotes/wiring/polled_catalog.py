@@ -1,4 +1,4 @@
-"""A catalog without a log, and the log that looks at it make."""
+"""A catalog without a log, and the log of the looks at it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from calque.plugins.remotes.ports import RemoteAccess, RemoteCatalog, RemoteClie
 from calque.ports import CatalogReader, EventLog
 
 if TYPE_CHECKING:
-    from calque.plugins.remotes.adapters.looks_log import LooksLog
+    from calque.plugins.remotes.adapters.polled_log import PolledLog
 
 
 @dataclass(frozen=True, slots=True)
-class LookedCatalog:
-    """`config.plugs.UnloggedCatalog`, as a client reaches it; it is looked at every `interval` seconds."""
+class PolledCatalog:
+    """A catalog without a log as `config.plugs.UnloggedCatalog`. `client` reaches it with `settings`; it is looked at
+    every `interval` seconds."""
 
     client: RemoteClient
     settings: Mapping[str, str]
@@ -25,7 +26,7 @@ class LookedCatalog:
     interval: float
 
     def connect(self) -> RemoteCatalog:
-        """Nothing is asked before the catalog is used."""
+        """Return the catalog. It makes its first call when it is first used."""
         return self.client.connect(self.settings, self.access)
 
     def reader(self) -> CatalogReader:
@@ -33,14 +34,14 @@ class LookedCatalog:
 
         return RemoteReader(self.connect())
 
-    def log(self, path: Path) -> LooksLog:
-        return open_looks(path)
+    def log(self, path: Path) -> PolledLog:
+        return open_polled_log(path)
 
     def log_opener(self, path: Path) -> Callable[[], EventLog]:
-        return partial(open_looks, path)
+        return partial(open_polled_log, path)
 
 
-def open_looks(path: Path) -> LooksLog:
-    from calque.plugins.remotes.adapters.looks_log import LooksLog
+def open_polled_log(path: Path) -> PolledLog:
+    from calque.plugins.remotes.adapters.polled_log import PolledLog
 
-    return LooksLog(path)
+    return PolledLog(path)
