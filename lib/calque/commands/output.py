@@ -19,7 +19,7 @@ UNWRAPPED = 4096
 
 @dataclasses.dataclass(slots=True)
 class Printed:
-    """What a command has printed so far."""
+    """A note of what a command has printed so far."""
 
     document: bool = False
     """Whether it has printed its JSON document, so that an error does not print another one."""

@@ -28,7 +28,7 @@ class MetastoreInfo(Protocol):
     """The facts that a metastore tells of itself. Every method may raise `Unavailable`."""
 
     def ping(self) -> None:
-        """Returns when the server answers, whatever it says."""
+        """Return when the server answers at all, also with an error."""
 
     def version(self) -> str:
         """Return `2`, `3`, or the exact version from Hive 4 on."""

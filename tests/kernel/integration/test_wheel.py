@@ -95,7 +95,7 @@ def test_the_wheel_has_its_licence_its_readme_and_its_command(wheel: Path) -> No
     assert str(said.get_payload()).startswith("# calque\n")
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
-        assert "calque = calque.cli:main" in archive.read(name).decode().splitlines()
+        assert "calque = calque.start:main" in archive.read(name).decode().splitlines()
 
 
 def test_the_installed_command_does_not_come_from_the_checkout(installed: Path, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_command_that_has_printed_its_document_prints_no_other(capsys: pytest.
 
 
 def calque(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "calque", *words]
+    command = [sys.executable, "-m", "calque.start", *words]
     return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, timeout=60, **options)
 
 
@@ -116,7 +116,7 @@ def test_standard_output_that_is_closed_gets_nothing(folder: Path) -> None:
 
 BEGUN = """
 import signal, sys
-from calque.__main__ import end, main
+from calque.start import end, main
 signal.signal(signal.SIGINT, end)
 print("begun", flush=True)
 sys.exit(main())
