@@ -197,5 +197,5 @@ def is_there(record: Mapping[str, Any]) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        LOG.debug("process %s is another user's", record["pid"])
     return time.time() - float(record["at"]) < 6 * FRESH_SECONDS

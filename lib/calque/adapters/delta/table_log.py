@@ -28,7 +28,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from calque.adapters.delta.data_files import DataFiles
+from calque.adapters.delta.data_files import DataFiles, local_path
 from calque.adapters.delta.snapshot import (
     NOT_THERE,
     STATE,
@@ -195,9 +195,9 @@ class TableLog:
         whose clock is wrong."""
         now = time.time_ns()
         ahead = now - STEADY.now_ns()
-        if (folder := local_path(self.location)) is not None:
+        if (path := local_path(self.location)) is not None:
             try:
-                ahead = max(ahead, now - (folder / commit_path(version)).stat().st_mtime_ns)
+                ahead = max(ahead, now - Path(path, commit_path(version)).stat().st_mtime_ns)
             except OSError:
                 LOG.debug("the newest commit of %s can't be looked at", self.location)
         return -(-max(ahead, 0) // HOUR_NS)
@@ -373,13 +373,6 @@ def plain(error: Exception | None) -> str:
 def format_of(snapshot: Snapshot) -> int:
     """Return the format of the table's rows; the first one where no commit says it."""
     return snapshot.marks.get(FORMAT, FIRST_FORMAT)
-
-
-def local_path(location: str) -> Path | None:
-    """Return the path of a plain path or `file:` URI; None for other schemes."""
-    if "://" in location and not location.startswith("file://"):
-        return None
-    return Path(location.removeprefix("file://") if location.startswith("file://") else location.removeprefix("file:"))
 
 
 def commit_path(version: int) -> str:

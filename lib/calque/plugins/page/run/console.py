@@ -133,7 +133,7 @@ class PageData:
         self.run, self.has_token = run, has_token
         self.series = LagSeries()
         self.sampling = BackgroundThread("page-lags", self.sample, lambda error: LOG.warning("lags: %s", error))
-        self.lock, self.reading = threading.Lock(), threading.Lock()
+        self.lock, self.reading, self.acting = threading.Lock(), threading.Lock(), threading.Lock()
         self.answer: Json = None
         self.answered_at = 0.0
         self.facts: dict[str, TargetFacts] = {}
@@ -320,11 +320,12 @@ class PageData:
         wiring = self.run.wiring.afresh()
         require_possible(wiring, request.target, request.tables)
         page_action = PageAction(action, request.target, request.tables)
-        same = [one for one in self.actions if one.state == "running" and one.target == request.target]
-        if action.takes_long() and same:
-            raise Refused(f"{request.target} is being compared", "One comparison goes on at a time", "Wait for it")
+        with self.acting:
+            same = [one for one in self.actions if one.state == "running" and one.target == request.target]
+            if action.takes_long() and same:
+                raise Refused(f"{request.target} is being compared", "One comparison goes on at a time", "Wait for it")
+            self.actions.append(page_action)
         LOG.info("the page asks: %s %s %s", action.value, request.target, " ".join(request.tables) or "all")
-        self.actions.append(page_action)
         if action.takes_long():
             thread = threading.Thread(
                 target=self.carry_out, args=(wiring, page_action), name=f"page-{action.value}", daemon=True
