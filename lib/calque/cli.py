@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -44,6 +46,33 @@ COMPLETE = "_CALQUE_COMPLETE"
 """The variable that shells set to ask how a line can go on, and that a user sets to get the script for it."""
 
 
+class StdoutLost(OSError):
+    """The error of standard output that takes nothing more."""
+
+
+class Stdout(io.TextIOWrapper):
+    """Standard output whose failures are told apart from those of other files. A reader that went away stays a
+    `BrokenPipeError`."""
+
+    def write(self, text: str) -> int:
+        with _told_apart():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _told_apart():
+            super().flush()
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StdoutLost(error.errno, error.strerror) from error
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code. `arguments` are the process's own where None is given."""
     settings = CommandSettings(app=APP)
@@ -51,6 +80,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return shell_complete(commands, {"obj": settings}, "calque", COMPLETE, instruction)
     if sys.stdout is None:  # the caller has closed it, and wants nothing printed
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout is sys.__stdout__:
+        output = sys.stdout
+        sys.stdout = Stdout(output.buffer, output.encoding, output.errors, line_buffering=output.line_buffering)
     given = list(sys.argv[1:] if arguments is None else arguments)
     PRINTED.document = False
     try:
@@ -60,14 +92,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _give_up_stdout()
         return Unavailable.exit_code
+    except StdoutLost as error:
+        _give_up_stdout()
+        why = f"What it leads to says: {error.strerror}"
+        return _reported(Unavailable("Standard output can't be written", why, "Free space there, and run it again"))
     except KeyboardInterrupt:
         return _reported(Interrupted("Interrupted", "Not all was done", "Run it again"), is_json=settings.json)
     except CalqueError as error:
         return _reported(error, error if settings.debug else None, is_json=settings.json)
     except Exception as error:  # noqa: BLE001 - the process ends here: no caller can tell the user
-        if isinstance(error, OSError) and not _stdout_takes_all():
-            why = f"What it leads to says: {error.strerror}"
-            return _reported(Unavailable("Standard output can't be written", why, "Free space there, and run it again"))
         todo = "Report the traceback above" if settings.debug else "Run it again with --debug, and report the traceback"
         defect = Broken(f"{type(error).__name__}: {error}".rstrip(": "), "This is a defect of calque", todo)
         return _reported(defect, error if settings.debug else None, is_json=settings.json)
@@ -80,16 +113,6 @@ def _reported(error: CalqueError, cause: BaseException | None = None, *, is_json
     if is_json and not PRINTED.document:
         print_json(error.document())
     return error.exit_code
-
-
-def _stdout_takes_all() -> bool:
-    """Tell whether all that was printed can be written. What can't be is given up, so that Python's end is in order."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _give_up_stdout()
-        return False
-    return True
 
 
 def _give_up_stdout() -> None:

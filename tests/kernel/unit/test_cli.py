@@ -160,7 +160,9 @@ def test_every_example_is_a_line_that_parses(path: tuple[str, ...], command: cli
 )
 def test_misuse_is_one_line_and_64(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words.split()) == 64
-    assert capsys.readouterr() == ("", f"calque: {said}\n")
+    out, err = capsys.readouterr()
+    assert err == f"calque: {said}\n"
+    assert [found["kind"] for found in json.loads(out).values()] == ["usage"] if "--json" in words else out == ""
 
 
 def test_no_command_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,7 +207,7 @@ def test_shared_options_stand_before_or_after_the_command(
     (configured / "other.toml").write_text("[source]\n", encoding="utf-8")
     assert main(words.split()) == 65
     said = capsys.readouterr()
-    assert said.out == ""
+    assert json.loads(said.out)["error"]["where"] == {"file": "other.toml", "line": None, "key": "targets"}
     assert said.err.startswith("calque: other.toml: targets is missing.")
 
 

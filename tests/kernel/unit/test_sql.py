@@ -192,7 +192,7 @@ def test_the_first_that_fails_ends_the_call_and_those_before_it_are_printed(
 @pytest.mark.usefixtures("configured")
 def test_nothing_runs_where_a_later_statement_can_t_be_parsed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", "USE a; SHOW TARGTES", "--json"]) == 64
-    assert capsys.readouterr().out == ""
+    assert list(json.loads(capsys.readouterr().out)) == ["error"]
 
 
 def test_a_ledger_that_is_damaged_is_refused_and_ends_the_call(
@@ -259,7 +259,9 @@ def test_a_file_that_can_t_be_read_is_refused(
 )
 def test_misuse_is_64(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", *words]) == 64
-    assert capsys.readouterr() == ("", f"calque: {said} See 'calque sql --help'.\n")
+    out, err = capsys.readouterr()
+    assert err == f"calque: {said} See 'calque sql --help'.\n"
+    assert list(json.loads(out)) == ["error"] if "--json" in words else out == ""
 
 
 def test_help_shows_how_every_statement_is_written(capsys: pytest.CaptureFixture[str]) -> None:

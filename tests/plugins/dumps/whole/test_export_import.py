@@ -137,6 +137,19 @@ def test_what_is_not_there_is_not_exported(
     assert exporting.storage.children(EXPORT) == []
 
 
+@pytest.mark.parametrize(
+    "parameters", [{"spark.sql.sources.provider": "delta"}, {"table_type": "ICEBERG", "metadata_location": "file:/x"}]
+)
+def test_a_table_of_a_format_that_hive_dumps_do_not_have_is_not_exported(
+    exporting: Exporting, parameters: Mapping[str, str]
+) -> None:
+    source = exporting.world.source
+    table = source.the_table(PLAIN).table
+    source.alter_table(PLAIN, replace(table, parameters={**(table.parameters or {}), **parameters}))
+    with pytest.raises(Refused, match=r"can't be exported\. Hive's dumps have no Delta and no Iceberg tables"):
+        exporting.export(PLAIN)
+
+
 def test_what_would_mix_with_other_data_is_refused(exporting: Exporting) -> None:
     exporting.export(PLAIN)
     with pytest.raises(Refused, match="is not empty"):

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from calque.core.events.kinds import PROJECTED, obstacle
+from calque.core.events.kinds import PROJECTED
 from calque.core.formats.layout import join
 from calque.core.formats.symlinks import IN_NO_DUMP, is_symlinks
 from calque.engine.files.copies import copy_tasks
 from calque.engine.sides.sides import SourceSide
 from calque.engine.source.exact_read import ExactTable, TableIsTooBusy, read_exact
 from calque.errors import Refused, Unavailable
-from calque.model.hive import is_partitioned, is_view, projects_partitions
+from calque.model.hive import Table, is_partitioned, is_view, projects_partitions
 from calque.model.names import TableName
+from calque.plugins.dumps.core.event_contents import reason_against
 from calque.plugins.dumps.core.import_fit import chosen_partitions, unknown_key
 from calque.plugins.dumps.core.layout import ExportDirectory
 from calque.plugins.dumps.core.metadata import ReplicationSpec, dumped_partition, dumped_table, table_metadata
@@ -45,20 +46,26 @@ def export_table(
 
 
 def read(source: SourceSide, name: TableName) -> ExactTable:
+    require_exportable(name, source.catalog.table(name))
     try:
         exact = read_exact(source, name)
     except TableIsTooBusy as error:
         raise Unavailable(str(error), "It is read at one event", "Try again when less is written") from error
-    if exact.table is None:
+    require_exportable(name, exact.table)
+    if any(map(is_symlinks, exact.partitions.values())):
+        raise Refused(f"{name} can't be exported", IN_NO_DUMP, "Export the tables below it, or another one")
+    return exact
+
+
+def require_exportable(name: TableName, table: Table | None) -> None:
+    """Raise `Refused` where there is no table, or one that no export has."""
+    if table is None:
         raise Refused(f"There is no table {name}", "The source does not have it", "Correct the name")
-    why = "A view has no data" if is_view(exact.table) else obstacle(exact.table)
-    if projects_partitions(exact.table):
+    why = "A view has no data" if is_view(table) else reason_against(table)
+    if projects_partitions(table):
         why = f"{PROJECTED}, and an export has files by partition"
-    if is_symlinks(exact.table) or any(map(is_symlinks, exact.partitions.values())):
-        why = IN_NO_DUMP
     if why:
         raise Refused(f"{name} can't be exported", why, "Export the tables below it, or another one")
-    return exact
 
 
 def chosen(exact: ExactTable, name: TableName, partition: Mapping[str, str]) -> ExactTable:
