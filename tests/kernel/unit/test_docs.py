@@ -25,7 +25,8 @@ from support.places import ROOT
 from support.services.authority import Authority
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-LINKED = (*PAGES, ROOT / "CHANGELOG.md", ROOT / "DECISIONS.md", ROOT / "SECURITY.md", ROOT / "schemas" / "README.md")
+DECISIONS = (ROOT / "DECISIONS.md", *sorted((ROOT / "docs" / "decisions").glob("*.md")))
+LINKED = (*PAGES, *DECISIONS, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", ROOT / "schemas" / "README.md")
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 FROM_CODE = runpy.run_path(str(ROOT / "docs" / "from_code.py"))
 LEAST = """\
