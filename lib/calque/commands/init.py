@@ -71,7 +71,7 @@ retention = "7d"                            # of events; a target that is away f
 
 [window]
 # max_events = 100000                       # what a target takes at a time; left out, more behind a backlog
-max_delay = "1s"                            # how long events wait, under load; a quiet stream is applied at once
+max_delay = "1s"                            # an upper bound under load, which is never reached: windows begin at once
 
 [serve]                                     # /healthz, /readyz, /metrics and /status of a running process
 # address = "127.0.0.1:9400"                # "" for none; when left out this one, or if it is taken a free port
