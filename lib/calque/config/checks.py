@@ -15,7 +15,6 @@ from calque.config import places, units
 from calque.config.pydantic_errors import WrongError, base_folder, with_pydantic_errors
 from calque.config.secret_keys import secret_options
 from calque.core.policy.patterns import parse_pattern
-from calque.core.policy.predicates import parse_predicate
 from calque.core.policy.subset import parse_where
 from calque.errors import Refused, nearest
 from calque.model.bounds import LONGEST_MESSAGE
@@ -161,6 +160,8 @@ def by_patterns(table: Mapping[str, Item]) -> Mapping[str, Item]:
 def _subsets(table: Mapping[str, str]) -> Mapping[str, str]:
     """Return the table, if it has predicates over partition keys by pattern."""
     for pattern, predicate in by_patterns(table).items():
+        from calque.core.policy.predicate_parser import parse_predicate
+
         try:
             parse_predicate(predicate)
         except Refused as refused:

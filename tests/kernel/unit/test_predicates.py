@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from calque.core.policy.predicates import (
-    holds,
-    keys_of_partition,
-    misfit,
-    not_true,
-    parse_predicate,
-    predicate_text,
-)
+from calque.core.policy.predicate_parser import parse_predicate
+from calque.core.policy.predicates import holds, keys_of_partition, misfit, not_true, predicate_text
 from calque.core.policy.subset import Subset, crossed, narrowed, parse_where
 from calque.errors import Refused
 from calque.model.journal import Entry, EventKind, Keys

@@ -68,7 +68,7 @@ class DataFiles:
         names = list(columns or self.schema.names)
         pieces = [piece for file in files for piece in self.pieces(file, keys, names)]
         if not pieces:
-            return pa.schema([self.schema.field(name) for name in names]).empty_table()
+            return pa.Table.from_batches([], pa.schema([self.schema.field(name) for name in names]))
         return pa.concat_tables(pieces)
 
     def matching(

@@ -7,9 +7,9 @@ The table has a row for each event, in files whose ranges of event ids tile the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from calque.adapters.delta.snapshot import Keys, Snapshot, SnapshotChange
 from calque.adapters.delta.table import RangedTable
@@ -20,6 +20,10 @@ from calque.errors import Broken
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
 from calque.model.secrets import Options
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
 
 LAST = "journal"
 HELD_BYTES = 64 << 20

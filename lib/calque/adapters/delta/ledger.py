@@ -18,10 +18,10 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from calque.adapters.delta.columns import (
     EPOCHS,
@@ -53,6 +53,10 @@ from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow
 from calque.model.names import TableName
 from calque.model.records import Record, RecordKey
 from calque.model.secrets import Options
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
 
 EPOCH = "epoch"
 FORGOTTEN = "forgotten"

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from calque.adapters.delta.data_files import DataFiles
 from calque.adapters.delta.snapshot import (
@@ -29,6 +28,10 @@ from calque.core.records.state_damage import damaged
 from calque.core.records.state_formats import FIRST_FORMAT
 from calque.errors import Unavailable
 from calque.model.secrets import Options
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
 
 T = TypeVar("T")
 
@@ -121,6 +124,8 @@ class RangedTable:
     def dataset(self, snapshot: Snapshot) -> ds.Dataset:
         """Return the rows of that version as a dataset, for a query engine that reads what it needs of them. Columns
         that an older file lacks are null. Files of a superseded version stay for `LINGER_SECONDS`."""
+        import pyarrow.dataset as ds
+
         if not snapshot.files:
             return ds.dataset(self.schema.empty_table())
         paths = [file.path for file in snapshot.files]

@@ -234,7 +234,7 @@ class TableLog:
         for attempt in range(ATTEMPTS):
             try:
                 handle = self._opened()
-                adds = pa.table(handle.get_add_actions(flatten=True)).to_pylist()
+                adds = pa.RecordBatchReader.from_stream(handle.get_add_actions(flatten=True)).read_all().to_pylist()
                 marks = {name: handle.transaction_version(name) for name in self._marks}
             except TableNotFoundError:
                 return

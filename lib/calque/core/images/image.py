@@ -12,7 +12,6 @@ from calque.core.formats.iceberg import calls_iceberg, comparable, is_iceberg, w
 from calque.core.formats.pointers import placeless, relocated
 from calque.core.images.own_parameters import without_link
 from calque.core.images.view_engines import current_database, require_rewritable, with_databases_at_target
-from calque.core.images.views import rewrite_names
 from calque.core.policy.admit import Admission
 from calque.model.hive import (
     BASIC_STATISTICS,
@@ -192,6 +191,8 @@ class ImageBuilder:
         """Return a view's text with the names that tables have at the target."""
         if not text or not self.admission.policy.rename:
             return text
+        from calque.core.images.views import rewrite_names
+
         return rewrite_names(text, current_database(table), self.admission.name_at_target)
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from calque.core.images.views import one_catalog
 from calque.errors import Refused
 from calque.model.hive import Table
 from calque.model.names import TableName, table_name
 
+OUR_CATALOGS = frozenset({"hive", "spark_catalog"})
 SPARK_2 = "view.default.database"
 SPARK_PARTS = "view.catalogAndNamespace.numParts"
 SPARK_CATALOG, SPARK_DATABASE = (f"view.catalogAndNamespace.part.{number}" for number in (0, 1))
@@ -59,3 +59,8 @@ def require_rewritable(view: Table) -> None:
     """Raise `Refused` where names in the view's text can't be rewritten."""
     if not is_rewritable(view):
         raise Refused(f"The view {view.database}.{view.name} can't be shown under `rename`", ENCODED_TEXT, BY_HAND)
+
+
+def one_catalog(name: str) -> str:
+    """Return a catalog's name in lower case; empty for each of the names of the metastore's own."""
+    return "" if name.lower() in OUR_CATALOGS else name.lower()

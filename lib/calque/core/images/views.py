@@ -14,10 +14,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from calque.core.images.view_engines import one_catalog
 from calque.model.names import TableName, table_name
 
 DIALECTS = ("hive", "spark")
-OUR_CATALOGS = frozenset({"hive", "spark_catalog"})
 LONGEST = 1 << 20
 """Characters of a text that is parsed: parsing takes a second for every few ten thousand of them."""
 PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -147,11 +147,6 @@ class QueryRewrite:
     def written(self, name: str, start: int) -> str:
         """Return `name` as an identifier, quoted like the identifier that starts at `start`."""
         return f"`{name}`" if self.text[start] == "`" or not PLAIN_NAME.fullmatch(name) else name
-
-
-def one_catalog(name: str) -> str:
-    """Return a catalog's name in lower case; empty for each of the names of the metastore's own."""
-    return "" if name.lower() in OUR_CATALOGS else name.lower()
 
 
 def place(identifier: exp.Expr) -> tuple[int, int]:

@@ -8,18 +8,17 @@ its names. The rest of the engine knows of no subsets.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from calque.core.policy.patterns import matches, parse_pattern
+from calque.core.policy.patterns import Pattern, matches, parse_pattern
 from calque.core.policy.predicates import (
     PARAMETER,
     holds,
     keys_of_partition,
     misfit,
     names_in,
-    parse_predicate,
     unknown_name,
 )
 from calque.errors import Refused
@@ -37,6 +36,8 @@ def parse_where(text: str) -> Predicate | None:
     no predicate, for an unknown name, and for a parameter that metastores change by themselves."""
     if not text.strip():
         return None
+    from calque.core.policy.predicate_parser import parse_predicate
+
     predicate = parse_predicate(text)
     if (refused := unknown_name(predicate, {*DEFINITION_NAMES, f"{PARAMETER}('k')"})) is not None:
         raise refused
@@ -48,13 +49,21 @@ def parse_where(text: str) -> Predicate | None:
     return predicate
 
 
+def parsed(partitions: Iterable[tuple[str, str]]) -> Iterator[tuple[Pattern, Predicate]]:
+    """Yield each pattern of tables with the predicate over their partitions, parsed."""
+    for pattern, predicate in partitions:
+        from calque.core.policy.predicate_parser import parse_predicate
+
+        yield parse_pattern(pattern), parse_predicate(predicate)
+
+
 class Subset:
     """A policy's `partitions` and `where`, parsed. The constructor raises `Refused` where a text is no pattern or no
     predicate."""
 
     def __init__(self, policy: Policy) -> None:
         ordered = sorted(policy.partitions.items(), key=lambda item: (-len(item[0]), item))
-        self._partitions = tuple((parse_pattern(text), parse_predicate(predicate)) for text, predicate in ordered)
+        self._partitions = tuple(parsed(ordered))
         self.where = parse_where(policy.where)
         self.is_all = not self._partitions and self.where is None
         """Whether the subset is the whole source."""

@@ -9,7 +9,6 @@ from enum import IntEnum
 from calque.core.events import decode
 from calque.core.events.effects import DEFINES_TABLE
 from calque.core.images.view_engines import current_database
-from calque.core.images.views import rewrite_names
 from calque.model.hive import is_view
 from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import TableName
@@ -61,5 +60,7 @@ def bases_of(journal: Journal, group: Sequence[Entry]) -> set[TableName]:
         return name
 
     if is_view(view):
+        from calque.core.images.views import rewrite_names
+
         rewrite_names(view.view_expanded_text or view.view_original_text or "", current_database(view), note)
     return base_tables

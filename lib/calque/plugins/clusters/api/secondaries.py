@@ -10,7 +10,8 @@ from calque.config.plugs import Target
 from calque.control.processes import answers, ask_reload, processes
 from calque.core.images.image import SOURCE
 from calque.core.policy.admit import Admission
-from calque.core.policy.predicates import misfit, not_true, parse_predicate, predicate_text
+from calque.core.policy.predicate_parser import parse_predicate
+from calque.core.policy.predicates import misfit, not_true, predicate_text
 from calque.errors import Refused, Unavailable, nearest
 from calque.model.hive import Table, is_partitioned
 from calque.model.names import TableName

@@ -17,7 +17,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from calque.core.policy.predicates import holds, names_in, predicate_of
+from calque.core.policy.predicate_parser import predicate_of
+from calque.core.policy.predicates import holds, names_in
 from calque.errors import Refused
 from calque.model.names import TableName, table_name
 from calque.model.predicate import AllOf, Predicate
