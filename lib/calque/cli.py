@@ -210,17 +210,34 @@ def _parameter(error: click.BadParameter) -> str:
 
 def _version(context: click.Context, _parameter: click.Parameter, is_asked_for: bool) -> None:
     if is_asked_for:
-        click.echo(f"calque {_installed_version()}")
+        from calque.core.records.state_formats import LEDGER_FORMAT
+        from calque.model.state_places import STATE_FORMAT
+        from calque.resources import package_versions
+
+        versions = package_versions()
+        click.echo(f"calque {versions['version'] or '(not installed)'}")
+        click.echo(f"Python {versions['python']}, PySpark {versions['pyspark']}, deltalake {versions['deltalake']}")
+        click.echo(f"Java {_java()}")
+        click.echo(f"Formats: state folder {STATE_FORMAT}, ledger {LEDGER_FORMAT}")
         context.exit()
 
 
-def _installed_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
+def _java() -> str:
+    """Return the version of the Java that Spark would run on, as it tells it, and where it is."""
+    import re
+    import shutil
+    import subprocess
 
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if program is None:
+        return "is not on the PATH"
     try:
-        return version("calque-replicator")
-    except PackageNotFoundError:
-        return "(not installed)"
+        told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=10, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"does not start ({program}: {error})"
+    found = re.search(r'version "([^"]+)"', told)
+    return f"{found[1] if found else 'of an unknown version'} ({program})"
 
 
 if __name__ == "__main__":

@@ -27,6 +27,11 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any
 
+NEAR = 0.6
+"""The ratio of common letters from which a word counts as near to another one (`difflib`)."""
+SHOWN = 40
+"""The number of known words that an error names where none is near."""
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -179,10 +184,12 @@ def print_calque_error(error: CalqueError) -> None:
 
 
 def nearest(word: str, known_words: Iterable[str]) -> str:
-    """Return "The nearest is X", else a list of what is known; empty where nothing is known. Upper and lower case count
-    as equal."""
+    """Return "The nearest is X" where a known word is near, else a list of some that are known; empty where nothing is
+    known. Upper and lower case count as equal."""
     names = {name.lower(): name for name in known_words}
-    matches = get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    matches = get_close_matches(word.lower(), names, n=1, cutoff=NEAR)
     if matches:
         return f"The nearest is {names[matches[0]]}"
-    return f"Known: {', '.join(names.values())}" if names else ""
+    shown = ", ".join(list(names.values())[:SHOWN])
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"Known: {shown}{more}" if names else ""

@@ -36,3 +36,23 @@ def schemas_folder() -> Path:
 def schema_versions(name: str) -> list[Path]:
     """Return the files of all released versions of the Avro schema `name`, oldest first."""
     return sorted(schemas_folder().glob(f"{name}-*.avsc"), key=lambda path: int(path.stem.rpartition("-")[2]))
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of calque, of Python, and of the packages that do the work; empty for one that is not
+    installed."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    def installed(name: str) -> str:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return ""
+
+    packages = {"pyspark": "pyspark", "deltalake": "deltalake"}
+    return {
+        "version": installed("calque-replicator"),
+        "python": platform.python_version(),
+        **{label: installed(name) for label, name in packages.items()},
+    }

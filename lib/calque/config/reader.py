@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,11 @@ KINDS = {
     "model_attributes": "a table",
 }
 SHOWN = 5
+
+
+TWICE = "Cannot overwrite a value"
+"""What tomllib says of a key that stands twice."""
+KEY_OF_LINE = re.compile(r"\s*([\w.\"'-]+)\s*=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ def _loaded(path: Path, kinds: FileKinds, environment: Mapping[str, str]) -> tup
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _refused(path, [_syntax(error)]) from None
+        raise _refused(path, [_syntax(error, text)]) from None
     data, variables = overridden(data, environment)
     lines = FileLines(text)
     context = {"base": path.absolute().parent, "broker_options": kinds.broker_options}
@@ -131,11 +136,26 @@ def _init(path: Path) -> str:
     return f"Write one with 'calque init {path}', or name another with -c"
 
 
-def _syntax(error: tomllib.TOMLDecodeError) -> Problem:
+def _syntax(error: tomllib.TOMLDecodeError, text: str) -> Problem:
     match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
     if not match:
         return Problem(None, "this is no TOML", str(error), "Mend the end of the file")
+    if match[1] == TWICE and (twice := _twice(text.splitlines(), int(match[2]))) is not None:
+        return twice
     return Problem(int(match[2]), "this is no TOML", match[1], f"Mend it near column {match[3]}")
+
+
+def _twice(lines: Sequence[str], line: int) -> Problem | None:
+    """Return the problem of a key that stands on `line` and on a line of the same section before; None where the lines
+    do not show it."""
+    key = KEY_OF_LINE.match(lines[line - 1])
+    for number in range(line - 1, 0, -1):
+        before = lines[number - 1]
+        if before.lstrip().startswith("["):
+            return None
+        if key is not None and (other := KEY_OF_LINE.match(before)) is not None and other[1] == key[1]:
+            return Problem(line, f"{key[1]} stands twice", f"Line {number} has it, too", "Take one of them out")
+    return None
 
 
 def _refused(path: Path, problems: list[Problem]) -> Refused:

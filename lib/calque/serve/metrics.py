@@ -17,6 +17,7 @@ from prometheus_client import (
     Histogram,
     PlatformCollector,
     ProcessCollector,
+    disable_created_metrics,
 )
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
@@ -28,6 +29,7 @@ from calque.engine.sides.copy_progress import Progress
 from calque.engine.window.result import WindowResult
 from calque.model.ledger import Bridge, Parts, count_rereads, new_bridges, new_parts
 from calque.model.names import EventId
+from calque.resources import package_versions
 from calque.serve.table_lag import TableLag
 
 STATES = ("starting", "bootstrapping", "running", "paused", "stopped", "failed")
@@ -52,6 +54,8 @@ class TargetSample:
     reading: ReadTotals | None = None
     lagging: tuple[TableLag, ...] = ()
     """The tables that show less than the position, the farthest behind first, a few at most."""
+    paused_tables: int = 0
+    """How many tables an operator holds back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +100,18 @@ class ProcessView:
     channels: tuple[ChannelSample, ...] = ()
 
 
+without_created: Callable[[], None] = disable_created_metrics
+without_created()
+"""Because a counter's time of creation is that of the process, which `process_start_time_seconds` has."""
+
+
 class Meters(Collector):
     """The metrics of one process. `snapshot` returns its state from memory, at each scrape."""
 
     def __init__(self, snapshot: Callable[[], ProcessView]) -> None:
         self.snapshot = snapshot
+        self.build = package_versions()
+        self.values = tuple(self.build.values())
         self.registry = CollectorRegistry()
         self.windows = Histogram(
             "calque_window_seconds", "How long windows took.", TARGET, buckets=BUCKETS, registry=self.registry
@@ -160,6 +171,8 @@ class Meters(Collector):
 
     def collect(self) -> Iterator[Metric]:
         view = self.snapshot()
+        labels = tuple(self.build)
+        yield gauge("calque_build_info", "The versions of the process; always 1.", labels, [(self.values, 1)])
         yield from of_sources(view.sources)
         yield from of_targets(view.targets)
         yield from of_channels(view.channels)
@@ -174,13 +187,21 @@ def of_sources(sources: Iterable[SourceSample]) -> Iterator[Metric]:
 
     yield each("info", "The sources that are replicated.", ((one.name, 1) for one in sources))
     yield each("gaps", "Gaps of the log found so far.", ((one.name, one.gaps) for one in sources))
-    yield each("source_reachable", "Whether the source answers.", ((name, one.reachable) for name, one in captures))
+    yield each(
+        "source_reachable",
+        "1 while the source's metastore answers, else 0.",
+        ((name, one.reachable) for name, one in captures),
+    )
     yield each("source_head_event_id", "The source's newest event.", ((name, one.head) for name, one in captures))
-    yield each("journal_last_event_id", "The newest event captured.", ((name, one.last) for name, one in captures))
+    yield each(
+        "journal_last_event_id",
+        "The newest event that was captured into the journal.",
+        ((name, one.last) for name, one in captures),
+    )
     states = [((name, state), one.state == state) for name, one in captures for state in STATES]
     yield gauge("calque_capture_state", "1 for the state that capture is in.", ("source", "state"), states)
     failing = ((name, one.problem is not None) for name, one in captures)
-    yield each("capture_failing", "Whether capture gets no further now.", failing)
+    yield each("capture_failing", "1 while an error keeps capture from going on, else 0.", failing)
 
 
 def of_targets(targets: Iterable[TargetSample]) -> Iterator[Metric]:
@@ -193,19 +214,46 @@ def of_targets(targets: Iterable[TargetSample]) -> Iterator[Metric]:
 
     states = [((one.name, state), one.state == state) for one in targets for state in STATES]
     yield gauge("calque_target_state", "1 for the state that the target is in.", ("target", "state"), states)
-    yield each("failing", "Whether it gets no further now.", ((one.name, one.problem is not None) for one in targets))
-    yield each("reachable", "Whether its metastore answers.", ((one.name, one.reachable) for one in targets))
-    yield each("position_event_id", "The event that every live table shows.", ((o.name, o.position) for o in targets))
-    yield each("epoch", "The newest epoch's number.", ((one.name, one.epoch) for one in targets))
-    yield each("lag_events", "Events that it does not show yet.", ((one.name, one.lag_events) for one in targets))
-    yield each("lag_seconds", "How long the oldest of them has been there.", ((o.name, o.lag_seconds) for o in targets))
+    yield each(
+        "failing",
+        "1 while an error keeps the target from going on, else 0.",
+        ((o.name, o.problem is not None) for o in targets),
+    )
+    yield each("reachable", "1 while the target's metastore answers, else 0.", ((o.name, o.reachable) for o in targets))
+    yield each(
+        "position_event_id",
+        "The event that every live table of the target shows.",
+        ((o.name, o.position) for o in targets),
+    )
+    yield each("epoch", "The number of the target's newest epoch.", ((one.name, one.epoch) for one in targets))
+    yield each(
+        "lag_events", "Events that the target does not show yet.", ((one.name, one.lag_events) for one in targets)
+    )
+    yield each(
+        "lag_seconds",
+        "Age in seconds of the oldest event that the target does not show.",
+        ((o.name, o.lag_seconds) for o in targets),
+    )
     tables = [((one.name, state), count) for one in targets for state, count in one.tables.items()]
-    yield gauge("calque_target_tables", "Tables by state.", ("target", "state"), tables)
+    yield gauge("calque_target_tables", "Tables of the target by state.", ("target", "state"), tables)
+    yield each("paused_tables", "Tables that an operator holds back.", ((o.name, o.paused_tables) for o in targets))
     copies = [(one.name, one.copying) for one in targets if one.copying is not None]
-    yield each("copying_bytes", "Bytes of the copies under way.", ((name, totals.bytes) for name, totals in copies))
-    yield each("copied_bytes", "How many of them are done.", ((name, totals.bytes_done) for name, totals in copies))
+    yield each(
+        "copying_bytes",
+        "Bytes of the copies that are under way to the target.",
+        ((name, totals.bytes) for name, totals in copies),
+    )
+    yield each(
+        "copied_bytes",
+        "Bytes done of the copies that are under way to the target.",
+        ((name, totals.bytes_done) for name, totals in copies),
+    )
     reads = [(one.name, one.reading) for one in targets if one.reading is not None]
-    yield each("reading_tables", "Tables being read exactly.", ((name, totals.tables) for name, totals in reads))
+    yield each(
+        "reading_tables",
+        "Tables that are being read exactly for the target.",
+        ((name, totals.tables) for name, totals in reads),
+    )
     lags = [((one.name, lag.table), lag) for one in targets for lag in one.lagging]
     yield gauge(
         "calque_table_lag_events",
@@ -215,19 +263,25 @@ def of_targets(targets: Iterable[TargetSample]) -> Iterator[Metric]:
     )
     yield gauge(
         "calque_table_lag_seconds",
-        "How long the first of them has been there.",
+        "Age in seconds of the oldest event that the table does not show, of the tables farthest behind.",
         ("target", "table"),
         [(labels, lag.seconds) for labels, lag in lags],
     )
-    yield each("read_tables", "How many of them are done.", ((name, totals.tables_done) for name, totals in reads))
+    yield each(
+        "read_tables",
+        "Tables done of those that are being read exactly for the target.",
+        ((name, totals.tables_done) for name, totals in reads),
+    )
 
 
 def of_channels(channels: Iterable[ChannelSample]) -> Iterator[Metric]:
     channels, label = tuple(channels), ("channel",)
     failing = [((one.name,), one.problem is not None) for one in channels]
-    yield gauge("calque_channel_failing", "Whether it gets no further now.", label, failing)
+    yield gauge(
+        "calque_channel_failing", "1 while an error keeps the channel of notices from going on, else 0.", label, failing
+    )
     lags = with_value(*(((one.name,), one.lag_events) for one in channels))
-    yield gauge("calque_channel_lag_events", "Events whose notices are not sent yet.", label, lags)
+    yield gauge("calque_channel_lag_events", "Events whose notices the channel has not sent yet.", label, lags)
 
 
 LabelledValue = tuple[tuple[str, ...], float]

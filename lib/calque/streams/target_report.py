@@ -129,6 +129,7 @@ class TargetReport:
             self.current.target.side().copying.look(),
             replica.reading.reads.look(),
             self.table_lags(),
+            len(replica.tables.paused),
         )
 
     # Tables

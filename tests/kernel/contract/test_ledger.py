@@ -15,22 +15,14 @@ import pytest
 from deltalake import DeltaTable
 
 from calque.adapters.delta import keyed
-from calque.adapters.delta.columns import (
-    EPOCHS,
-    INTERNAL,
-    LEDGER_FORMAT,
-    OBJECTS,
-    TABLES,
-    epoch_record,
-    object_record,
-    state_row,
-)
+from calque.adapters.delta.columns import EPOCHS, INTERNAL, OBJECTS, TABLES, epoch_record, object_record, state_row
 from calque.adapters.delta.latest import FRESH, LatestEpochs, RecentRows
 from calque.adapters.delta.ledger import DeltaLedger
 from calque.adapters.delta.snapshot import SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.core.records.contents import contents, line_of
 from calque.core.records.digest import is_intact, sealed
+from calque.core.records.state_formats import LEDGER_FORMAT
 from calque.errors import Broken, Refused
 from calque.model.files import File
 from calque.model.ledger import (

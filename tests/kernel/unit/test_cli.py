@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,7 +19,9 @@ from calque.cli import commands, main
 from calque.commands.init import template
 from calque.commands.options import CommandSettings
 from calque.commands.output import print_json, print_table
+from calque.core.records.state_formats import LEDGER_FORMAT
 from calque.model.names import Span
+from calque.model.state_places import STATE_FORMAT
 from support.judges.documents import read_document
 
 SALES = """--tables: pattern "sales" names no table. A pattern is database.table. Write "sales.*". \
@@ -274,7 +278,11 @@ def test_init_overwrites_nothing(configured: Path, capsys: pytest.CaptureFixture
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("calque ")
+    calque, packages, java, formats = capsys.readouterr().out.splitlines()
+    assert calque.startswith("calque ")
+    assert packages.startswith(f"Python {platform.python_version()}, PySpark 4.")
+    assert re.fullmatch(r"Java \d+.*\(/.*java\)", java)
+    assert formats == f"Formats: state folder {STATE_FORMAT}, ledger {LEDGER_FORMAT}"
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from calque.adapters.delta.columns import INTERNAL, LEDGER_FORMAT
+from calque.adapters.delta.columns import INTERNAL
 from calque.adapters.delta.snapshot import SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.adapters.delta.table_log import commit_path
 from calque.adapters.files.storage import FileStorage
 from calque.core.images.image import EVENT, SOURCE
 from calque.core.images.table_layout import with_format
+from calque.core.records.state_formats import LEDGER_FORMAT
 from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.sides.clocks import FILE, BelievedClock, believed_now_ns, metastore_clock, storage_clock
 from calque.model.hive import Column, Database, Table

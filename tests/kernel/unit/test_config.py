@@ -264,7 +264,7 @@ def test_targets_are_selected_by_name_and_a_wrong_one_is_refused(tmp_path: Path)
         ('storage = { k_file = "a", k_env = "PASSWORD" }', "calque.toml:4: source.storage: the file "),
         ('storage = { k_env = "" }', 'calque.toml:4: source.storage: "k_env" is empty. It names where the value is.'),
         ("storage = { k = 1 }", 'calque.toml:4: source.storage: "k" must be text.'),
-        ('name = "x"', "calque.toml:4: this is no TOML. Cannot overwrite a value."),
+        ('name = "x"', "calque.toml:4: name stands twice. Line 2 has it, too. Take one of them out."),
         ("poll 3", "calque.toml:4: this is no TOML. Expected '=' after a key in a key/value pair. Mend it near column"),
         ('"poll" = "1x"', 'calque.toml:4: source.poll: "1x" is not a duration.'),
     ],
@@ -850,7 +850,7 @@ def test_clusters_beside_a_source_are_over_its_own_targets(tmp_path: Path) -> No
     ("old", "new", "said"),
     [
         ('default = "C1"\n', "", "calque.toml:1: clusters.default is missing."),
-        ('default = "C1"', 'default = "C3"', 'calque.toml:2: clusters: there is no cluster "C3". The nearest is C'),
+        ('default = "C1"', 'default = "C3"', 'calque.toml:2: clusters: there is no cluster "C3". Known: C1, C2.'),
         ("max_lag", "max_lga", "calque.toml:3: clusters: it is no key. The nearest is max_lag."),
         ('"30s"', '"0s"', "calque.toml:3: clusters.max_lag: it is zero."),
         ("engine =", "engin =", "calque.toml:8: clusters.C1.engin is no key. The nearest is engine."),

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from calque.adapters.delta.columns import EPOCHS, LEDGER_FORMAT, OBJECTS, TABLES
+from calque.adapters.delta.columns import EPOCHS, OBJECTS, TABLES
 from calque.adapters.delta.ledger import DeltaLedger
+from calque.core.records.state_formats import LEDGER_FORMAT
 from calque.model.files import File
 from calque.model.ledger import Epoch, NotLiveReason, ObjectRow, TableRow, TableState
 from calque.resources import schemas_folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import socket
 import ssl
 import subprocess
@@ -160,6 +161,7 @@ def test_metrics_tell_what_is_in_memory_and_what_windows_did() -> None:
         'calque_target_lag_events{target="dr"}': 2,
         'calque_target_lag_seconds{target="dr"}': 1.5,
         'calque_target_tables{state="quarantined",target="dr"}': 1,
+        'calque_target_paused_tables{target="dr"}': 0,
         'calque_table_lag_events{table="sales.x",target="dr"}': 5,
         'calque_table_lag_seconds{table="sales.x",target="dr"}': 90,
         'calque_calls_total{target="dr"}': 3,
@@ -175,6 +177,9 @@ def test_metrics_tell_what_is_in_memory_and_what_windows_did() -> None:
         'calque_window_seconds_bucket{le="0.2",target="dr"}': 1,
     }
     assert {name: float(found[name]) for name in expected} == expected
+    [build] = [name for name in found if name.startswith("calque_build_info{")]
+    assert f'python="{platform.python_version()}"' in build
+    assert not [name for name in found if "_created{" in name]
     text, media_type = meters.text("application/openmetrics-text; version=1.0.0")
     assert media_type.startswith("application/openmetrics-text")
     named = [exemplar.labels["window"] for exemplar in exemplars(text.decode())]

@@ -120,8 +120,6 @@ INTERNAL = pa.schema(
 )
 """Rows of calque's own records. Of several rows for one (kind, key) the one with the greatest `sequence` counts, unless
 it is `removed`. `adapters.delta.record_codec` says what is in the payload."""
-LEDGER_FORMAT = 2
-"""The format of a ledger's rows."""
 
 
 def file_record(file: File) -> Row:

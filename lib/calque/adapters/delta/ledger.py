@@ -26,7 +26,6 @@ import pyarrow.compute as pc
 from calque.adapters.delta.columns import (
     EPOCHS,
     INTERNAL,
-    LEDGER_FORMAT,
     OBJECTS,
     PLACE_COLUMNS,
     TABLES,
@@ -48,6 +47,7 @@ from calque.adapters.delta.table import RangedTable
 from calque.core.records.contents import ENDINGS, LedgerLine, needed
 from calque.core.records.continuity import carries_files, next_epoch
 from calque.core.records.digest import in_order
+from calque.core.records.state_formats import LEDGER_FORMAT
 from calque.errors import Broken
 from calque.model.ledger import Epoch, ObjectRow, PlaceRow, StateKey, StateRow
 from calque.model.names import TableName

@@ -12,7 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from calque.adapters.delta.columns import LEDGER_FORMAT, Row
+from calque.adapters.delta.columns import Row
+from calque.core.records.state_formats import LEDGER_FORMAT
 from calque.errors import Broken
 from calque.model.records import (
     AdmittedObject,

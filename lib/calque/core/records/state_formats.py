@@ -6,6 +6,8 @@ from calque.errors import Refused
 
 FIRST_FORMAT = 1
 """The format of stored state that does not name one."""
+LEDGER_FORMAT = 2
+"""The format of a ledger's rows."""
 
 
 def require_known_format(what: str, number: int, newest: int, oldest: int | None = None) -> None:
