@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+import threading
+from _thread import interrupt_main
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +45,7 @@ from calque.demo.command import command as demo
 from calque.errors import Broken, CalqueError, Interrupted, Unavailable, WrongUsage, nearest
 from calque.logs.setup import report_error
 
+INTERRUPTED = Interrupted("Interrupted", "Not all was done", "Run it again")
 COMPLETE = "_CALQUE_COMPLETE"
 """The variable that shells set to ask how a line can go on, and that a user sets to get the script for it."""
 
@@ -85,10 +89,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = Stdout(output.buffer, output.encoding, output.errors, line_buffering=output.line_buffering)
     given = list(sys.argv[1:] if arguments is None else arguments)
     PRINTED.document = False
+    with _noted_interrupts() as interrupted:
+        return _run(given, settings, interrupted)
+
+
+def _run(given: list[str], settings: CommandSettings, interrupted: threading.Event) -> int:
+    is_json = "--json" in given
     try:
         return _invoke(given, settings)
     except click.ClickException as error:
-        return _reported(WrongUsage(*_usage(error)), is_json="--json" in given)
+        return _reported(WrongUsage(*_usage(error)), is_json=is_json)
     except BrokenPipeError:
         _give_up_stdout()
         return Unavailable.exit_code
@@ -97,13 +107,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
         why = f"What it leads to says: {error.strerror}"
         return _reported(Unavailable("Standard output can't be written", why, "Free space there, and run it again"))
     except KeyboardInterrupt:
-        return _reported(Interrupted("Interrupted", "Not all was done", "Run it again"), is_json=settings.json)
+        return _reported(INTERRUPTED, is_json=is_json)
     except CalqueError as error:
-        return _reported(error, error if settings.debug else None, is_json=settings.json)
+        return _reported(error, error if settings.debug else None, is_json=is_json)
     except Exception as error:  # noqa: BLE001 - the process ends here: no caller can tell the user
+        if interrupted.is_set():  # a module that was just being imported made another error of the interrupt
+            return _reported(INTERRUPTED, is_json=is_json)
         todo = "Report the traceback above" if settings.debug else "Run it again with --debug, and report the traceback"
         defect = Broken(f"{type(error).__name__}: {error}".rstrip(": "), "This is a defect of calque", todo)
-        return _reported(defect, error if settings.debug else None, is_json=settings.json)
+        return _reported(defect, error if settings.debug else None, is_json=is_json)
+
+
+@contextmanager
+def _noted_interrupts() -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C sets before it raises `KeyboardInterrupt`, within the block, in the main thread. Where
+    Python can't raise it, as in a finalizer, Ctrl-C comes once more."""
+    come, told_before = threading.Event(), sys.unraisablehook
+
+    def interrupt(_number: int, _frame: object) -> None:
+        come.set()
+        raise KeyboardInterrupt
+
+    def again(args: sys.UnraisableHookArgs) -> None:
+        if args.exc_type is KeyboardInterrupt:
+            interrupt_main()
+        else:
+            told_before(args)
+
+    is_noted = threading.current_thread() is threading.main_thread()
+    is_noted = is_noted and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_noted:
+        signal.signal(signal.SIGINT, interrupt)
+        sys.unraisablehook = again
+    try:
+        yield come
+    finally:
+        if is_noted and signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if sys.unraisablehook is again:
+            sys.unraisablehook = told_before
 
 
 def _reported(error: CalqueError, cause: BaseException | None = None, *, is_json: bool = False) -> int:

@@ -15,7 +15,9 @@ def main() -> int:
 
     if signal.getsignal(signal.SIGINT) is end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return run_command()
+    code = run_command()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return code
 
 
 def end(*_: object) -> None:

@@ -16,8 +16,10 @@ SAME = {"run": "status"}
 
 
 def read_document(command: str, text: str) -> Any:
-    """The document that `calque COMMAND --json` printed."""
+    """The document that `calque COMMAND --json` printed, its own or that of an error."""
     found = json.loads(text)
+    if isinstance(found, dict) and list(found) == ["error"]:
+        command = "error"
     wrong = [f"{error.json_path}: {error.message}" for error in validator(command).iter_errors(found)]
     if wrong:
         raise AssertionError(f"calque {command}: {'; '.join(wrong)} in {text}")
