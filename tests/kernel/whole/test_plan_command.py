@@ -506,8 +506,9 @@ def test_an_event_that_the_journal_does_not_have_is_refused(
     assert capsys.readouterr() == ("", said)
     last = journal_of(begun(), configured)
     assert main(["plan", "--upto", "700", "--json"]) == 65
-    said = f"calque: Event 700 is not in the journal. It ends at event {last}. {todo}"
-    assert capsys.readouterr() == ("", said)
+    out, err = capsys.readouterr()
+    assert err == f"calque: Event 700 is not in the journal. It ends at event {last}. {todo}"
+    assert read_document("plan", out)["error"]["code"] == 65
 
 
 def test_metastores_that_are_needed_and_do_not_answer_are_75(
@@ -515,7 +516,7 @@ def test_metastores_that_are_needed_and_do_not_answer_are_75(
 ) -> None:
     assert main(["plan", "--json"]) == 75
     out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
+    assert (read_document("plan", out)["error"]["kind"], err.count("\n")) == ("unavailable", 1)
     assert err.startswith("calque: No metastore answers at thrift://127.0.0.1:1.")
     world = begun()
     position = world.source.current()

@@ -62,7 +62,8 @@ def say(capsys: pytest.CaptureFixture[str]) -> Say:
         found = main([*words, "--json"])
         said = capsys.readouterr()
         assert found == code, said.err
-        return read_document(command_of(words), said.out) if said.out else said.err
+        document = read_document(command_of(words), said.out) if said.out else None
+        return said.err if code else document
 
     return run
 
