@@ -119,7 +119,7 @@ def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after:
         assert code == -signal.SIGKILL
         shutil.rmtree(folder)
     else:
-        assert (code, folder.exists()) == (75, False)
+        assert (code, folder.exists()) == (130, False)
 
 
 def take_pictures(address: str, folder: Path) -> None:
