@@ -82,8 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = CommandSettings(app=APP)
     if arguments is None and (instruction := os.environ.get(COMPLETE)):
         return shell_complete(commands, {"obj": settings}, "calque", COMPLETE, instruction)
-    if sys.stdout is None:  # the caller has closed it, and wants nothing printed
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the caller has closed it, and wants nothing printed
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout is sys.__stdout__:
         output = sys.stdout
         sys.stdout = Stdout(output.buffer, output.encoding, output.errors, line_buffering=output.line_buffering)

@@ -109,6 +109,12 @@ def test_standard_output_that_is_full_is_told_of_and_no_defect(folder: Path) -> 
     assert len(done.stderr.splitlines()) == 1
 
 
+def test_standard_error_that_is_closed_gets_nothing(folder: Path) -> None:
+    command = [sys.executable, "-m", "calque.start", "status", "-c", "none.toml"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=folder, preexec_fn=lambda: os.close(2), check=False)
+    assert (done.returncode, done.stdout) == (65, b"")
+
+
 def test_standard_output_that_is_closed_gets_nothing(folder: Path) -> None:
     done = calque("quarantine", "list", cwd=folder, preexec_fn=lambda: os.close(1))
     assert (done.returncode, done.stderr) == (0, "")
