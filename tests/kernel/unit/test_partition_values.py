@@ -76,7 +76,7 @@ def test_keys_are_named_in_any_case_and_come_in_lexical_order() -> None:
     ("values", "said"),
     [
         ({}, "No partition key is named. A mark speaks of the partitions that match some of them. Name one at least"),
-        ({"dt": "x"}, "sales.orders has no partition key dt. The nearest is ds."),
+        ({"dt": "x"}, "sales.orders has no partition key dt. Known: ds, region, n."),
         ({"region": "x", "Region": "y"}, "Region has two values."),
         ({"n": "x"}, '"x" is no value of n. The partition key n has the type int.'),
     ],

@@ -85,7 +85,7 @@ def test_a_set_is_marked_asked_and_waited_for_from_every_door(deployment: Marked
     assert deployment.done("check", *hour)["done"]
     assert deployment.state(*day) == "unmarked"
     assert deployment.state(*hour, "--target", "dr") == "starting"
-    assert "has no partition key dt. The nearest is ds." in deployment.done("mark", str(orders), "dt=1", code=65)
+    assert "has no partition key dt. Known: ds, hour." in deployment.done("mark", str(orders), "dt=1", code=65)
     assert '"x" is no value of hour' in deployment.done("mark", str(orders), "hour=x", code=65)
     nearest = deployment.done("mark", f"{database}.order", "ds=2024-01-01", code=65)
     assert f"The nearest is {orders}." in nearest
