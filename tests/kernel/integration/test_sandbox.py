@@ -240,7 +240,9 @@ def test_an_object_store_does_not_outlive_the_process_that_started_it(
     script = f"""
 import time
 from pathlib import Path
-from calque.sandbox import ObjectStore
+import sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+from support.services.objects import ObjectStore
 
 store = ObjectStore.start(Path({str(tmp_path)!r}))
 print(store.endpoint, flush=True)
@@ -339,7 +341,9 @@ def test_hdfs_keeps_its_files_and_address_on_loopback_only_and_outlives_nobody(t
     script = f"""
 import time
 from pathlib import Path
-from calque.sandbox import Hdfs
+import sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+from support.services.hdfs import Hdfs
 
 hdfs = Hdfs.start(Path({str(tmp_path)!r}))
 print(hdfs.uri, flush=True)

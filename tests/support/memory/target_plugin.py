@@ -70,10 +70,10 @@ PLUGIN = Plugin(name="memory_targets", amendments=lambda: (in_memory,))
 
 def main(path: str) -> int:
     app = App((*APP.plugins, PLUGIN))
-    code = app.run_file(path, None, "head", capture=True)
+    code = app.run_file(path, (), "head", capture=True)
     print("filled", flush=True)
     sys.stdin.readline()
-    code = code or app.run_file(path, None, "head", capture=True)
+    code = code or app.run_file(path, (), "head", capture=True)
     config = app.load(path)
     return code or verify.run(CommandSettings(app=app), config, tuple(config.targets), (), "checksum")
 
