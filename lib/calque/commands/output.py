@@ -97,6 +97,11 @@ def shown(cell: object) -> str:
     return printable(str(len(cell) if isinstance(cell, list | tuple) and not isinstance(cell, TableName) else cell))
 
 
+def counted(number: int, noun: str) -> str:
+    """Return the number with the noun, which gets an s where it is not 1."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def print_line(text: str) -> None:
     """Print one line on stdout; characters that would steer a terminal are shown as escapes."""
     click.echo(printable(text))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 import click
 
 from calque.commands.options import EVENT_ID, CommandSettings, examples, shared, targets_option
+from calque.commands.output import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -267,10 +268,6 @@ def summary(window: ExplainedWindow) -> str:
         *([f"{counted(len(window.reads), 'table')} to be read"] if window.reads else []),
     ]
     return ", ".join(phrases)
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def circumstances(wiring: Wiring, window: ExplainedWindow) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calque.commands.options import CommandSettings, duration, examples, journal_format, shared
-from calque.commands.output import print_json, print_line, print_rows
+from calque.commands.output import counted, print_json, print_line, print_rows
 from calque.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -121,12 +121,8 @@ def counts(target: TargetOutcome) -> str:
     compared = target.verified.document.get("compared", {})
     if not compared:
         return ""
-    amounts = ", ".join(plural(compared[kind], kind.removesuffix("s")) for kind in ("tables", "partitions", "files"))
+    amounts = ", ".join(counted(compared[kind], kind.removesuffix("s")) for kind in ("tables", "partitions", "files"))
     return f" at event {target.position}: {amounts}"
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def by_cause(counts: Mapping[str, int]) -> str:

@@ -100,18 +100,17 @@ class ProcessView:
     channels: tuple[ChannelSample, ...] = ()
 
 
-without_created: Callable[[], None] = disable_created_metrics
-without_created()
-"""Because a counter's time of creation is that of the process, which `process_start_time_seconds` has."""
-
-
 class Meters(Collector):
     """The metrics of one process. `snapshot` returns its state from memory, at each scrape."""
 
     def __init__(self, snapshot: Callable[[], ProcessView]) -> None:
         self.snapshot = snapshot
-        self.build = package_versions()
-        self.values = tuple(self.build.values())
+        versions = package_versions()
+        text = "The versions of the process; always 1."
+        self.build = gauge("calque_build_info", text, tuple(versions), [(tuple(versions.values()), 1)])
+        # A counter's time of creation is that of the process, which `process_start_time_seconds` has.
+        without_created: Callable[[], None] = disable_created_metrics
+        without_created()
         self.registry = CollectorRegistry()
         self.windows = Histogram(
             "calque_window_seconds", "How long windows took.", TARGET, buckets=BUCKETS, registry=self.registry
@@ -171,8 +170,7 @@ class Meters(Collector):
 
     def collect(self) -> Iterator[Metric]:
         view = self.snapshot()
-        labels = tuple(self.build)
-        yield gauge("calque_build_info", "The versions of the process; always 1.", labels, [(self.values, 1)])
+        yield self.build
         yield from of_sources(view.sources)
         yield from of_targets(view.targets)
         yield from of_channels(view.channels)

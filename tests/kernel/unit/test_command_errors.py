@@ -120,6 +120,19 @@ def test_standard_output_that_is_closed_gets_nothing(folder: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_who_lets_a_target_go_on_is_told_which_tables_stay_paused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert folder == Path.cwd()
+    assert main(["pause", "--target", "dr", "--tables", "hr.*"]) == 0
+    assert "stays paused" not in capsys.readouterr().out
+    assert main(["resume", "--target", "dr"]) == 0
+    stays = "hr.* stays paused: calque resume --target dr --tables 'hr.*' lets it go on"
+    assert stays in capsys.readouterr().out.splitlines()
+    assert main(["resume", "--target", "dr", "--tables", "hr.*"]) == 0
+    assert "stays paused" not in capsys.readouterr().out
+
+
 BEGUN = """
 import signal, sys
 from calque.start import end, main

@@ -82,6 +82,22 @@ def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring
     assert document["processes"] == []
 
 
+def test_an_error_stands_below_the_table_and_a_column_without_anything_is_left_out(
+    wiring: Wiring, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = snapshot(wiring, APP.status())
+    show(document)
+    before = capsys.readouterr().out
+    document["targets"]["dr"]["last_error"] = problem = "its metastore does not make a database. Look into its log."
+    document["targets"]["dr"]["tables"] = dict.fromkeys(document["targets"]["dr"]["tables"], 0) | {"waiting": 2}
+    show(document)
+    after = capsys.readouterr().out
+    assert f"dr: {problem}" in after.splitlines()
+    headings = [next(line for line in said.splitlines() if line.startswith("target")) for said in (before, after)]
+    assert ["waiting" in heading for heading in headings] == [False, True]
+    assert not [heading for heading in headings if "quarantined" in heading or "error" in heading]
+
+
 def test_a_process_that_has_told_nothing_yet_is_starting(wiring: Wiring) -> None:
     told_before(wiring)
     with Roles(wiring.state) as held:

@@ -34,6 +34,11 @@ def test_errors_steer_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.rstrip("\n").isprintable()
 
 
+def test_the_times_of_a_log_are_utc() -> None:
+    record = logging.makeLogRecord({"msg": "x", "created": 1_700_000_000.25, "msecs": 250.0, "name": "n"})
+    assert TextFormatter().format(record).startswith("2023-11-14T22:13:20.250Z ")
+
+
 def test_a_log_has_no_line_that_a_name_began() -> None:
     try:
         raise ValueError(HOSTILE)
