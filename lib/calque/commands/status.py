@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calque.commands.options import CommandSettings, examples, shared
+from calque.commands.output import counted
 
 if TYPE_CHECKING:
     from calque.config import Config
@@ -80,7 +81,7 @@ def show(document: Mapping[str, Any]) -> None:
         print_rows(*with_content(columns, [(name, *channel_cells(one)) for name, one in channels.items()]))
     for name, described in (*document["targets"].items(), *channels.items()):
         if described["last_error"]:
-            print_line(f"{name}: {described['last_error']}")
+            print_line(f"{name}: {described['last_error']}{tried(described['failing'])}")
     for name, target in document["targets"].items():
         kept = kept_seconds[target["source"]]
         if is_beyond_half(target["lag_seconds"], kept):
@@ -96,6 +97,9 @@ def show(document: Mapping[str, Any]) -> None:
             print_line(f"{name}: {row['table']} is {row['state']}, shows event {row['shows']}: {row['reason']}")
         if len(target["set_aside"]) > ROWS:
             print_line(f"{name}: and {len(target['set_aside']) - ROWS} more that are set aside")
+        if target["catches_up_at"]:
+            speed = f"{target['events_per_second']:,.0f} events a second"
+            print_line(f"{name}: shows {speed}, and has caught up about {target['catches_up_at']}")
         for row in target["lagging"][:ROWS]:
             lag = f"{row['lag_events']} events, {row['lag_seconds']} s"
             print_line(f"{name}: {row['table']} shows event {row['shows']}, and lags by {lag}")
@@ -113,7 +117,7 @@ def show_source(document: Mapping[str, Any]) -> None:
     print_line(f"source {source['name']}: {head}; journal: {extent}")
     if source["dml_events"] is False:
         print_line("hive.metastore.dml.events is off at the source: INSERTs are found by scans alone")
-    error = f": {capture['last_error']}" if capture["last_error"] else ""
+    error = f": {capture['last_error']}{tried(capture['failing'])}" if capture["last_error"] else ""
     print_line(f"capture is {capture['state']}{error}")
     if journal["last_error"]:
         print_line(f"journal: {journal['last_error']}")
@@ -133,6 +137,15 @@ def is_beyond_half(lag_seconds: float | None, kept_seconds: float | None) -> boo
     """Tell whether the lag is more than half of the time for which Hive keeps files: they may be gone before the target
     has caught up."""
     return lag_seconds is not None and kept_seconds is not None and lag_seconds > kept_seconds / 2
+
+
+def tried(failing: Mapping[str, Any] | None) -> str:
+    """Return the end of an error's line: since when, how often it was tried, and when it is tried next. Empty where no
+    process tells."""
+    if failing is None:
+        return ""
+    then = f", next at {failing['next']}" if failing["next"] else ""
+    return f" (since {failing['since']}, {counted(failing['attempts'], 'attempt')}{then})"
 
 
 def cells(target: Mapping[str, Any]) -> tuple[object, ...]:

@@ -10,8 +10,10 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from calque.control.free_space import free_bytes
 from calque.errors import CalqueError, Unavailable
 from calque.ports.records import MISSING, Json, Records, Stamp
 
@@ -57,8 +59,10 @@ class ProcessPresence:
     its configuration again.
     """
 
-    def __init__(self, control: Records) -> None:
-        self.control = control
+    def __init__(self, control: Records, state: Path) -> None:
+        self.control, self.state = control, state
+        self.free_bytes: int | None = None
+        """Bytes that are free where the state folder lies; None while that is not known."""
         self.name = f"{PROCESSES}{uuid.uuid4().hex}"
         self.reload_requested = threading.Event()
         self.ended = threading.Event()
@@ -118,6 +122,7 @@ class ProcessPresence:
                 self.reload_requested.set()
 
     def tell(self) -> None:
+        self.free_bytes = free_bytes(str(self.state))
         with self.lock:
             self.told_at = time.monotonic()
             answer: dict[str, Json] = {

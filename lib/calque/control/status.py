@@ -16,14 +16,16 @@ from typing import Any
 from calque.control.identity import recorded
 from calque.control.pause_rules import is_paused as is_target_paused
 from calque.control.processes import processes
-from calque.control.status_records import HELD_BACK, capture_record, position_of, target_record
+from calque.control.status_records import capture_record, position_of, target_record
 from calque.control.sweep_record import SweepRecord
+from calque.control.verify_record import newest_verification
 from calque.core.records.gap_states import GapState, TargetGaps, states_of
 from calque.core.records.reached_state import is_paused
 from calque.errors import CalqueError, StateUnusable, Unavailable
 from calque.model.gaps import Gap
 from calque.model.ledger import StateRow, TableRow, TableState, count_bridges, count_parts, count_rereads
 from calque.model.names import EventId, Span, TableName
+from calque.model.part_states import HELD_BACK
 from calque.ports import EventLog, Ledger
 from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
@@ -83,6 +85,9 @@ def of_source(wiring: Wiring, source: SourceWiring, log: EventLog) -> Document:
         "capture": {
             "state": capture["state"],
             "last_error": capture["last_error"],
+            "failing": capture.get("failing"),
+            "newest_at": capture.get("newest_at"),
+            "pinned_bytes": capture.get("pinned_bytes"),
             "pins": capture.get("pins"),
             "kept_seconds": capture.get("kept_seconds"),
         },
@@ -142,16 +147,15 @@ def of_target(wiring: Wiring, name: str, head: EventId | None, log: EventLog) ->
         report = target_record(wiring, name)
         return {
             "state": state_of(wiring, name, report),
-            **dict.fromkeys(("position", "lag_events", "lag_seconds", "epoch")),
+            **dict.fromkeys(("position", "lag_events", "lag_seconds", "epoch", "published_at")),
             "tables": dict.fromkeys(state.value for state in TableState),
             "set_aside": [],
             "quarantined": [],
             **dict.fromkeys(("bridges", "parts", "rereads", "disarmed")),
-            "copying": report.get("copying"),
-            "reading": report.get("reading"),
-            "window": report.get("window"),
-            "lagging": report.get("lagging", []),
+            "paused_tables": None,
+            **as_told(report),
             **swept(wiring, name),
+            "verified": newest_verification(wiring.control, name),
             "last_error": report["last_error"] or str(error),
         }
 
@@ -183,13 +187,19 @@ def as_recorded(wiring: Wiring, name: str, head: EventId | None, log: EventLog) 
         "parts": count_parts(epochs),
         "rereads": count_rereads(epochs),
         "disarmed": sum(len(epoch.disarmed) for epoch in epochs),
-        "copying": report.get("copying"),
-        "reading": report.get("reading"),
-        "window": report.get("window"),
-        "lagging": report.get("lagging", []),
+        "paused_tables": sum(is_paused(row) for row in tables),
+        "published_at": epoch.published_at if epoch else None,
+        **as_told(report),
         **swept(wiring, name),
+        "verified": newest_verification(wiring.control, name),
         "last_error": report["last_error"],
     }
+
+
+def as_told(report: Mapping[str, Any]) -> Document:
+    """Return those values of a target's document that only its running process tells; null where it tells none."""
+    keys = ("failing", "events_per_second", "catches_up_at", "free_bytes", "copying", "reading", "window")
+    return {**{key: report.get(key) for key in keys}, "lagging": report.get("lagging", [])}
 
 
 def swept(wiring: Wiring, name: str) -> Document:

@@ -9,10 +9,12 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calque.control.process_locks import holder
+from calque.model.part_states import FAILED, Failing
 from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.ports.records import Json, Records
 from calque.state_files import require_room, state_error
@@ -26,11 +28,6 @@ if TYPE_CHECKING:
 
 FRESH_SECONDS = 5.0
 """Seconds after which a record that was not refreshed says that its process is silent, or gone."""
-FAILED = "failed"
-HELD_BACK = ("starting", "bootstrapping", "running")
-"""States of a running target that read "paused" where an operator has paused it."""
-
-
 UNREAD = "unread"
 """The key for tables of a catalog without a log that can't be looked at, each with the reason."""
 
@@ -46,6 +43,23 @@ def tell(control: Records, name: str, state: str, last_error: str | None, **deta
         "last_error": last_error,
     }
     control.put(name, record | details)
+
+
+def iso(at: float | None) -> str | None:
+    """Return the time `at` (seconds since 1970) in UTC as ISO 8601; None for None."""
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+def rounded(number: float | None) -> float | None:
+    """Return the number with one digit behind the point; None for None."""
+    return None if number is None else round(number, 1)
+
+
+def failing_of(failing: Failing | None) -> Json:
+    """Return what the status says of a part that fails; None for one that does not."""
+    if failing is None:
+        return None
+    return {"since": iso(failing.since), "attempts": failing.attempts, "next": iso(failing.next)}
 
 
 def target_record(wiring: Wiring, target: str) -> Mapping[str, Any]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from calque.control.requests import leave_request
 from calque.control.status_records import is_running
+from calque.control.verify_record import note_verification
 from calque.core.images.compare import TABLE, Difference, DifferenceKind
 from calque.engine.verify.report import SkippedObject, Verification
 from calque.engine.verify.verify import PATIENCE, verify
+from calque.errors import CalqueError
 from calque.model.names import TableName
 from calque.model.requests import Action
 from calque.wiring.comparison_kinds import ComparisonKind
 from calque.wiring.wiring import Wiring
 
+LOG = logging.getLogger(__name__)
 STOPPED_PATIENCE = 2.0
 """Seconds for which a target is waited for when no `run` is seen on this host, because one may run on another host."""
 
@@ -29,12 +33,17 @@ def verification(
 ) -> Verification:
     """Compare one target with its source, and return what was found. `tables` are patterns, none for all. `data` says
     what of files is compared: "none", "size" or "checksum". `kinds` add the comparisons of plugins. `progress` gets the
-    objects compared and all objects."""
+    objects compared and all objects. A record of the result stays for the status, unless it can't be written."""
     target_wiring = wiring.target(target)
     patience = PATIENCE if is_running(wiring, target) else STOPPED_PATIENCE
     others = [other for kind in kinds if (other := kind(target_wiring)) is not None]
     source, side = target_wiring.followed(), target_wiring.side()
-    return verify(source, side, tables, data, others=others, patience=patience, progress=progress)
+    found = verify(source, side, tables, data, others=others, patience=patience, progress=progress)
+    try:
+        note_verification(wiring.control, found, is_whole=not tables)
+    except CalqueError as error:
+        LOG.warning("the comparison of %s is not recorded: %s", target, error)
+    return found
 
 
 def document(wiring: Wiring, found: Verification) -> dict[str, Any]:

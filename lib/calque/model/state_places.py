@@ -150,6 +150,11 @@ class TargetPlaces:
         return f"sweep/{self.name}"
 
     @property
+    def verify_record(self) -> str:
+        """The record of the newest comparison with the source."""
+        return f"verified/{self.name}"
+
+    @property
     def sweep_lock(self) -> str:
         """The lock that a process holds while it sweeps the target."""
         return f"locks/sweep.{self.name}.lock"

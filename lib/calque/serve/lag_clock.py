@@ -45,6 +45,11 @@ class HeadTimes:
         with self.lock:
             return self.ids[-1] if self.ids else None
 
+    def newest_at(self) -> float | None:
+        """Return when the newest event was first seen, in seconds since 1970; None before any was."""
+        with self.lock:
+            return self.times[-1] if self.times else None
+
     def lag_seconds(self, position: EventId, now: float) -> float:
         """Return how many seconds ago an event was first seen that is beyond `position`; 0 where none is."""
         with self.lock:

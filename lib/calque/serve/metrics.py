@@ -7,8 +7,7 @@ A scrape asks nothing outside the process: neither a metastore nor the ledger. N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import (
     CollectorRegistry,
@@ -24,86 +23,20 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from calque.engine.exact_reads.progress import ReadTotals
-from calque.engine.sides.copy_progress import Progress
 from calque.engine.window.result import WindowResult
 from calque.model.ledger import Bridge, Parts, count_rereads, new_bridges, new_parts
-from calque.model.names import EventId
+from calque.model.part_states import STATES
 from calque.resources import package_versions
-from calque.serve.table_lag import TableLag
+from calque.serve.samples import ChannelSample, ProcessSample, SourceSample, TargetSample
 
-STATES = ("starting", "bootstrapping", "running", "paused", "stopped", "failed")
 SOURCE, TARGET = ("source",), ("target",)
 BUCKETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
-
-
-@dataclass(frozen=True, slots=True)
-class TargetSample:
-    """A target as its process has it in memory. `tables` counts its tables by state."""
-
-    name: str
-    state: str
-    problem: str | None
-    reachable: bool
-    position: EventId | None = None
-    epoch: int | None = None
-    lag_events: int = 0
-    lag_seconds: float = 0.0
-    tables: Mapping[str, int] = field(default_factory=dict)
-    copying: Progress | None = None
-    reading: ReadTotals | None = None
-    lagging: tuple[TableLag, ...] = ()
-    """The tables that show less than the position, the farthest behind first, a few at most."""
-    paused_tables: int = 0
-    """How many tables an operator holds back."""
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureSample:
-    """The capture of a source as its process has it in memory. `head` is the source's newest event id, `last` the
-    journal's; None where they are not known yet."""
-
-    state: str
-    problem: str | None
-    reachable: bool
-    head: EventId | None
-    last: EventId | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelSample:
-    """A channel of notices as its process has it in memory. `lag_events` is None while it is not known."""
-
-    name: str
-    state: str
-    problem: str | None
-    lag_events: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSample:
-    """A source as a process has it in memory. `capture` is None where another process captures it. `gaps` is how many
-    gaps in its log were found so far."""
-
-    name: str
-    capture: CaptureSample | None
-    gaps: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessView:
-    """The state of one process, from memory. `silent` names the parts whose threads do not turn any more."""
-
-    sources: tuple[SourceSample, ...]
-    targets: tuple[TargetSample, ...]
-    silent: tuple[str, ...] = ()
-    channels: tuple[ChannelSample, ...] = ()
 
 
 class Meters(Collector):
     """The metrics of one process. `snapshot` returns its state from memory, at each scrape."""
 
-    def __init__(self, snapshot: Callable[[], ProcessView]) -> None:
+    def __init__(self, snapshot: Callable[[], ProcessSample]) -> None:
         self.snapshot = snapshot
         versions = package_versions()
         text = "The versions of the process; always 1."
@@ -171,6 +104,8 @@ class Meters(Collector):
     def collect(self) -> Iterator[Metric]:
         view = self.snapshot()
         yield self.build
+        free = [] if view.free_bytes is None else [((), float(view.free_bytes))]
+        yield gauge("calque_state_free_bytes", "Bytes that are free where the state folder lies.", (), free)
         yield from of_sources(view.sources)
         yield from of_targets(view.targets)
         yield from of_channels(view.channels)
@@ -198,6 +133,11 @@ def of_sources(sources: Iterable[SourceSample]) -> Iterator[Metric]:
     )
     states = [((name, state), one.state == state) for name, one in captures for state in STATES]
     yield gauge("calque_capture_state", "1 for the state that capture is in.", ("source", "state"), states)
+    yield each(
+        "pinned_bytes",
+        "Bytes of the source's files that are kept until every target has them.",
+        ((name, one.pinned_bytes) for name, one in captures),
+    )
     failing = ((name, one.problem is not None) for name, one in captures)
     yield each("capture_failing", "1 while an error keeps capture from going on, else 0.", failing)
 
@@ -235,6 +175,22 @@ def of_targets(targets: Iterable[TargetSample]) -> Iterator[Metric]:
     tables = [((one.name, state), count) for one in targets for state, count in one.tables.items()]
     yield gauge("calque_target_tables", "Tables of the target by state.", ("target", "state"), tables)
     yield each("paused_tables", "Tables that an operator holds back.", ((o.name, o.paused_tables) for o in targets))
+    yield each(
+        "free_bytes",
+        "Bytes that are free where the target's warehouse lies, if this host sees it.",
+        ((o.name, o.free_bytes) for o in targets),
+    )
+    verified = [(one.name, one.verified) for one in targets if one.verified is not None and one.verified.is_whole]
+    yield each(
+        "verified_timestamp_seconds",
+        "When the whole target was last compared with its source, in seconds since 1970.",
+        ((name, found.at) for name, found in verified),
+    )
+    yield each(
+        "verify_differences",
+        "Differences that the last comparison of the whole target found.",
+        ((name, found.differences) for name, found in verified),
+    )
     copies = [(one.name, one.copying) for one in targets if one.copying is not None]
     yield each(
         "copying_bytes",

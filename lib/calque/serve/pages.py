@@ -22,7 +22,7 @@ from starlette.routing import Route
 from calque.errors import CalqueError
 from calque.serve.front_page import FrontPage
 from calque.serve.guard import METRICS, Guard, Tokens, has_token
-from calque.serve.metrics import ProcessView
+from calque.serve.samples import ProcessSample
 
 JSON = "application/json"
 PROBES = 2
@@ -34,7 +34,7 @@ class Pages:
     """The contents of the pages. `snapshot` and `metrics` read memory alone; `status` may ask the sources. `metrics`
     gets the client's Accept header."""
 
-    snapshot: Callable[[], ProcessView]
+    snapshot: Callable[[], ProcessSample]
     metrics: Callable[[str], tuple[bytes, str]]
     status: Callable[[], Mapping[str, Any]]
     front: FrontPage | None = None
@@ -46,7 +46,7 @@ def application(pages: Pages, tokens: Tokens) -> Guard:
 
     probes = ThreadPoolExecutor(PROBES, thread_name_prefix="probe")
 
-    async def probe(request: Request, problems: Callable[[ProcessView], list[str]]) -> Response:
+    async def probe(request: Request, problems: Callable[[ProcessSample], list[str]]) -> Response:
         found = await asyncio.get_running_loop().run_in_executor(probes, lambda: problems(pages.snapshot()))
         return verdict(found, has_reasons=has_token(request.headers, tokens))
 
@@ -98,7 +98,7 @@ def response(status: HTTPStatus, kind: str, content: bytes) -> Response:
     return Response(content, status, {"Content-Type": kind, "Cache-Control": "no-store"})
 
 
-def hindrances(view: ProcessView) -> list[str]:
+def hindrances(view: ProcessSample) -> list[str]:
     """Return why the process does not do all its work now; nothing where it does."""
     hindrances = [f"{name} does not turn" for name in view.silent]
     captures = [(source.name, source.capture) for source in view.sources if source.capture is not None]

@@ -18,7 +18,7 @@ from calque.adapters.spark.news import brisk
 from calque.control.believed_time import with_believed_clock
 from calque.control.identity import settle_source
 from calque.control.requests import leave_request
-from calque.control.status_records import tell
+from calque.control.status_records import failing_of, iso, tell
 from calque.core.records.continuity import first_and_last
 from calque.engine.capture.capture import Capture
 from calque.engine.capture.continuity import Continuity, Interrupted
@@ -35,7 +35,7 @@ from calque.model.names import EventId, TableName
 from calque.model.requests import Action
 from calque.ports.records import Json
 from calque.serve.liveness_probe import PATIENCE_SECONDS
-from calque.serve.metrics import CaptureSample
+from calque.serve.samples import CaptureSample
 from calque.streams.background import BackgroundThread, BackgroundWork
 from calque.streams.batch_extension import BatchExtension
 from calque.streams.link_admissions import LinkAdmissions
@@ -131,6 +131,8 @@ class SourceCapture:
         self.pins: str | None = None
         """The way in which files of the source are kept (`hardlink`, `copy` or `none`); None while that is not
         known."""
+        self.pinned_bytes: int | None = None
+        """Bytes of the source's files that are kept for targets; None while that is not known."""
         self.kept_seconds: float | None = None
         """Seconds for which Hive itself keeps files that it has replaced; None where it keeps none, and while that is
         not known."""
@@ -142,8 +144,17 @@ class SourceCapture:
 
     def snapshot(self) -> CaptureSample:
         supervisor = self.supervisor
-        head = self.stream.head_times.newest()
-        return CaptureSample(supervisor.state, supervisor.problem(), supervisor.answers(), head, self.last)
+        times = self.stream.head_times
+        return CaptureSample(
+            state=supervisor.shown_state(),
+            problem=supervisor.problem(),
+            reachable=supervisor.answers(),
+            head=times.newest(),
+            last=self.last,
+            failing=supervisor.failing(),
+            newest_at=times.newest_at(),
+            pinned_bytes=self.pinned_bytes,
+        )
 
     def followers(self) -> list[TargetWiring]:
         """Return all targets that follow the source, also those that another process replicates to."""
@@ -160,9 +171,16 @@ class SourceCapture:
             self.stream.continuity_checked.set()
 
     def write_status(self) -> None:
-        supervisor, record = self.supervisor, self.source.places.status_record
-        more = {"pins": self.pins, "kept_seconds": self.kept_seconds, **self.addition.status_keys()}
-        tell(self.wiring.control, record, supervisor.state, supervisor.problem(), **more)
+        sample, record = self.snapshot(), self.source.places.status_record
+        more = {
+            "failing": failing_of(sample.failing),
+            "newest_at": iso(sample.newest_at),
+            "pinned_bytes": sample.pinned_bytes,
+            "pins": self.pins,
+            "kept_seconds": self.kept_seconds,
+            **self.addition.status_keys(),
+        }
+        tell(self.wiring.control, record, sample.state, sample.problem, **more)
 
     def run_attempt(self) -> None:
         """Capture until the part is to stop, and begin the journal anew wherever the log does not continue it.
@@ -315,7 +333,12 @@ class SourceCapture:
             for kind in self.run.retention:
                 kind.before_events(self.source, side, self.stream.begin.first())
 
-        self.start_background("retention", lambda stopping: keep(side, ledgers, retention, limits, stopping, before))
+        def note_pinned(size: int) -> None:
+            self.pinned_bytes = size
+
+        self.start_background(
+            "retention", lambda stopping: keep(side, ledgers, retention, limits, stopping, before, note_pinned)
+        )
 
     def scan(self, source: SourceSide, admissions: Sequence[Admission], after: EventId) -> None:
         """Start the thread that looks for files which changed without an event, where the configuration asks for scans.

@@ -12,7 +12,7 @@ from calque.control.status import StatusParts
 from calque.errors import Refused
 from calque.model.names import EventId, TableName
 from calque.serve.front_page import FrontPage
-from calque.serve.metrics import ChannelSample, ProcessView
+from calque.serve.samples import ChannelSample, ProcessSample
 from calque.streams.capture import SourceCapture
 from calque.streams.followers import Follower
 from calque.streams.shared import ProcessContext, SourceStream
@@ -26,7 +26,7 @@ from calque.wiring.wiring import Wiring
 class RunningProcess(ProcessContext, Protocol):
     """The process as watches and the page see it, which work beside all parts."""
 
-    def snapshot(self) -> ProcessView: ...
+    def snapshot(self) -> ProcessSample: ...
 
     @property
     def comparisons(self) -> tuple[ComparisonKind, ...]:

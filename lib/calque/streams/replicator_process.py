@@ -20,7 +20,8 @@ from calque.errors import CalqueError, Refused
 from calque.logs.setup import set_level
 from calque.model.names import EventId, TableName
 from calque.model.state_places import TargetPlaces
-from calque.serve.metrics import Meters, ProcessView, SourceSample
+from calque.serve.metrics import Meters
+from calque.serve.samples import ProcessSample, SourceSample
 from calque.streams.beginning import beginning_of
 from calque.streams.capture import SourceCapture
 from calque.streams.followers import Follower
@@ -76,7 +77,7 @@ class ReplicatorProcess:
     def __post_init__(self, held_roles: Roles | None) -> None:
         self.roles = held_roles or Roles(self.wiring.state)
         self.wiring.runtime.session = self.spark
-        self.presence = ProcessPresence(self.wiring.control)
+        self.presence = ProcessPresence(self.wiring.control, self.wiring.state)
         self.streams = {}
         self.make_streams()
         self.meters = Meters(self.snapshot)
@@ -161,15 +162,20 @@ class ReplicatorProcess:
         self.presence.end()
         return ended
 
-    def snapshot(self) -> ProcessView:
+    def snapshot(self) -> ProcessSample:
         """Return the state of the process from memory, without a call to a metastore or a ledger."""
         parts = list(self.parts)
         captures = {part.stream.name: part.snapshot() for part in parts if isinstance(part, SourceCapture)}
-        sources = tuple(SourceSample(name, captures.get(name), stream.gaps) for name, stream in self.streams.items())
+        sources = tuple(
+            SourceSample(name=name, capture=captures.get(name), gaps=stream.gaps)
+            for name, stream in self.streams.items()
+        )
         targets = tuple(part.report.snapshot() for part in parts if isinstance(part, TargetReplication))
         channels = tuple(publisher.snapshot() for _, publisher in list(self.publishers.values()))
         silent = () if self.stopping.is_set() else tuple(part.name for part in parts if not part.supervisor.is_alive())
-        return ProcessView(sources, targets, silent, channels)
+        return ProcessSample(
+            sources=sources, targets=targets, silent=silent, channels=channels, free_bytes=self.presence.free_bytes
+        )
 
     def reload(self) -> None:
         """Read the configuration again, take it over, and answer those who asked. A configuration that is refused

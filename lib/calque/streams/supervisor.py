@@ -22,6 +22,7 @@ from calque.engine.lease.keeper import LeaseHeldByOther
 from calque.errors import Broken, CalqueError, Unavailable
 from calque.logs.fields import with_fields
 from calque.model.names import EventId
+from calque.model.part_states import FAILING, FAILING_ATTEMPTS, HELD_BACK, Failing
 from calque.serve.liveness_probe import LivenessProbe
 from calque.streams.shared import ProcessContext
 
@@ -114,6 +115,14 @@ class Supervisor:
         self.attempt_failed = False
         """Whether this attempt has failed, and is to begin nothing any more."""
         self.retry_seconds = attempts.first
+        self.failing_since: float | None = None
+        """When the first of the attempts failed that have failed one after the other, in seconds since 1970; None while
+        none has."""
+        self.failed_attempts = 0
+        self.next_attempt_at: float | None = None
+        """When the next attempt begins, in seconds since 1970; None while one runs."""
+        self.problem_noticed_at: float | None = None
+        """When a problem that no attempt has met was first told, in seconds since 1970."""
         self.status_error: str | None = None
         """Why the status record could not be written last; None where it was written."""
         self.probe = LivenessProbe(work.ask, name) if work.ask is not None else None
@@ -163,6 +172,26 @@ class Supervisor:
         """Return what keeps the part from getting on now; None where nothing does."""
         silence = self.probe.problem if self.probe is not None else None
         return self.last_error or silence or self.status_error or self.work.problem()
+
+    def failing(self) -> Failing | None:
+        """Return since when `problem` keeps the part from going on, and what is tried; None where nothing does."""
+        if self.problem() is None:
+            self.problem_noticed_at = None
+            return None
+        if self.last_error is not None and self.failing_since is not None:
+            return Failing(self.failing_since, self.failed_attempts, self.next_attempt_at)
+        probe = self.probe
+        if probe is not None and probe.problem is not None and probe.failing_since is not None:
+            return Failing(probe.failing_since, probe.failed_calls, probe.next_at)
+        self.problem_noticed_at = self.problem_noticed_at or time.time()
+        return Failing(self.problem_noticed_at, 1, None)
+
+    def shown_state(self) -> str:
+        """Return the state that users are told: "failing" for a part that goes on trying after `FAILING_ATTEMPTS` and
+        more failed attempts, else `state`."""
+        failing = self.failing()
+        is_failing = failing is not None and failing.attempts >= FAILING_ATTEMPTS
+        return FAILING if is_failing and self.state in HELD_BACK else self.state
 
     def is_alive(self) -> bool:
         """Tell whether the part's threads live and its status was refreshed within `SILENT_SECONDS`. True of a part
@@ -223,6 +252,7 @@ class Supervisor:
         if not self.stopped():
             self.attempt_failed, self.failure = True, error
             self.state, self.last_error = "failed", str(error)
+            self.note_failure()
             self.work.failed(error)
 
     def note_progress(self, state: str) -> None:
@@ -230,7 +260,13 @@ class Supervisor:
         again."""
         if not self.attempt_failed:
             self.state, self.last_error, self.failure = state, None, None
+            self.failing_since, self.failed_attempts, self.next_attempt_at = None, 0, None
             self.retry_seconds = self.attempts.first
+
+    def note_failure(self) -> None:
+        """Note that one more attempt has failed, behind the last progress."""
+        self.failing_since = self.failing_since or time.time()
+        self.failed_attempts += 1
 
     def retry(self, action: Callable[[], None]) -> None:
         """Call `action` again, after longer and longer pauses, while it raises `Unavailable`. Raises its last error
@@ -249,6 +285,7 @@ class Supervisor:
                     action()
                 except Unavailable as error:
                     self.last_error = str(error)
+                    self.note_failure()
                     raise
 
     def tell_retry(self, state: RetryCallState) -> None:
@@ -259,4 +296,6 @@ class Supervisor:
             self.work.unanswered(error)
 
     def sleep(self, seconds: float) -> None:
+        self.next_attempt_at = time.time() + seconds
         self.ending.wait(seconds)
+        self.next_attempt_at = None

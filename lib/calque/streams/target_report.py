@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-from calque.control.status_records import HELD_BACK, copying_of, reading_of, tell
+from calque.control.free_space import free_bytes
+from calque.control.status_records import copying_of, failing_of, iso, reading_of, rounded, tell
+from calque.control.verify_record import newest_verification
 from calque.core.records.gap_states import dealt_with
 from calque.core.records.lifecycle import UNREAD, State
 from calque.core.records.reached_state import ReachedState, reached_state
 from calque.engine.sides import told_states
 from calque.model.ledger import DatabaseRow, FunctionRow, TableRow, TableState
 from calque.model.names import EventId, TableName
+from calque.model.part_states import HELD_BACK
 from calque.ports.records import Json
-from calque.serve.metrics import TargetSample
+from calque.serve.rates import PositionRates, PositionSample
+from calque.serve.samples import TargetSample, VerifiedSample
 from calque.serve.table_lag import TableLag, lagging_of, table_lags
 from calque.streams.current_replica import CurrentReplica
 from calque.streams.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from calque.engine.replica.replica import Replica
+
+LOOK_SECONDS = 5.0
+"""Seconds between two looks at the free space and at the newest comparison."""
 
 
 class TargetReport:
@@ -30,6 +43,10 @@ class TargetReport:
         """The number of the newest gap that the target's ledger has dealt with, as far as is known."""
         self.is_held = False
         """Whether an operator has paused the target, as its status record says."""
+        self.rates = PositionRates()
+        self.look_next = 0.0
+        self.free_bytes: int | None = None
+        self.verified: VerifiedSample | None = None
         record = self.control.read(current.places.status_record) or {}
         self.last_reported = {key: record[key] for key in ("position", "epoch") if key in record}
 
@@ -83,54 +100,83 @@ class TargetReport:
 
     def write_status(self) -> None:
         """Write the target's status record. Raises `Unavailable`."""
-        current, replica = self.current, self.current.replica
-        states: dict[str, Json] = {}
-        if replica is not None:
-            busy = replica.tables.in_state(State.READING, State.STAGING)
-            states |= {str(name): replica.tables.rows[name].state.value for name in busy}
-            copied_names = (name for job in list(replica.copies.jobs) for name in job.names)
-            states |= {str(name): TableState.STAGING.value for name in copied_names}
-        copying = current.target.side().copying.look()
+        self.look_beside()
+        sample = self.snapshot()
+        if sample.position is not None and (head := self.head_times.newest()) is not None:
+            self.rates.note(PositionSample(time.time(), sample.position, head))
         tell(
             self.control,
-            current.places.status_record,
-            self.supervisor.state,
-            self.supervisor.problem(),
-            states=states,
-            window=current.window_id,
-            lagging=lagging_of(self.table_lags()),
+            self.current.places.status_record,
+            self.supervisor.shown_state(),
+            sample.problem,
+            failing=failing_of(sample.failing),
+            states=dict(sample.busy),
+            window=sample.window,
+            lagging=lagging_of(sample.lagging),
             **self.reached(),
-            copying=copying_of(copying),
-            reading=reading_of(replica.reading.reads.look() if replica is not None else None, copying),
+            events_per_second=rounded(sample.events_per_second),
+            catches_up_at=iso(sample.catches_up_at),
+            free_bytes=sample.free_bytes,
+            copying=copying_of(sample.copying),
+            reading=reading_of(sample.reading, sample.copying),
         )
-        self.is_held = current.is_paused()
+        self.is_held = self.current.is_paused()
+
+    def look_beside(self) -> None:
+        """Look every `LOOK_SECONDS` at what no other part keeps in memory: the free space where the warehouse lies, and
+        the newest comparison. Called by the thread that writes the status."""
+        if time.monotonic() < self.look_next:
+            return
+        self.look_next = time.monotonic() + LOOK_SECONDS
+        self.free_bytes = free_bytes(self.current.target.plug.keys.warehouse)
+        record = newest_verification(self.control, self.name)
+        self.verified = verified_of(record) if record is not None else None
 
     def remove_status(self) -> None:
         """Remove the target's status record. Raises `Unavailable`."""
         self.control.remove(self.current.places.status_record)
 
     def snapshot(self) -> TargetSample:
+        """Return what this process knows of the target, for its status record, its page and its metrics alike."""
         supervisor, replica = self.supervisor, self.current.replica
-        state = "paused" if supervisor.state in HELD_BACK and self.is_held else supervisor.state
+        state = supervisor.shown_state()
+        known = TargetSample(
+            name=self.name,
+            state="paused" if state in HELD_BACK and self.is_held else state,
+            problem=supervisor.problem(),
+            reachable=supervisor.answers(),
+            failing=supervisor.failing(),
+            window=self.current.window_id,
+            verified=self.verified,
+            free_bytes=self.free_bytes,
+            copying=self.current.target.side().copying.look(),
+        )
         if replica is None:
-            return TargetSample(self.name, state, supervisor.problem(), supervisor.answers())
+            return known
         position, head = replica.epochs.position(), self.head_times.newest()
         is_behind = position is not None and head is not None and head > position
-        return TargetSample(
-            self.name,
-            state,
-            supervisor.problem(),
-            supervisor.answers(),
-            position,
-            replica.epoch.epoch if replica.epoch is not None else None,
-            (head or 0) - (position or 0) if is_behind else 0,
-            self.head_times.lag_seconds(position or 0, time.time()) if is_behind else 0.0,
-            told_states.counts(replica.tables),
-            self.current.target.side().copying.look(),
-            replica.reading.reads.look(),
-            self.table_lags(),
-            len(replica.tables.paused),
+        return replace(
+            known,
+            position=position,
+            epoch=replica.epoch.epoch if replica.epoch is not None else None,
+            published_at=replica.epoch.published_at if replica.epoch is not None else None,
+            lag_events=(head or 0) - (position or 0) if is_behind else 0,
+            lag_seconds=self.head_times.lag_seconds(position or 0, time.time()) if is_behind else 0.0,
+            events_per_second=self.rates.events_per_second(),
+            catches_up_at=self.rates.catches_up_at() if is_behind else None,
+            tables=told_states.counts(replica.tables),
+            busy=self.busy_tables(replica),
+            reading=replica.reading.reads.look(),
+            lagging=self.table_lags(),
+            paused_tables=len(replica.tables.paused),
         )
+
+    def busy_tables(self, replica: Replica) -> Mapping[str, str]:
+        """Return the states of the tables that are being read or copied, by their names."""
+        rows = replica.tables.rows
+        states = {str(name): rows[name].state.value for name in replica.tables.in_state(State.READING, State.STAGING)}
+        copied_names = (name for job in list(replica.copies.jobs) for name in job.names)
+        return states | {str(name): TableState.STAGING.value for name in copied_names}
 
     # Tables
 
@@ -164,3 +210,9 @@ class TargetReport:
             return []
         functions = [row for row in list(replica.functions.owned.values()) if row.state is TableState.QUARANTINED]
         return [*replica.databases.quarantined_rows.values(), *functions]
+
+
+def verified_of(record: Mapping[str, Any]) -> VerifiedSample:
+    """Return the sample of a record of the newest comparison."""
+    at = datetime.fromisoformat(record["at"]).timestamp()
+    return VerifiedSample(at, record["event_id"], record["differences"], record["whole"])

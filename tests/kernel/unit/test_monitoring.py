@@ -23,8 +23,9 @@ from calque.engine.sides.copy_progress import Progress
 from calque.engine.window.result import WindowResult
 from calque.model.ledger import Epoch
 from calque.model.names import Span
-from calque.serve.metrics import CaptureSample, Meters, ProcessView, SourceSample, TargetSample
+from calque.serve.metrics import Meters
 from calque.serve.monitoring import ALERTS, DASHBOARD
+from calque.serve.samples import CaptureSample, ProcessSample, SourceSample, TargetSample, VerifiedSample
 from calque.serve.table_lag import TableLag
 from support.places import ROOT
 
@@ -37,21 +38,25 @@ RULE_KEYS = {"alert", "expr", "for", "labels", "annotations"}
 def exported() -> Mapping[str, set[str]]:
     """Each metric of a process that has done everything once, with its labels."""
     target = TargetSample(
-        "dr",
-        "running",
-        None,
-        True,
-        10,
-        3,
-        2,
-        1.5,
-        {"live": 4},
-        Progress(0, 0),
-        ReadTotals(0, 0, 0, 0, 0, 0, 0),
-        (TableLag("a.b", 1, 2, 3.0),),
+        name="dr",
+        state="running",
+        problem=None,
+        reachable=True,
+        position=10,
+        epoch=3,
+        lag_events=2,
+        lag_seconds=1.5,
+        tables={"live": 4},
+        copying=Progress(0, 0),
+        reading=ReadTotals(0, 0, 0, 0, 0, 0, 0),
+        lagging=(TableLag("a.b", 1, 2, 3.0),),
+        verified=VerifiedSample(at=1e9, event_id=9, differences=0, is_whole=True),
+        free_bytes=8,
     )
-    capture = CaptureSample("running", None, True, 12, 12)
-    meters = Meters(lambda: ProcessView((SourceSample("hq", capture),), (target,)))
+    capture = CaptureSample(state="running", problem=None, reachable=True, head=12, last=12, pinned_bytes=7)
+    meters = Meters(
+        lambda: ProcessSample(sources=(SourceSample(name="hq", capture=capture),), targets=(target,), free_bytes=9)
+    )
     window = WindowResult(Span(8, 10))
     window.epoch = Epoch(3, 10, 8, "", "window")
     meters.window("dr", window, 0.3, "dr-3-8")

@@ -120,7 +120,7 @@ def test_a_target_that_another_process_has_is_not_taken_over(tmp_path: Path) -> 
 def test_who_asks_waits_for_all_that_run_and_for_no_other(tmp_path: Path) -> None:
     control = ControlStore(tmp_path)
     assert answers(control, ask_reload(control), 0) == []
-    one, other = ProcessPresence(control), ProcessPresence(control)
+    one, other = (ProcessPresence(control, tmp_path) for _ in range(2))
     one.begin(("a",))
     other.begin(("b",))
     request = ask_reload(control)

@@ -42,24 +42,45 @@ from calque.serve.guard import Tokens
 from calque.serve.http import DEFAULT, Access, Serving, serve
 from calque.serve.lag_clock import MOST, HeadTimes
 from calque.serve.liveness_probe import LivenessProbe
-from calque.serve.metrics import CaptureSample, Meters, ProcessView, SourceSample, TargetSample
+from calque.serve.metrics import Meters
 from calque.serve.pages import Pages, hindrances
+from calque.serve.rates import PositionRates, PositionSample
+from calque.serve.samples import CaptureSample, ProcessSample, SourceSample, TargetSample
 from calque.serve.table_lag import MOST as MOST_TABLES
 from calque.serve.table_lag import TableLag, table_lags
 from calque.wiring.wiring import Wiring
 from support.places import ROOT
 from support.services.authority import Authority
 
-CAPTURES = CaptureSample("running", None, True, 12, 12)
+CAPTURES = CaptureSample(state="running", problem=None, reachable=True, head=12, last=12)
 LAGS = TableLag("sales.x", 7, 5, 90.0)
-RUNS = TargetSample("dr", "running", None, True, 10, 3, 2, 1.5, {"live": 4, "quarantined": 1}, lagging=(LAGS,))
+RUNS = TargetSample(
+    name="dr",
+    state="running",
+    problem=None,
+    reachable=True,
+    position=10,
+    epoch=3,
+    lag_events=2,
+    lag_seconds=1.5,
+    tables={"live": 4, "quarantined": 1},
+    lagging=(LAGS,),
+)
+
+
+def of_target(state: str, problem: str | None, *, reachable: bool = True) -> TargetSample:
+    return TargetSample(name="dr", state=state, problem=problem, reachable=reachable)
+
+
+def of_capture(state: str, problem: str | None, event_id: int | None) -> CaptureSample:
+    return CaptureSample(state=state, problem=problem, reachable=False, head=event_id, last=event_id)
 
 
 def of_one(
     capture: CaptureSample | None, targets: tuple[TargetSample, ...], silent: tuple[str, ...] = ()
-) -> ProcessView:
+) -> ProcessSample:
     """A process with one source."""
-    return ProcessView((SourceSample("hq", capture),), targets, silent)
+    return ProcessSample(sources=(SourceSample(name="hq", capture=capture),), targets=targets, silent=silent)
 
 
 WELL = of_one(CAPTURES, (RUNS,))
@@ -72,7 +93,7 @@ TOKEN, METRICS_TOKEN = "of-all-pages-é", "of-metrics"
 
 @contextmanager
 def served(
-    look: Callable[[], ProcessView],
+    look: Callable[[], ProcessSample],
     where: Endpoint | None = ANY,
     tokens: Tokens = NO_TOKENS,
     tls: ServerTls | None = None,
@@ -117,15 +138,27 @@ def test_what_goes_well_is_healthy_and_ready() -> None:
     ("look", "problems"),
     [
         (of_one(None, ()), ["it starts"]),
-        (of_one(CaptureSample("starting", None, False, None, None), (RUNS,)), ["capture is starting"]),
-        (of_one(CaptureSample("running", "No answer.", False, 1, 1), (RUNS,)), ["capture: No answer."]),
-        (of_one(CAPTURES, (TargetSample("dr", "paused", None, True),)), ["dr is paused"]),
-        (of_one(None, (TargetSample("dr", "failed", "It broke.", True),)), ["dr is failed: It broke."]),
-        (of_one(None, (TargetSample("dr", "running", "No answer.", False),)), ["dr: No answer."]),
+        (
+            of_one(of_capture("starting", None, None), (RUNS,)),
+            ["capture is starting"],
+        ),
+        (
+            of_one(of_capture("running", "No answer.", 1), (RUNS,)),
+            ["capture: No answer."],
+        ),
+        (of_one(CAPTURES, (of_target("paused", None),)), ["dr is paused"]),
+        (
+            of_one(None, (of_target("failed", "It broke."),)),
+            ["dr is failed: It broke."],
+        ),
+        (
+            of_one(None, (of_target("running", "No answer.", reachable=False),)),
+            ["dr: No answer."],
+        ),
         (of_one(CAPTURES, (RUNS,), silent=("dr",)), ["dr does not turn"]),
     ],
 )
-def test_what_keeps_it_from_its_work_makes_it_unready(look: ProcessView, problems: list[str]) -> None:
+def test_what_keeps_it_from_its_work_makes_it_unready(look: ProcessSample, problems: list[str]) -> None:
     assert hindrances(look)[: len(problems)] == problems
     with served(lambda: look) as serving:
         assert read(serving, "/readyz")[0] == 503
@@ -326,7 +359,11 @@ def test_a_certificate_that_is_written_anew_is_shown_without_a_restart(
 
 
 def test_probes_get_one_word_and_with_the_token_the_reasons(tokens: Tokens) -> None:
-    look = of_one(CAPTURES, (TargetSample("dr", "failed", "No answer from hms.secret.corp.", True),), silent=("dr",))
+    look = of_one(
+        CAPTURES,
+        (of_target("failed", "No answer from hms.secret.corp."),),
+        silent=("dr",),
+    )
     whole = f"Bearer {TOKEN}".encode().decode("latin-1")
     with served(lambda: look, tokens=tokens) as serving:
         for page in ("/healthz", "/readyz"):
@@ -582,6 +619,32 @@ def test_the_lag_counts_from_when_the_first_event_that_is_missing_was_seen() -> 
     assert (heads.newest(), heads.lag_seconds(3, 51.0)) == (4, 1.0)
 
 
+def test_a_target_that_gets_nearer_tells_its_speed_and_when_it_has_caught_up() -> None:
+    rates = PositionRates()
+    rates.note(PositionSample(100.0, 1_000, 1_900))
+    assert (rates.events_per_second(), rates.catches_up_at()) == (None, None)
+    rates.note(PositionSample(130.0, 1_600, 2_200))
+    assert rates.events_per_second() == 20
+    assert rates.catches_up_at() == 130 + 600 / 10
+    rates.note(PositionSample(131.0, 2_200, 2_200))
+    assert rates.catches_up_at() is None
+
+
+@pytest.mark.parametrize("heads", [(10, 10), (10, 40)])
+def test_a_target_that_gets_no_nearer_does_not_say_when_it_catches_up(heads: tuple[int, int]) -> None:
+    rates = PositionRates()
+    rates.note(PositionSample(0.0, 0, heads[0]))
+    rates.note(PositionSample(10.0, 0, heads[1]))
+    assert (rates.events_per_second(), rates.catches_up_at()) == (0, None)
+
+
+def test_a_position_that_goes_back_begins_another_measurement() -> None:
+    rates = PositionRates()
+    for at, position in ((0.0, 900), (10.0, 1_000), (20.0, 5), (30.0, 15)):
+        rates.note(PositionSample(at, position, 1_000))
+    assert rates.events_per_second() == 1
+
+
 def test_of_tables_that_lag_the_farthest_behind_are_told_and_few_of_them() -> None:
     heads = HeadTimes()
     assert table_lags([(3, TableName("a", "b"))], heads, 9.0) == ()
@@ -656,7 +719,7 @@ def test_check_finds_an_address_that_another_has_and_none_that_a_process_of_ours
         [finding] = findings.entries
         assert f"can't be served at 127.0.0.1:{listener.getsockname()[1]}" in finding.what
         assert (finding.where, findings.unreachable) == ("configuration", True)
-        presence, findings = ProcessPresence(wiring.control), Findings()
+        presence, findings = ProcessPresence(wiring.control, wiring.state), Findings()
         presence.serves = f"http://127.0.0.1:{listener.getsockname()[1]}"
         presence.begin(())
         try:
@@ -669,8 +732,9 @@ def test_check_finds_an_address_that_another_has_and_none_that_a_process_of_ours
 
 
 def test_several_sources_are_told_apart() -> None:
-    behind = CaptureSample("running", "No answer.", False, 5, 4)
-    look = ProcessView((SourceSample("hq", CAPTURES), SourceSample("lake", behind, gaps=2)), (RUNS,))
+    behind = CaptureSample(state="running", problem="No answer.", reachable=False, head=5, last=4)
+    lake = SourceSample(name="lake", capture=behind, gaps=2)
+    look = ProcessSample(sources=(SourceSample(name="hq", capture=CAPTURES), lake), targets=(RUNS,))
     assert hindrances(look) == ["capture of lake: No answer."]
     text = Meters(lambda: look).text()[0].decode()
     for line in (

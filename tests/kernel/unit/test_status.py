@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ import pytest
 
 from calque.app import APP
 from calque.commands.status import show
+from calque.control.free_space import free_bytes
 from calque.control.pause_rules import PauseAction, change
 from calque.control.process_locks import Roles
 from calque.control.processes import ProcessPresence
 from calque.control.status import snapshot
 from calque.control.status_records import is_running, tell
+from calque.control.verify_record import note_verification
 from calque.core.records.reached_state import PAUSED
+from calque.engine.verify.report import Verification
 from calque.model.gaps import Gap, GapCause
 from calque.model.ledger import (
     Bridge,
@@ -75,7 +79,8 @@ def told_before(wiring: Wiring, **changes: object) -> None:
 def test_before_the_first_run_all_is_stopped_and_nothing_is_known(wiring: Wiring) -> None:
     document = snapshot(wiring, APP.status())
     assert document["source"] == {"name": "hq", "head": None, "reachable": False, "dml_events": None}
-    assert document["capture"] == {"state": "stopped", "last_error": None, "pins": None, "kept_seconds": None}
+    told = ("failing", "newest_at", "pinned_bytes", "pins", "kept_seconds")
+    assert document["capture"] == {"state": "stopped", "last_error": None, **dict.fromkeys(told)}
     assert document["journal"] == {"last": None, "oldest": None, "gaps": [], "last_error": None}
     target = document["targets"]["dr"]
     assert (target["state"], target["position"], target["lag_events"]) == ("stopped", None, 0)
@@ -126,6 +131,21 @@ def test_a_target_that_is_held_back_is_paused_as_long_as_it_lives(wiring: Wiring
         assert seen(wiring) == (shown, None)
 
 
+def test_the_newest_comparison_is_told(wiring: Wiring) -> None:
+    assert target_of(wiring)["verified"] is None
+    note_verification(wiring.control, Verification("dr", 12), is_whole=False)
+    told = dict(target_of(wiring)["verified"])
+    assert datetime.fromisoformat(told.pop("at")).tzinfo is not None
+    assert told == {"event_id": 12, "differences": 0, "set_aside": 0, "whole": False}
+
+
+def test_free_space_is_known_of_folders_on_this_host_alone(tmp_path: Path) -> None:
+    later = tmp_path / "warehouse" / "of tomorrow"
+    assert (free_bytes(str(later)) or 0) > 0
+    assert free_bytes(later.as_uri()) is not None
+    assert [free_bytes(place) for place in ("s3://bucket/dr", "hdfs://nn:8020/dr", "file://nas/dr")] == [None] * 3
+
+
 def test_a_process_that_was_killed_has_stopped_whatever_it_told_last(wiring: Wiring) -> None:
     told_before(wiring, pid=os.getpid())
     assert seen(wiring) == ("stopped", None)
@@ -159,7 +179,7 @@ def test_a_process_on_another_host_lives_as_long_as_it_tells_of_itself(wiring: W
 def test_several_processes_over_one_state_folder_are_told_apart(
     wiring: Wiring, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one, other = ProcessPresence(wiring.control), ProcessPresence(wiring.control)
+    one, other = (ProcessPresence(wiring.control, wiring.state) for _ in range(2))
     one.serves = "http://127.0.0.1:9400"
     one.begin(("dr",))
     other.begin(())
@@ -180,8 +200,8 @@ def test_several_processes_over_one_state_folder_are_told_apart(
     assert document["capture"] == {
         "state": "running",
         "last_error": "The journal can't be written. No space. Make room.",
+        **dict.fromkeys(("failing", "newest_at", "pinned_bytes", "kept_seconds")),
         "pins": "hardlink",
-        "kept_seconds": None,
     }
     assert document["targets"]["dr"]["state"] == "stopped"
     show(document)

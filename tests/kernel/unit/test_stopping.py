@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from calque.model.ledger import Epoch, TableRow, TableState
 from calque.model.names import EventId
 from calque.model.requests import Action
 from calque.model.state_places import TargetPlaces
+from calque.serve.liveness_probe import LivenessProbe
 from calque.streams.capture import SourceCapture
 from calque.streams.replicator_process import ReplicatorProcess, end, running
 from calque.streams.supervisor import ONLY_UNANSWERED, StatusRecord, SupervisedWork, Supervisor, nothing
@@ -125,6 +127,50 @@ def run(tmp_path: Path) -> ReplicatorProcess:
     found = ReplicatorProcess(APP.wiring(APP.load(path)), ("dr",))
     found.presence.begin(found.targets)
     return found
+
+
+class Unanswered(Calling):
+    """One whose service does not answer before `answered` is set."""
+
+    def run_attempt(self) -> None:
+        if not self.answered.is_set():
+            raise Unavailable("The service does not answer", "It is away", "Wait")
+        self.supervisor.note_progress("running")
+        self.supervisor.ending.wait(60)
+
+
+def test_a_part_that_fails_again_says_since_when_how_often_and_when_it_is_tried_next(run: ReplicatorProcess) -> None:
+    part, began = Unanswered(run, "away", threading.Event()), time.time()
+    supervisor = part.supervisor
+    assert (supervisor.failing(), supervisor.shown_state()) == (None, "starting")
+    run.begin_part(part)
+    within(lambda: (one := supervisor.failing()) is not None and one.attempts > 1 and one.next is not None)
+    failing = supervisor.failing()
+    assert failing is not None
+    assert began <= failing.since <= time.time()
+    assert supervisor.shown_state() == "failing"
+    part.answered.set()
+    within(lambda: supervisor.failing() is None)
+    assert supervisor.shown_state() == "running"
+    run.stop()
+
+
+def test_a_service_that_does_not_answer_an_idle_part_is_told_since_when() -> None:
+    def ask() -> EventId:
+        raise Unavailable("The service does not answer", "It is away", "Wait")
+
+    probe = LivenessProbe(ask, "away", period=0.01)
+    probe.begin()
+    within(lambda: probe.failed_calls > 1)
+    probe.stop()
+    assert probe.failing_since is not None
+
+
+def within(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_what_is_answered_is_waited_for(run: ReplicatorProcess) -> None:

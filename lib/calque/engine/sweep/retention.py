@@ -59,23 +59,29 @@ def nothing() -> None:
     """Do nothing before events are forgotten; the default."""
 
 
+def disregard(_size: int) -> None:
+    pass
+
+
 def let_go(
     source: SourceSide,
     ledgers: Sequence[Ledger],
     retention: float,
     limits: Limits,
     before: Callable[[], None] = nothing,
+    note_pinned: Callable[[int], None] = disregard,
 ) -> DeletedRows:
     """Forget events that are older than `retention` seconds, their evidence and pins, pins that no target needs or that
     are beyond `limits`, and scans that every target has taken, without regard to targets that must start again.
-    `before` is called first."""
+    `before` is called first. `note_pinned` gets the bytes that stay pinned."""
     before()
     now_ns = source.clock.now_ns()
     deleted_rows = forget_journal(source.journal, source.evidence, now_ns, retention)
     if source.scans is not None:
         forget_taken(source.scans, [ledger for ledger in ledgers if not is_left_behind(source.journal, ledger)])
     if source.pins is not None:
-        release(source.pins, ledgers, limits, now_ns, newest(source.gaps), reach(source.journal))
+        gap, lost_event = newest(source.gaps), reach(source.journal)
+        release(source.pins, ledgers, limits, now_ns, gap, lost_event, note_pinned)
     return deleted_rows
 
 
@@ -86,17 +92,19 @@ def keep(
     limits: Limits,
     stopping: threading.Event,
     before: Callable[[], None] = nothing,
+    note_pinned: Callable[[int], None] = disregard,
 ) -> None:
     """Call `release` every `SECONDS` and `let_go` every `JOURNAL_SECONDS`, until `stopping` is set. An error is logged,
-    and the next round tries again."""
+    and the next round tries again. `note_pinned` gets the bytes that stay pinned after each round."""
     due_ns = source.clock.elapsed_ns() + int(JOURNAL_SECONDS * 1e9)
     while not stopping.wait(SECONDS):
         try:
             if source.clock.elapsed_ns() >= due_ns:
-                let_go(source, ledgers, retention, limits, before)
+                let_go(source, ledgers, retention, limits, before, note_pinned)
                 due_ns = source.clock.elapsed_ns() + int(JOURNAL_SECONDS * 1e9)
             elif source.pins is not None:
-                release(source.pins, ledgers, limits, source.clock.now_ns(), newest(source.gaps))
+                gap = newest(source.gaps)
+                release(source.pins, ledgers, limits, source.clock.now_ns(), gap, note_pinned=note_pinned)
         except CalqueError as error:
             LOG.warning("nothing is let go of: %s", error)
 
@@ -131,11 +139,17 @@ def last_before(journal: Journal, oldest: EventId, upto: EventId, seconds: float
 
 
 def release(
-    pins: Pins, ledgers: Iterable[Ledger], limits: Limits, now_ns: int, gap: int = 0, lost_event: EventId = 0
+    pins: Pins,
+    ledgers: Iterable[Ledger],
+    limits: Limits,
+    now_ns: int,
+    gap: int = 0,
+    lost_event: EventId = 0,
+    note_pinned: Callable[[int], None] = disregard,
 ) -> Sequence[EventId]:
     """Release pinned files that no target needs any more; then, from the oldest event on, those beyond the limits.
     Return the events whose files were released. `gap` is the newest gap in the log. Files of events up to `lost_event`
-    are released, because the journal has forgotten these events."""
+    are released, because the journal has forgotten these events. `note_pinned` gets the bytes that stay pinned."""
     shown_event = min((shown_by_all(ledger, gap) for ledger in ledgers), default=0)
     events = pins.events()
     released_events = [event_id for event_id in events if event_id <= max(shown_event, lost_event)]
@@ -149,6 +163,7 @@ def release(
             released_events.append(event_id)
             size -= pinned_size
     pins.release(released_events)
+    note_pinned(size)
     return released_events
 
 

@@ -11,14 +11,14 @@ from functools import partial
 from tenacity import wait_exponential
 
 from calque.config import Config
-from calque.control.status_records import tell
+from calque.control.status_records import failing_of, tell
 from calque.errors import Broken, CalqueError
 from calque.model.names import EventId
 from calque.plugins.marks.wiring import judge_at
 from calque.plugins.notices.config import channels_of
 from calque.plugins.notices.ports import NoticeBroker
 from calque.plugins.notices.wiring import ChannelWiring, Feed, channels
-from calque.serve.metrics import ChannelSample
+from calque.serve.samples import ChannelSample
 from calque.streams.kinds import PublisherKind, PublisherSetup
 from calque.streams.shared import ProcessContext, SourceStream, WakeUpSignal
 from calque.streams.supervisor import AttemptSchedule, StatusRecord, SupervisedWork, Supervisor
@@ -121,11 +121,19 @@ class NoticePublisher:
             return True
 
     def snapshot(self) -> ChannelSample:
-        return ChannelSample(self.channel.plug.name, self.supervisor.state, self.supervisor.last_error, self.lag)
+        supervisor = self.supervisor
+        return ChannelSample(
+            name=self.channel.plug.name,
+            state=supervisor.shown_state(),
+            problem=supervisor.last_error,
+            lag_events=self.lag,
+            failing=supervisor.failing(),
+        )
 
     def write_status(self) -> None:
-        state, error = self.supervisor.state, self.supervisor.last_error
-        tell(self.wiring.control, self.channel.places.status_record, state, error, lag_events=self.lag)
+        sample = self.snapshot()
+        details = {"lag_events": sample.lag_events, "failing": failing_of(sample.failing)}
+        tell(self.wiring.control, self.channel.places.status_record, sample.state, sample.problem, **details)
 
     def close(self) -> None:
         if self.signal in self.stream.signals:

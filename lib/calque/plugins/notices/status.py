@@ -28,6 +28,7 @@ def of_channel(wiring: Wiring, channel: ChannelWiring) -> dict[str, Any]:
         "state": report["state"],
         "position": position,
         "lag_events": lag_events(channel, position),
+        "failing": report.get("failing"),
         "last_error": report["last_error"],
     }
 

@@ -23,8 +23,9 @@ from calque.plugins.page.run.routes import ActionRequest, Console, LinkQuery, Ta
 from calque.ports.records import Json
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, Serving, serve
-from calque.serve.metrics import Meters, ProcessView
+from calque.serve.metrics import Meters
 from calque.serve.pages import Pages
+from calque.serve.samples import ProcessSample
 from support.services.browser import DESKTOP, PHONE, Browser, browser, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"{' and '.join(missing())} not installed")
@@ -226,8 +227,8 @@ class World:
 
 @contextmanager
 def served(world: World, tokens: Tokens) -> Iterator[Serving]:
-    def look() -> ProcessView:
-        return ProcessView((), ())
+    def look() -> ProcessSample:
+        return ProcessSample(sources=(), targets=())
 
     pages = Pages(look, Meters(look).text, dict, front_page(world.console(), tokens.every is not None))
     serving = serve(Endpoint("127.0.0.1", 0), pages, Access(tokens, None))

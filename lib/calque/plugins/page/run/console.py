@@ -44,7 +44,7 @@ from calque.plugins.remotes.config import REMOTES
 from calque.plugins.remotes.run.link_states import SET_ASIDE, LinkStates
 from calque.ports.records import Json
 from calque.serve.front_page import FrontPage
-from calque.serve.metrics import TargetSample
+from calque.serve.samples import TargetSample
 from calque.serve.table_lag import lagging_of
 from calque.streams.background import BackgroundThread
 from calque.streams.kinds import RunningProcess

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calque.config.plugs import HiveTarget
-from calque.control.status_records import FAILED, UNREAD, capture_record, position_of, target_record
+from calque.control.status_records import UNREAD, capture_record, position_of, target_record
 from calque.core.images.own_parameters import CONNECTED_TO
 from calque.core.policy.admit import Admission
 from calque.errors import Unavailable
 from calque.model.ledger import DatabaseRow, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
+from calque.model.part_states import FAILED
 from calque.plugins.remotes.model import LinkRecord
 from calque.plugins.remotes.wiring.remotes import remotes_at, target_of, with_links
 from calque.wiring.wiring import Wiring
