@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from calque.config import Config
     from calque.config.extras import Extra
     from calque.config.sections import FileKinds, SectionKind
+    from calque.control.question import Question
     from calque.engine.check.findings import Findings
     from calque.errors import Refused
     from calque.model.hive import Table
@@ -85,6 +86,8 @@ class Plugin:
     """Further checks of `calque check` on each target, by its name."""
     status: Callable[[], Mapping[str, StatusPart]] = dict
     """Further values of the document of `calque status`, by their keys."""
+    questions: Callable[[], Mapping[str, Question]] = dict
+    """Further questions that a running process answers for commands, by their names."""
     comparisons: Callable[[], tuple[ComparisonKind, ...]] = tuple
     """Further comparisons of `calque verify`."""
     retention: Callable[[], tuple[RetentionKind, ...]] = tuple
@@ -159,12 +162,12 @@ class App:
     ) -> int:
         """Run the always-on job of the configuration in the file `path`, and return its exit code. The arguments are
         those of `streams.job.run_file`."""
+        from calque.control.asking import digest_of_file
         from calque.streams.job import run_file
+        from calque.streams.reload import ConfigurationReader
 
-        def load() -> Config:
-            return self.load(path)
-
-        return run_file(load, self.wiring, named, until, capture=capture, kinds=self.process(), address=address)
+        reader = ConfigurationReader(lambda: self.load(path), named, lambda: digest_of_file(path))
+        return run_file(reader, self.wiring, until, capture=capture, kinds=self.process(), address=address)
 
     def missing_extras(self, config: Config) -> tuple[Refused, ...]:
         """Return a refusal for each extra that the configuration needs and this host lacks."""
@@ -190,6 +193,20 @@ class App:
     def status(self) -> Mapping[str, StatusPart]:
         return {key: part for plugin in self.plugins for key, part in plugin.status().items()}
 
+    def questions(self) -> Mapping[str, Question]:
+        """Return the questions of commands that only show what there is, by their names. Each loads what it needs when
+        it is asked."""
+        from calque.control.questions import KERNEL_QUESTIONS, status
+
+        def sql(wiring: Wiring, arguments: Mapping[str, Any]) -> Any:
+            from calque.statements.questions import shown
+
+            return shown(self.language(), wiring, arguments)
+
+        own: dict[str, Question] = {"status": lambda wiring, _: status(wiring, self.status()), "sql": sql}
+        of_plugins = (plugin.questions() for plugin in self.plugins)
+        return {**KERNEL_QUESTIONS, **own, **{name: ask for some in of_plugins for name, ask in some.items()}}
+
     def process(self) -> ProcessKinds:
         """Return what plugins add to a process that captures sources and replicates to targets."""
         from calque.streams.kinds import ProcessKinds
@@ -199,6 +216,7 @@ class App:
             amended=self.amended,
             missing_extras=self.missing_extras,
             status=self.status(),
+            questions=self.questions(),
             retention=self.retention(),
             comparisons=self.comparisons(),
             followers=self.each(lambda plugin: plugin.followers()),

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import CommandSettings, examples, one_target, shared, targets_option
+from calque.commands.options import CommandSettings, examples, shared, targets_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from calque.config import Config
 
 DOTS = {"shown": "●", "passed_over": "│ ○", "waiting": "◌", "before": "┊"}
 WORDS = {"shown": "shown", "passed_over": "passed over", "waiting": "waits", "before": "older"}
@@ -28,33 +27,23 @@ def command(settings: CommandSettings, table: str, targets: Sequence[str]) -> in
     Which events of the table it shows, which it passed over and why, and which wait: as far back as the journal and the
     ledger go, and over 50000 events at most.
     """
-    config = settings.load()
-    return run(settings, config, one_target(config, targets), table)
+    return run(settings, targets, table)
 
 
-def run(settings: CommandSettings, config: Config, target: str, table: str) -> int:
+def run(settings: CommandSettings, targets: Sequence[str], table: str) -> int:
     """Print what the target showed of the table. Raises `Refused` where neither the journal nor the ledger knows the
     table."""
     from calque.commands.output import print_json, print_line
-    from calque.control.table_history import table_history
-    from calque.errors import Refused
-    from calque.model.names import table_name
 
-    wiring = settings.app.wiring(config)
-    database, _, name = table.partition(".")
-    journal = wiring.target(target).source.side().journal
-    history = table_history(journal, wiring.ledger(target), table_name(database, name))
-    if not history["links"]:
-        why = "Neither the journal nor the ledger has an event of it"
-        raise Refused(f"Nothing is remembered of {table} at {target}", why, "Name a table as at the source")
+    history = settings.answer("history", targets=targets, table=table)
     if settings.json:
-        print_json({"target": target, **history})
+        print_json(history)
         return 0
     for link in history["links"]:
         print_line(line(link))
     shows = "nothing" if history["shows"] is None else f"event {history['shows']}"
     remark = f": {history['reason']}" if history["reason"] else ""
-    print_line(f"{history['table']} at {target} is {history['state']}, and shows {shows}{remark}")
+    print_line(f"{history['table']} at {history['target']} is {history['state']}, and shows {shows}{remark}")
     return 0
 
 

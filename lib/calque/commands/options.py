@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from calque.control.epoch_rows import EpochReference
 from calque.errors import Refused, nearest
 from calque.extension import App
 
@@ -45,13 +46,19 @@ class CommandSettings:
         """Return the configuration with what the state folder adds; it may be one that replicates nothing."""
         return self.app.load(self.config)
 
+    def answer(self, question: str, **arguments: Any) -> Any:
+        """Return the answer to the question (`App.questions`) as a JSON value: that of a process that runs under this
+        configuration, else from the state folder and the servers. Raises what the question raises."""
+        from calque.control.asking import Declined, ask
 
-@dataclass(frozen=True, slots=True)
-class EpochReference:
-    """An epoch as the command line names it: `N` is its number, `@N` the newest epoch at or below event id N."""
+        try:
+            return ask(self.config, question, arguments)
+        except Declined:
+            return self.answer_alone(question, arguments)
 
-    number: int
-    is_event: bool
+    def answer_alone(self, question: str, arguments: Mapping[str, Any]) -> Any:
+        """Return the answer from the state folder and the servers, without a running process."""
+        return self.app.questions()[question](self.app.wiring(self.load_any()), arguments)
 
 
 def duration(text: str) -> float:
@@ -164,15 +171,6 @@ def data_option(command: F) -> F:
 def examples(*lines: str) -> str:
     """Return the epilog of a help text, with a line for each example."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
-
-
-def one_target(config: Config, names: Sequence[str]) -> str:
-    """Return the named target, or the only one of the configuration. Raises a usage error where neither tells which one
-    is meant."""
-    targets = config.select(names)
-    if len(targets) == 1:
-        return targets[0]
-    raise click.UsageError(f"--target is needed once. There are {', '.join(config.targets)}")
 
 
 def _exactly_one(_context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> str:

@@ -41,8 +41,7 @@ def command(context: click.Context) -> None:
 @click.pass_obj
 def list_command(settings: CommandSettings, targets: Sequence[str], tables: Sequence[str]) -> int:
     """Show tables that were set aside, since when, and why."""
-    config = settings.load()
-    return show(settings, config, config.select(targets), tables)
+    return show(settings, targets, tables)
 
 
 @command.command("release", epilog=examples("calque quarantine release --target dr --tables sales.x"))
@@ -56,19 +55,11 @@ def release_command(settings: CommandSettings, targets: Sequence[str], tables: S
     return release(settings, config, config.select(targets), tables)
 
 
-def show(settings: CommandSettings, config: Config, targets: Sequence[str], tables: Sequence[str]) -> int:
+def show(settings: CommandSettings, targets: Sequence[str], tables: Sequence[str]) -> int:
     """Print the tables that are set aside. `tables` are patterns; none stands for all tables."""
     from calque.commands.output import print_json, print_table
-    from calque.control.status import quarantined
-    from calque.core.policy.patterns import chosen
 
-    wiring, takes = settings.app.wiring(config), chosen(tables)
-    rows = [
-        {**quarantined(row), "target": name}
-        for name in targets
-        for row in wiring.ledger(name).tables().values()
-        if row.state.value == "quarantined" and takes(row.name)
-    ]
+    rows = settings.answer("quarantine list", targets=targets, tables=tables)
     if settings.json:
         print_json(rows)
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from calque.commands.options import CommandSettings, examples, head_or_event, shared, targets_option
+from calque.control.asking import digest_of_file
 from calque.logs.setup import log_to_stderr
 from calque.streams.signals import ended_by_signals
 
@@ -29,9 +30,10 @@ def command(settings: CommandSettings, until: str | int | None, targets: Sequenc
     id at the start), or with 75 when only tables that are set aside are missing.
     """
     with ended_by_signals() as stopping:
+        digest = digest_of_file(settings.config)
         config = settings.load()
         log_to_stderr(config.log.format, config.log.level)
-        return run(settings, config, config.select(targets), until, stopping, targets)
+        return run(settings, config, config.select(targets), until, stopping, targets, digest)
 
 
 def run(
@@ -41,9 +43,11 @@ def run(
     until: str | int | None,
     stopping: threading.Event,
     named: Sequence[str] = (),
+    digest: str = "",
 ) -> int:
     """Run the always-on job, and return its exit code. `until` is "head", an event id, or None for ever. `named` are
-    the targets that the command line names, by which a reload chooses again."""
+    the targets that the command line names, by which a reload chooses again. `digest` is that of the file before
+    `config` was read from it."""
     from pathlib import Path
 
     from calque.config.conflicts import unsupported
@@ -57,12 +61,14 @@ def run(
     from calque.streams.job import run_job
     from calque.streams.reload import ConfigurationReader
 
+    reader = ConfigurationReader(settings.load, named, lambda: digest_of_file(settings.config))
+    reader.note(digest)
     code = run_job(
         settings.app.wiring(config),
         targets,
         until,
         stopping,
-        reread=ConfigurationReader(settings.load, named),
+        reread=reader,
         serve_settings=config.serve,
         kinds=settings.app.process(),
     )

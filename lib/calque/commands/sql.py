@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +13,7 @@ from calque.commands.options import CommandSettings, examples, shared
 from calque.errors import CalqueError, print_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from calque.statements.result import AnyResult
     from calque.statements.session import Session
@@ -70,15 +71,44 @@ def command(settings: CommandSettings, statements: str | None, file: str | None,
         raise click.UsageError("--csv and --json exclude each other. Each is a form of the same rows")
     if statements is not None and file is not None:
         raise click.UsageError("The statements stand in an argument and in a file. Only one of them is read")
-    session = session_of(settings, target)
-    try:
-        if statements is None and file is None and sys.stdin.isatty():
-            if csv or settings.json:
-                raise click.UsageError("The shell prints tables. --csv and --json need statements")
+    if statements is None and file is None and sys.stdin.isatty():
+        if csv or settings.json:
+            raise click.UsageError("The shell prints tables. --csv and --json need statements")
+        with closing(session_of(settings, target)) as session:
             return run_shell(settings, session)
-        return run(settings, session, statements if statements is not None else text_of(file or STANDARD_INPUT), csv)
-    finally:
-        session.close()
+    text = statements if statements is not None else text_of(file or STANDARD_INPUT)
+    documents = asked(settings, text, target)
+    if documents is not None:
+        return show(settings, documents, csv)
+    with closing(session_of(settings, target)) as session:
+        return run(settings, session, text, csv)
+
+
+def asked(settings: CommandSettings, text: str, target: str | None) -> Sequence[Mapping[str, Any]] | None:
+    """Return the results of statements that only show what there is from a running process, as `--json` prints them.
+    None for other statements, and where no process answers."""
+    from calque.control.asking import Declined, ask
+    from calque.statements.shows import is_a_show
+
+    if not is_a_show(text):
+        return None
+    try:
+        documents: Sequence[Mapping[str, Any]] | None = ask(settings.config, "sql", {"text": text, "target": target})
+    except Declined:
+        return None
+    return documents
+
+
+def show(settings: CommandSettings, documents: Sequence[Mapping[str, Any]], is_csv: bool) -> int:
+    """Print the results of a running process."""
+    from calque.commands.output import print_csv, print_json, print_rows
+
+    if settings.json:
+        print_json(documents)
+        return 0
+    for document in documents:
+        (print_csv if is_csv else print_rows)(document["columns"], document["rows"])
+    return 0
 
 
 def session_of(settings: CommandSettings, target: str | None) -> Session:

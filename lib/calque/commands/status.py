@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from calque.commands.options import CommandSettings, examples, shared
 from calque.commands.output import counted
-
-if TYPE_CHECKING:
-    from calque.config import Config
 
 ROWS = 20
 """The number of tables of one target that are set aside, or lag, and are shown to people one by one."""
@@ -28,16 +25,14 @@ def command(settings: CommandSettings, watch: bool) -> int:
     """
     if watch and settings.json:
         raise click.UsageError("--watch and --json exclude each other. --json prints one document")
-    config = settings.load()
-    return watch_on(settings, config) if watch else run(settings, config)
+    return watch_on(settings) if watch else run(settings)
 
 
-def run(settings: CommandSettings, config: Config) -> int:
+def run(settings: CommandSettings) -> int:
     """Print the status once."""
     from calque.commands.output import print_json
-    from calque.control.status import snapshot
 
-    document = snapshot(settings.app.wiring(config), settings.app.status())
+    document = settings.answer("status")
     if settings.json:
         print_json(document)
     else:
@@ -45,15 +40,12 @@ def run(settings: CommandSettings, config: Config) -> int:
     return 0
 
 
-def watch_on(settings: CommandSettings, config: Config) -> int:
+def watch_on(settings: CommandSettings) -> int:
     """Print the status each second until interrupted."""
     import time
 
-    from calque.control.status import snapshot
-
-    wiring = settings.app.wiring(config)
     while True:
-        document = snapshot(wiring, settings.app.status())
+        document = settings.answer("status")
         click.clear()
         show(document)
         time.sleep(1.0)

@@ -6,7 +6,20 @@ key takes; `plugs` what sections plug in; `conflicts` what keys say against each
 `reader` puts them together and words what is wrong.
 """
 
-from calque.config.plugs import Config
-from calque.config.reader import load
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from calque.config.plugs import Config
+    from calque.config.reader import load
 
 __all__ = ["Config", "load"]
+FOUND_IN = {"Config": "plugs", "load": "reader"}
+
+
+def __getattr__(name: str) -> object:
+    """Load `Config` or `load` when it is asked for: a command that a running process answers reads no configuration."""
+    from importlib import import_module
+
+    if name in FOUND_IN:
+        return getattr(import_module(f"calque.config.{FOUND_IN[name]}"), name)
+    raise AttributeError(f"module 'calque.config' has no attribute {name!r}")

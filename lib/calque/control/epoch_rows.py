@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from calque.model.ledger import Epoch
+if TYPE_CHECKING:
+    from calque.model.ledger import Epoch
 
 EPOCH_FIELDS = (
     "epoch",
@@ -23,6 +24,13 @@ EPOCH_FIELDS = (
     "quarantined",
 )
 """The names of a row's fields, in order."""
+
+
+class EpochReference(NamedTuple):
+    """An epoch as the command line names it: `N` is its number, `@N` the newest epoch at or below event id N."""
+
+    number: int
+    is_event: bool
 
 
 def epoch_row(epoch: Epoch) -> dict[str, Any]:

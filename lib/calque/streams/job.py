@@ -26,6 +26,7 @@ from calque.model.names import EventId
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, serve
 from calque.serve.pages import Pages
+from calque.streams.command_socket import CommandSocket
 from calque.streams.descriptors import raise_descriptor_limit
 from calque.streams.kinds import KERNEL_ALONE, ProcessKinds
 from calque.streams.reload import ConfigurationReader
@@ -81,6 +82,7 @@ def run_job(
         run = ReplicatorProcess(wiring, targets, capture, held_roles, reread, kinds, stopping=stopping)
         with (
             reloading_on_hangup(run.presence.reload_requested),
+            answering_commands(run),
             served(serve_settings, run, lambda: snapshot(run.wiring.afresh(), kinds.status)),
         ):
             try:
@@ -156,6 +158,17 @@ def missing(run: ReplicatorProcess, goals: Mapping[str, EventId]) -> Unavailable
 
 
 @contextmanager
+def answering_commands(run: ReplicatorProcess) -> Iterator[None]:
+    """Answer questions of commands at a Unix socket while the context is entered."""
+    answers = CommandSocket(run.wiring.state, run.kinds.questions, run.wiring_for_questions, lambda: run.digest)
+    answers.begin()
+    try:
+        yield
+    finally:
+        answers.end()
+
+
+@contextmanager
 def served(
     serve_settings: Serve | None, run: ReplicatorProcess, status: Callable[[], Mapping[str, Any]]
 ) -> Iterator[None]:
@@ -189,33 +202,31 @@ def leave(code: int) -> NoReturn:
 
 
 def run_file(
-    load: Callable[[], Config],
+    reader: ConfigurationReader,
     wire: Callable[[Config], Wiring],
-    named: Sequence[str] | None,
     until: str | int | None,
     *,
     capture: bool,
     kinds: ProcessKinds,
     address: str = "",
 ) -> int:
-    """Do `run_job` for the configuration that `load` reads and `wire` makes live, until a signal ends it.
-
-    `named` are the process's targets: all where it is empty, none where it is None. `address` is where the process
-    serves health and metrics, in place of the file's, because several processes may share one file.
+    """Do `run_job` for the configuration that `reader` reads and `wire` makes live, until a signal ends it. `address`
+    is where the process serves health and metrics, in place of the file's, because several processes may share one
+    file.
     """
     with ended_by_signals() as stopping:
-        config = load()
+        config = reader.load()
         config.require_source()
         log_to_stderr(config.log.format, config.log.level)
         serve_settings = config.serve.at(endpoint(address)) if address else None
-        targets = () if named is None else config.select(named)
+        targets = () if reader.named is None else config.select(reader.named)
         return run_job(
             wire(config),
             targets,
             until,
             stopping,
             capture=capture,
-            reread=ConfigurationReader(load, named),
+            reread=reader,
             serve_settings=serve_settings,
             kinds=kinds,
         )

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from calque.config import Config
 from calque.config.plugs import Source
+from calque.control.question import Question
 from calque.control.status import StatusParts
 from calque.errors import Refused
 from calque.model.names import EventId, TableName
@@ -154,13 +155,15 @@ class ProcessKinds:
     """Everything that plugins add to a process.
 
     `amended` returns a configuration with what the state folder adds to it now. `missing_extras` returns a refusal for
-    each distribution extra that a configuration needs and this host lacks. `page` gets the process, and whether
+    each distribution extra that a configuration needs and this host lacks. `questions` are those of commands that the
+    process answers, by their names. `page` gets the process, and whether
     requests may show a token that opens all pages; None for no page.
     """
 
     amended: Callable[[Config], Config]
     missing_extras: Callable[[Config], tuple[Refused, ...]]
     status: StatusParts
+    questions: Mapping[str, Question]
     followers: tuple[Follower, ...]
     retention: tuple[RetentionKind, ...]
     comparisons: tuple[ComparisonKind, ...]
@@ -182,6 +185,7 @@ KERNEL_ALONE = ProcessKinds(
     amended=as_it_is,
     missing_extras=none_missing,
     status={},
+    questions={},
     followers=(),
     retention=(),
     comparisons=(),

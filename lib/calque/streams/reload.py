@@ -12,7 +12,11 @@ from calque.errors import Refused
 from calque.streams.kinds import KERNEL_ALONE, ProcessKinds
 
 
-@dataclass(frozen=True, slots=True)
+def no_digest() -> str:
+    return ""
+
+
+@dataclass(slots=True)
 class ConfigurationReader:
     """The way in which a process reads its configuration again, and the rule for which of its targets are this
     process's.
@@ -21,8 +25,22 @@ class ConfigurationReader:
     process has no target.
     """
 
-    load: Callable[[], Config]
+    load_file: Callable[[], Config]
     named: Sequence[str] | None = ()
+    digest_file: Callable[[], str] = no_digest
+    """The function that returns a digest of what the file says now."""
+    digest: str = ""
+    """The digest of the configuration that `load` returned last; empty where the file changed meanwhile."""
+
+    def load(self) -> Config:
+        before = self.digest_file()
+        config = self.load_file()
+        self.note(before)
+        return config
+
+    def note(self, before: str) -> None:
+        """Note that a configuration was read from a file that had the digest `before`."""
+        self.digest = before if before == self.digest_file() else ""
 
     def has_all(self) -> bool:
         """Tell whether every target of a configuration is this process's."""

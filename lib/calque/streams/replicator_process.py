@@ -73,12 +73,18 @@ class ReplicatorProcess:
     epoch_signals: dict[str, WakeUpSignal] = field(default_factory=lambda: defaultdict(WakeUpSignal))
     watches: list[Watch] = field(default_factory=list)
     """The watches whose roles this process has."""
+    asked: tuple[Wiring, Wiring] | None = None
+    """The wiring of the parts, and the one for questions that was made of it."""
+    digest: str = ""
+    """The digest of the configuration that holds, by which commands know whether it is theirs; empty where the process
+    can't tell."""
 
     def __post_init__(self, held_roles: Roles | None) -> None:
         self.roles = held_roles or Roles(self.wiring.state)
         self.wiring.runtime.session = self.spark
         self.presence = ProcessPresence(self.wiring.control, self.wiring.state)
         self.streams = {}
+        self.digest = self.reread.digest if self.reread is not None else ""
         self.make_streams()
         self.meters = Meters(self.snapshot)
 
@@ -89,6 +95,14 @@ class ReplicatorProcess:
 
     def epoch_signal(self, target: str) -> WakeUpSignal:
         return self.epoch_signals[target]
+
+    def wiring_for_questions(self) -> Wiring:
+        """Return the configuration's wiring for questions of commands: its objects are others than those of the parts,
+        and the same ones until another configuration holds."""
+        wiring, asked = self.wiring, self.asked
+        if asked is None or asked[0] is not wiring:
+            asked = self.asked = (wiring, wiring.afresh())
+        return asked[1]
 
     def spark(self) -> SparkSession:
         return own_session(self.wiring.state)
@@ -187,6 +201,7 @@ class ReplicatorProcess:
                 raise Refused("This process can't read its configuration again", "", "Stop it, and start it again")
             config = self.reread.load()
             self.take_over(config, self.reread.targets(config))
+            self.digest = self.reread.digest
         except CalqueError as error:
             LOG.warning("the configuration is not taken over: %s", error)
             self.presence.answer(Answer(request, error.exit_code, str(error)), self.targets)

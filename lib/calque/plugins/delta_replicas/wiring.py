@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from calque.core.formats.deltalog import LOG
 from calque.model.hive import Partition, Table
-from calque.plugins.delta_replicas.adapters.catalog import with_delta_replicas
-from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
-from calque.plugins.delta_replicas.core.fit import why_not_delta
 from calque.plugins.delta_replicas.core.replica_mark import DELTA
 from calque.ports import TargetParts
 from calque.wiring.kinds import TargetContext
@@ -23,9 +20,14 @@ class DeltaFormat:
     log: str = LOG
 
     def misfit(self, table: Table, partitions: Iterable[Partition]) -> str:
+        from calque.plugins.delta_replicas.core.fit import why_not_delta
+
         return why_not_delta(table, partitions)
 
 
 def with_delta_tables(parts: TargetParts, context: TargetContext) -> TargetParts:
+    from calque.plugins.delta_replicas.adapters.catalog import with_delta_replicas
+    from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
+
     logs = ReplicaLogs(context.storage, context.plug.keys.grace)
     return with_delta_replicas(parts, context.storage, logs, context.next_epoch)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calque.commands.options import Commands, CommandSettings, duration, examples, need_command, shared
+from calque.control.asking import error_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from calque.model.names import TableName
-    from calque.plugins.marks.api.sets import DoneSets
-    from calque.plugins.marks.core import Verdict
+    from collections.abc import Callable, Mapping, Sequence
 
 Pair = tuple[str, str]
+SET_FIELDS = ("table", "partition", "event_id", "marked_at", "expires_at")
+ASK_SECONDS = 20.0
+"""Seconds for which a running process is asked to wait for a set, before it is asked again."""
 
 
 def pair(text: str) -> Pair:
@@ -72,14 +72,12 @@ def mark_command(settings: CommandSettings, table: str, pairs: Sequence[Pair]) -
     Say it when the last of them is written: the mark stands behind the newest event of the source's log.
     """
     from calque.commands.output import print_json, print_line
-    from calque.plugins.marks.api.rows import set_row
 
-    sets, name = opened(settings), named(table)
-    mark = sets.mark(name, values_of(pairs))
+    row = settings.answer("done mark", table=table, values=values_of(pairs))
     if settings.json:
-        print_json(set_row(mark, name))
+        print_json(row)
     else:
-        print_line(f"{mark.condition} of {name} is marked behind event {mark.event_id}")
+        print_line(f"{row['partition']} of {row['table']} is marked behind event {row['event_id']}")
     return 0
 
 
@@ -91,10 +89,8 @@ def mark_command(settings: CommandSettings, table: str, pairs: Sequence[Pair]) -
 def list_command(settings: CommandSettings, table: str | None, target: str | None) -> int:
     """List the sets that were marked and have not expired, oldest first."""
     from calque.commands.output import print_json, print_table
-    from calque.plugins.marks.api.rows import SET_FIELDS, set_row
 
-    sets = opened(settings).marks(named(table) if table is not None else None, target)
-    rows = [set_row(done.mark, done.table) for done in sets]
+    rows = settings.answer("done list", table=table, target=target)
     if settings.json:
         print_json(rows)
     else:
@@ -119,18 +115,10 @@ def check_command(settings: CommandSettings, table: str, pairs: Sequence[Pair], 
     A set is done, too, when a larger one is that has it: ds=2024-01-01 has ds=2024-01-01 region=us. At a target all of
     it can be read when it is done.
     """
-    from calque.plugins.marks.api.sets import outside, undone
-    from calque.plugins.marks.core import NotDone, OutsidePolicy
-
-    sets, name, values = opened(settings), named(table), values_of(pairs)
-    partition = sets.question(name, values, target)
-    verdict = sets.judge(target).verdict(name, partition)
-    tell(settings, name, partition, target, verdict)
-    match verdict:
-        case NotDone():
-            raise undone(name, partition, target, verdict)
-        case OutsidePolicy():
-            raise outside(verdict, target)
+    answer = settings.answer("done check", table=table, values=values_of(pairs), target=target)
+    tell(settings, answer)
+    if answer["error"] is not None:
+        raise error_of(answer["error"])
     return 0
 
 
@@ -153,22 +141,34 @@ def wait_command(
 
     Exit 75 on time-out, with the reason why it is not done.
     """
-    sets, name, values = opened(settings), named(table), values_of(pairs)
-    verdict = sets.wait(name, values, target, timeout)
-    tell(settings, name, sets.question(name, values, target), target, verdict)
+    set_asked = {"table": table, "values": values_of(pairs), "target": target, "timeout": timeout}
+    answer = waited(settings, set_asked, timeout)
+    tell(settings, answer)
+    if answer["error"] is not None:
+        raise error_of(answer["error"])
     return 0
 
 
-def opened(settings: CommandSettings) -> DoneSets:
-    from calque.plugins.marks.api.sets import DoneSets
+def waited(settings: CommandSettings, set_asked: Mapping[str, Any], timeout: float | None) -> Mapping[str, Any]:
+    """Return the answer to `done wait`: of a running process, which is asked again and again, else found here."""
+    from time import monotonic
 
-    return DoneSets(settings.app.wiring(settings.load()))
+    from calque.control.asking import Declined, ask
 
-
-def named(table: str) -> TableName:
-    from calque.core.policy.patterns import named_table
-
-    return named_table(table)
+    deadline = monotonic() + (timeout if timeout is not None else float("inf"))
+    try:
+        while True:
+            left = deadline - monotonic()
+            answer: Mapping[str, Any] = ask(
+                settings.config, "done wait", {**set_asked, "seconds": max(min(left, ASK_SECONDS), 0.0)}
+            )
+            if answer["error"] is None or left <= ASK_SECONDS:
+                return answer
+    except Declined:
+        left = deadline - monotonic()
+        seconds = None if timeout is None else max(left, 0.0)
+        alone: Mapping[str, Any] = settings.answer_alone("done wait", {**set_asked, "seconds": seconds})
+        return alone
 
 
 def values_of(pairs: Sequence[Pair]) -> dict[str, str]:
@@ -179,17 +179,11 @@ def values_of(pairs: Sequence[Pair]) -> dict[str, str]:
     return values
 
 
-def tell(settings: CommandSettings, name: TableName, partition: Any, target: str | None, verdict: Verdict) -> None:
-    """Print the verdict: as JSON, or for people; for them nothing where the set is not done."""
+def tell(settings: CommandSettings, answer: Mapping[str, Any]) -> None:
+    """Print the answer's verdict: as JSON, or for people; for them nothing where the set is not done."""
     from calque.commands.output import print_json, print_line
-    from calque.plugins.marks.api.rows import verdict_row
-    from calque.plugins.marks.core import Done
-    from calque.plugins.marks.model import condition_of
 
-    condition = condition_of(partition)
-    if settings.json:
-        print_json(verdict_row(name, condition, target, verdict))
-    elif isinstance(verdict, Done):
-        place = f" at {target}, which shows event {verdict.shows}" if target is not None else ""
-        only = ": definitions only, the rows are the source's" if verdict.definitions_only else ""
-        print_line(f"{condition} of {verdict.table} is done{place}{only}")
+    if settings.json and answer["row"] is not None:
+        print_json(answer["row"])
+    elif answer["said"] and not settings.json:
+        print_line(answer["said"])

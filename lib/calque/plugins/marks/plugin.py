@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 from calque.extension import Plugin
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from click import Command
 
     from calque.config.sections import SectionKind
+    from calque.control.question import Question
     from calque.extension import TableCheck
     from calque.statements.forms import Statements
     from calque.streams.followers import Follower
     from calque.wiring.retention_kinds import RetentionKind
+    from calque.wiring.wiring import Wiring
 
 
 def statements() -> Statements:
@@ -46,6 +50,21 @@ def table_checks() -> tuple[TableCheck, ...]:
     return (check_lifetimes,)
 
 
+def questions() -> Mapping[str, Question]:
+    return {f"done {name}": done(name) for name in ("mark", "list", "check", "wait")}
+
+
+def done(name: str) -> Question:
+    """Return the question that `calque done NAME` asks; what answers it is loaded when it is asked."""
+
+    def ask(wiring: Wiring, arguments: Mapping[str, Any]) -> Any:
+        from calque.plugins.marks.questions import QUESTIONS
+
+        return QUESTIONS[name](wiring, arguments)
+
+    return ask
+
+
 def commands() -> tuple[Command, ...]:
     from calque.plugins.marks.commands import command
 
@@ -55,6 +74,7 @@ def commands() -> tuple[Command, ...]:
 PLUGIN = Plugin(
     name="marks",
     commands=commands,
+    questions=questions,
     sections=sections,
     statements=statements,
     followers=followers,

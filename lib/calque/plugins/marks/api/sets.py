@@ -91,10 +91,16 @@ class DoneSets:
         return self.judge(target).verdict(name, self.question(name, values, target))
 
     def wait(
-        self, name: TableName, values: Mapping[str, str], target: str | None = None, timeout: float | None = None
+        self,
+        name: TableName,
+        values: Mapping[str, str],
+        target: str | None = None,
+        timeout: float | None = None,
+        told_timeout: float | None = None,
     ) -> Done:
-        """Wait until the set is done, even if it is marked only later, and return the verdict. Raises `Unavailable`
-        after `timeout` seconds, and `Refused` where the target does not take the table."""
+        """Wait until the set is done, even if it is marked only later, and return the verdict. Raises `NotDoneInTime`
+        after `timeout` seconds, and `Refused` where the target does not take the table. `told_timeout` are the seconds
+        that the error names, for a caller who waits several times; None for `timeout`."""
         name, judge = table_name(*name), self.judge(target)
         partition = self.question(name, values, target)
         deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
@@ -111,7 +117,7 @@ class DoneSets:
             while time.monotonic() < min(due, deadline) and self.news(target) == news:
                 time.sleep(max(0.0, min(LOOK_SECONDS, deadline - time.monotonic())))
             if time.monotonic() >= deadline:
-                raise late(name, partition, target, verdict, timeout or 0.0)
+                raise late(name, partition, target, verdict, told_timeout or timeout or 0.0)
 
     def marks(self, name: TableName | None = None, target: str | None = None) -> Iterator[Done]:
         """Yield the marks that have not expired and whose tables still exist, in the order in which they were made.
@@ -171,10 +177,14 @@ def outside(verdict: OutsidePolicy, target: str | None) -> Refused:
     )
 
 
+class NotDoneInTime(Unavailable):
+    """The error of a set that is not done when the time to wait for it is over."""
+
+
 def late(
     name: TableName, partition: Mapping[str, str], target: str | None, verdict: NotDone | Unavailable, timeout: float
-) -> Unavailable:
+) -> NotDoneInTime:
     place = f" at {target}" if target is not None else ""
     why = verdict.reason if isinstance(verdict, NotDone) else str(verdict)
     what = f"{condition_of(partition)} of {name} is not done{place} after {timeout:g} s"
-    return Unavailable(what, why, "Look at `calque status`, or wait longer")
+    return NotDoneInTime(what, why, "Look at `calque status`, or wait longer")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from calque.plugins.remotes.engine.linked_catalog import linked_parts
-from calque.plugins.remotes.wiring.missing_links import RecordedMissingLinks
 from calque.ports import TargetParts
 from calque.wiring.kinds import TargetContext
 
@@ -13,6 +11,9 @@ def linked(parts: TargetParts, context: TargetContext) -> TargetParts:
     has."""
     if context.plug.links is None:
         return parts
+    from calque.plugins.remotes.engine.linked_catalog import linked_parts
+    from calque.plugins.remotes.wiring.missing_links import RecordedMissingLinks
+
     admission = context.plug.admission()
     return linked_parts(
         parts,
