@@ -7,6 +7,22 @@ import signal
 import sys
 
 
+INTERRUPTED = 130
+"""The exit code of `errors.Interrupted`."""
+DOCUMENT = """{
+  "error": {
+    "code": %d,
+    "kind": "interrupted",
+    "what": "%s",
+    "why": "%s",
+    "do": "%s",
+    "where": null
+  }
+}
+"""
+"""The document of that error (`errors.CalqueError.document`)."""
+
+
 def main() -> int:
     """Run one command, and return the exit code."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -21,16 +37,13 @@ def main() -> int:
 
 
 def end(*_: object) -> None:
-    """End the process at once: no command has begun."""
-    from json import dumps
-
-    from calque.errors import Interrupted
-
-    error = Interrupted("Interrupted", "Nothing was done", "Run it again")
+    """End the process at once: no command has begun. It imports nothing, because a module that it needs may be the one
+    that is half imported."""
+    what, why, todo = "Interrupted", "Nothing was done", "Run it again"
     if "--json" in sys.argv:
-        os.write(1, f"{dumps(error.document(), indent=2)}\n".encode())
-    os.write(2, f"calque: {error}\n".encode())
-    os._exit(error.exit_code)
+        os.write(1, (DOCUMENT % (INTERRUPTED, what, why, todo)).encode())
+    os.write(2, f"calque: {what}. {why}. {todo}.\n".encode())
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

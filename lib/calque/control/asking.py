@@ -112,7 +112,7 @@ def state_and_digest(path: Path, environment: Mapping[str, str]) -> tuple[Path, 
     The file is not checked: the digest is compared with the one of a process that has checked it. Raises `OSError`,
     `ValueError` and `Refused` for a file that can't be read.
     """
-    data = path.read_bytes()
+    data = content_of(path)
     keys, _ = overridden(tomllib.loads(data.decode()), environment)
     state = keys.get("state", {})
     place = state.get("path", "state") if isinstance(state, dict) else ""
@@ -131,9 +131,17 @@ def digest_of_file(path: str) -> str:
     read."""
     file = Path(path)
     try:
-        return digest_of(file.absolute(), file.read_bytes(), os.environ)
-    except OSError:
+        return digest_of(file.absolute(), content_of(file), os.environ)
+    except (OSError, ValueError):
         return ""
+
+
+def content_of(path: Path) -> bytes:
+    """Return the content of the configuration file. Raises `ValueError` for what can be read only once, as a pipe: the
+    configuration is read from it later."""
+    if not path.is_file():
+        raise ValueError(f"{path} is no file")
+    return path.read_bytes()
 
 
 # Errors

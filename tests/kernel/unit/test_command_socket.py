@@ -140,6 +140,14 @@ def test_variables_that_set_keys_are_of_the_configuration(config: Path) -> None:
     assert other != plain
 
 
+def test_a_configuration_that_comes_through_a_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "calque.toml"
+    os.mkfifo(pipe)
+    with pytest.raises(Declined):
+        ask(str(pipe), "echo", {})
+    assert digest_of_file(str(pipe)) == ""
+
+
 def test_a_process_of_another_build_declines(config: Path, begin: Callable[..., CommandSocket]) -> None:
     begin({"echo": echo}).build = "another"
     with pytest.raises(Declined):
