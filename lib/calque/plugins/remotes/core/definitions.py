@@ -1,5 +1,6 @@
-"""The parameters of local objects that make them links: read, checked and written. The statement and any engine write
-the same parameters:
+"""The parameters of local objects that make them links: read, checked and written.
+
+`CREATE REMOTE TABLE` and any engine write the same parameters:
 
     'calque.remote.connected_to' = 'shop.orders', 'calque.remote.via' = 'thrift',
     'hive.metastore.uris' = 'thrift://far:9083'
