@@ -662,7 +662,8 @@ GET_CONSTRAINTS: Mapping[type, Call] = MappingProxyType(
         )
     }
 )
-"""One by one, as 3.1 has them."""
+"""The calls that read a table's constraints, one for each kind, as 3.1 has them. `GET_ALL_CONSTRAINTS` is the one call
+of 4.x for all kinds."""
 
 GET_TABLE_STATISTICS = Call(
     "get_table_statistics_req", (TableStatisticsRequest,), TableStatisticsResult, ("NoSuchObject", "Meta"), reads=True
