@@ -30,7 +30,7 @@ class Fate(StrEnum):
     PASSED_OVER = "passed_over"
     WAITING = "waiting"
     BEFORE = "before"
-    """It is older than what the ledger remembers of the table."""
+    """The event is older than what the ledger remembers of the table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,9 @@ def columns(schema: pq.ParquetSchema) -> list[pq.ColumnSchema]:
 
 @dataclass(slots=True)
 class Rows:
-    """The digest of rows, by nanoseconds and, where a column is INT96, by microseconds too."""
+    """The digest of rows. `near` reads INT96 as nanoseconds, among which a time far from 1970 does not fit and is read
+    as another time. So where a column is INT96, `far` reads the rows again by microseconds, which tell such times
+    apart."""
 
     form: Form
     near: RowDigest = field(default_factory=RowDigest)
