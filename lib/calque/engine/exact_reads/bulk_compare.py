@@ -279,8 +279,8 @@ class TableComparison:
             self.list_files()
 
     def list_files(self) -> None:
-        """List the directories that were kept. Tables of which a directory does not hold the same files at both sides
-        are not equal."""
+        """List the directories that were collected in `places`, at both sides. A table of which a directory does not
+        hold the same files at both sides is not equal."""
         same_places = self.same_places(
             [(source_location, target_location) for _, source_location, target_location in self.places]
         )

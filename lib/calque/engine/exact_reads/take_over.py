@@ -40,7 +40,8 @@ NOBODY = "r0"
 
 def take_over(side: TargetSide, exact: ExactTable) -> None:
     """Mark the table that stands under the name as the replica, in one call that leaves columns, parameters and place
-    as they are; the server is not to act on the table by itself any more. Raises `Conflict`, `Refused`."""
+    as they are; the server is not to act on the table by itself any more. Raises `Conflict` where another writer
+    changed the table, and `Refused` as `taken` does."""
     target_name = side.admission.name_at_target(exact.name)
     target_table = side.catalog.table(target_name)
     if exact.table is None or target_table is None or is_ours(target_table.parameters, side.policy.source):
@@ -57,7 +58,8 @@ def take_over(side: TargetSide, exact: ExactTable) -> None:
 
 def taken(side: TargetSide, name: TableName, target_table: Table, source: Table | None, marks: Marks) -> Table:
     """Return the target's definition as one of ours. `source` is the source's table, for what only its definition
-    tells. Raises `Refused`."""
+    tells; None where the source has none. Raises `Refused` for an ACID table at the target, which no call makes an
+    external one."""
     if kind_of(target_table) == ACID:
         raise Refused(
             f"{side.admission.name_at_target(name)} can't be taken over",
@@ -153,7 +155,7 @@ def listed(side: TargetSide, listings: dict[str, Listing]) -> dict[str, Listing]
 
 def mark_partitions(side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges) -> None:
     """Give partitions that landed as they were the marks that they lack. Partitions of an adopted table may have marks
-    of another stream. Raises `Conflict`."""
+    of another stream. Raises `Conflict` where another writer changed one of them."""
     if shown is None or exact.table is None or not shown.partitions:
         return
     target_name, marks = side.admission.name_at_target(exact.name), Marks(exact.exact_at, f"r{exact.exact_at}")

@@ -82,8 +82,9 @@ class ClaimBook:
     def new_claim(
         self, table: str, partition: str, incarnation: str, *, removal: bool = False, epoch: int | None = None
     ) -> Claim:
-        """Return a claim with a new number. It is not written yet. `epoch` is the result of `next_epoch`, if the caller
-        has just asked."""
+        """Return a claim with a new number on a directory of the table, partition and incarnation. It is not written
+        yet. `removal` marks the claim of a sweep that removes the directory. `epoch` is the result of `next_epoch`, if
+        the caller has just asked; None has the claim ask."""
         ledger_name = self.ledger_name()
         return Claim(
             token_hex(16),

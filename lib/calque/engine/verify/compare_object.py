@@ -59,7 +59,8 @@ Compare = tuple[ComparedCounts, list[Difference], tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class ObjectComparer:
-    """A comparer of single objects of one target. Safe from several threads."""
+    """A comparer of single objects of one target. `data` says how files are compared: `none`, `size` or `checksum`.
+    Safe from several threads."""
 
     source: SourceSide
     side: TargetSide
@@ -68,7 +69,7 @@ class ObjectComparer:
     """Comparisons of plugins that are made besides of each database and table."""
     touching_events: TouchingEvents = field(init=False)
     notes: dict[TableName, tuple[Pointer, ...]] = field(default_factory=dict)
-    """Of each table that was compared: what its parameters name and calque does not follow."""
+    """The places that parameters name and calque does not follow, by table that was compared."""
 
     def look(self) -> TargetSnapshot:
         """Return what the ledger says and the source's newest event. The position is read first, because a table that
