@@ -55,7 +55,7 @@ class TargetSample:
     lagging: tuple[TableLag, ...] = ()
     """The tables that show less than the position, the farthest behind first, a few at most."""
     paused_tables: int = 0
-    """How many tables an operator holds back."""
+    """The number of tables that an operator holds back."""
 
 
 @dataclass(frozen=True, slots=True)
