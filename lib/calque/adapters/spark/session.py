@@ -240,6 +240,6 @@ def for_spark(environment: MutableMapping[str, str], python: str) -> Iterator[No
 
 
 def first_line(log: Path, after: int) -> str:
-    """Return the first line of the log behind its byte `after`."""
+    """Return the first line of the log behind its byte `after`; "It said nothing" where the log has no more text."""
     lines = log.read_bytes()[after:].decode(errors="replace").strip().splitlines()
     return lines[0] if lines else "It said nothing"
