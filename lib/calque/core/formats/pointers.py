@@ -200,8 +200,8 @@ def value_pointers(thing: Table | Partition) -> Iterator[Pointer]:
 
 
 def refusal_of(value: str, own_roots: list[Place], other_roots: list[Place]) -> str | None:
-    """Say why a value can't go along with the object, empty where it can; None for a value that names no place of the
-    object."""
+    """Return the reason why a value of a parameter can't be rewritten for the object's place at the target; an empty
+    text where it can, and None for a value that names no place of the object and stays as it is."""
     elsewhere = put_below(value, own_roots, OWN_PLACE)
     if holds(elsewhere, [*own_roots, *other_roots]):
         return ENCODED if holds(elsewhere, own_roots) else ELSEWHERE

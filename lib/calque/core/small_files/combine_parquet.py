@@ -83,8 +83,9 @@ class Rows:
 
 
 def combine(contents: Iterable[bytes]) -> tuple[bytes, str]:
-    """Return the content of one file with the rows of all files, in order, and the digest of the rows. Raises
-    `Unfit`."""
+    """Return the content of one file with the rows of all files, in order, and the digest of the rows. Raises `Unfit`
+    where a file can't be read, or the files differ in their schema, their writer or their form, so that no one file has
+    the rows of all as every reader sees them."""
     try:
         return combined(contents)
     except (pa.ArrowException, OSError, Undigestible) as error:
