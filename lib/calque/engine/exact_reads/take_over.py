@@ -30,8 +30,8 @@ from calque.model.hive import Partition, Table, is_partitioned, is_view, locatio
 from calque.model.names import EventId, TableName
 
 NOT_TO_KEEP = (File(f"{DELTA_LOG}/{'9' * 20}.json", 0, 0),)
-"""Files that stand for those of a directory that no table of ours may have: a version that equals no content, and that
-none continues."""
+"""A listing's files for a directory whose content can't stay. The file is the commit of a Delta version that no log
+reaches, so that the listing equals that of no content, and nothing is appended to it."""
 NOT_YET: EventId = 0
 """The event of an object that is ours and does not show what the source has."""
 NOBODY = "r0"
@@ -104,8 +104,8 @@ def own_root(side: TargetSide, name: TableName, target_table: Table, source: Tab
 
 def look(side: TargetSide, exact: ExactTable, shown: ShownTable) -> None:
     """Find out which files of the table are those of the source, where an operator asked for that. Files that the table
-    has in the source's own directory are no copies. Directories that can't stay get listings that equal no content.
-    Raises `Unavailable`, `Refused`."""
+    has in the source's own directory are no copies. Directories whose content can't stay get the files `NOT_TO_KEEP` in
+    `shown.listings`. Raises `Unavailable` and `Refused` as the ports do."""
     looks = side.read_requests.looks(exact.name)
     pairs = [(listing, shown.listings[key]) for key, listing in exact.listings.items() if key in shown.listings]
     times = prove(side, pairs, also_known=True) if looks else {}

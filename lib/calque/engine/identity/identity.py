@@ -60,8 +60,8 @@ def remembered(side: TargetSide) -> LedgerIdentity | None:
 
 
 def ask(side: TargetSide, leases: Leases, source: SourceAnswer) -> Answers:
-    """Return what the target's directories, metastore and lease, and the source, say now. Raises `Unavailable`,
-    `Refused`, `Broken`."""
+    """Return what the target's directories, metastore and lease, and the source, say now. Raises `Broken` where a mark
+    can't be read, and `Unavailable` and `Refused` as the ports do."""
     policy, known = side.policy, remembered(side)
     marked = tuple(directories.look(side.storage, location) for location in directories.roots_of(side))
     warehouse = warehouse_of(side, marked)

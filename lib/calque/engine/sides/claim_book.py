@@ -19,13 +19,13 @@ class Use(Enum):
     """The use of a claimed directory at the moment."""
 
     HELD = "held"
-    """Files are being copied into the directory, or it waits for the call that shows it."""
+    """Files are being copied into the directory, or the directory waits for the call that shows it."""
     FREE = "free"
-    """The attempt that made it ended before any call could show it."""
+    """The attempt that claimed the directory ended before any call could show it."""
     USED = "used"
     """A call may have shown the directory."""
     LEFT = "left"
-    """The object that may be shown from it has another name or another directory since, or was dropped."""
+    """The object that may be shown from the directory has another name or another directory since, or was dropped."""
 
 
 @dataclass(slots=True)

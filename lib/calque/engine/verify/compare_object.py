@@ -66,7 +66,7 @@ class ObjectComparer:
     side: TargetSide
     data: str
     others: Sequence[Comparison] = ()
-    """Comparisons of plugins that are made besides of each database and table."""
+    """The comparisons of plugins that are made of each database and table, too."""
     touching_events: TouchingEvents = field(init=False)
     notes: dict[TableName, tuple[Pointer, ...]] = field(default_factory=dict)
     """The places that parameters name and calque does not follow, by table that was compared."""
