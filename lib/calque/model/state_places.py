@@ -19,9 +19,9 @@ files."""
 
 @dataclass(frozen=True, slots=True)
 class SourcePlaces:
-    """The places of one source's state, as texts that the module's docstring explains: a docstring says what lies at
-    the place. A folder has one source of its own, whose places have no name in them. The places of any other source lie
-    beside them, below its name. Example: the journal is in `journal`, that of `lake` in `sources/lake/journal`."""
+    """The places of one source's state, each a relative path or a name (see the module). A folder has one source of its
+    own, whose places have no name in them. The places of any other source lie beside them, below its name. Example: the
+    journal is in `journal`, that of `lake` in `sources/lake/journal`."""
 
     name: str = ""
 
