@@ -74,7 +74,8 @@ class DumpLoad:
 
     def run(self) -> list[StateRow]:
         """Load the dump. Return the rows of the objects that are set aside in the end, or show less than the dump has.
-        Raises `Unavailable` and `Refused`; what the target shows by then are whole states of the source."""
+        Raises `Unavailable` and `Refused` as the ports do; what the target shows by then are whole states of the
+        source."""
         dump = self.source.dump
         replica = Replica(
             stoppable_source(subset_source(self.source.side, self.side.admission.subset), self.side.stopping),
