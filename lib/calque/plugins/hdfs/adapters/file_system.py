@@ -61,7 +61,8 @@ def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT
     `options` are `config_dir`, the directory of Hadoop's configuration (else that of `HADOOP_CONF_DIR`); `principal`
     and `keytab`, by which Kerberos tickets are got (else the process has one); and settings of Hadoop's by their names.
     Each answer is waited for `silent` seconds. The call connects to nothing yet. Equal settings and an equal user give
-    the same object. Raises `Refused`.
+    the same object. Raises `Refused` where hdfs-native is not installed, for options that it does not take, and for an
+    empty authority without a configured default.
     """
     hdfs_native = _client()
     settings = settings_of(options)
