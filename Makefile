@@ -19,7 +19,7 @@ SELECTION := PYTHONPATH=tests $(BIN)/python -m support.runs.selection
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 help:
-	@echo 'make install | demo | test | lint | check | prove | interop | bench | docs | pictures | release | constraints | clean'
+	@echo 'make install | demo | test | lint | check | prove | interop | bench | docs | tables | pictures | release | constraints | clean'
 
 install: .venv/installed
 	@$(BIN)/python -m calque.sandbox.install
@@ -122,6 +122,11 @@ release: install site
 	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls dist/*.whl
+
+# The tables, the help and the picture of docs/ that come from the code. A unit test fails where they are old.
+.PHONY: tables
+tables: .venv/installed
+	PYTHONPATH=docs $(BIN)/python docs/from_code.py
 
 # Of the demo's page, for docs/tour.md. Needs chromium and its driver.
 .PHONY: pictures

@@ -38,7 +38,7 @@ class Box(NamedTuple):
     bottom: float
 
     def border(self, x: float, y: float) -> tuple[float, float]:
-        """The point of the border nearest to another point."""
+        """Return the point of the border nearest to another point."""
         return min(max(x, self.left), self.right), min(max(y, self.top), self.bottom)
 
 
@@ -63,17 +63,20 @@ def box_around(states: tuple[State, ...]) -> Box:
 
 
 def picture() -> str:
-    """An SVG that takes its colours from the page."""
+    """Return the picture as an SVG file, dark on a white ground, so that it can be read on a dark page, too."""
     about = "The states of a table, and what leads from one to the other"
-    style = 'font-family="sans-serif" font-size="12" fill="currentColor" stroke="currentColor"'
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    style = 'font-family="sans-serif" font-size="12" fill="#222" stroke="#222"'
     head = '<path d="M0 0 L8 4 L0 8 z" stroke="none"/>'
     marker = 'id="head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"'
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{about}" {style}>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{about}" {style}>',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" rx="8" fill="white" stroke="none"/>',
         f"<defs><marker {marker}>{head}</marker></defs>",
         *drawn_boxes(),
         *drawn_arrows(),
         "</svg>",
+        "",
     ]
     return "\n".join(parts)
 
@@ -103,7 +106,7 @@ def drawn_arrows() -> Iterator[str]:
 
 
 def arrow(box: Box, following: State, labels: list[str]) -> Iterator[str]:
-    """From the box to a state; to a state of the box itself from the box's outer side."""
+    """Draw an arrow from the box to a state. To a state of the box itself it comes from above or below the box."""
     x, y = PLACES[following]
     if following in box.states:
         above = y < HEIGHT / 2
@@ -129,10 +132,11 @@ def label(x: float, y: float, labels: list[str]) -> Iterator[str]:
 
 
 def line(from_x: float, from_y: float, to_x: float, to_y: float) -> str:
-    return f'<line x1="{from_x}" y1="{from_y}" x2="{to_x}" y2="{to_y}" marker-end="url(#head)"/>'
+    return f'<line x1="{from_x:.1f}" y1="{from_y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}" marker-end="url(#head)"/>'
 
 
 def text(x: float, y: float, words: str, weight: str = "normal") -> str:
-    """With a seam in the page's colour, so that lines do not cross the words."""
-    seam = "paint-order: stroke; stroke: var(--color-background-primary, white); stroke-width: 5px"
-    return f'<text x="{x}" y="{y}" text-anchor="middle" style="{seam}" font-weight="{weight}">{escape(words)}</text>'
+    """Return words centred at a point, with a white seam, so that lines do not cross them."""
+    seam = "paint-order: stroke; stroke: white; stroke-width: 5px"
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="middle"'
+    return f'<text {place} style="{seam}" font-weight="{weight}">{escape(words)}</text>'

@@ -17,5 +17,5 @@ from calque.plugins.remotes.plugin import PLUGIN as REMOTES
 from calque.plugins.s3.plugin import PLUGIN as S3
 
 APP = App((KAFKA, MARKS, DUMPS, REMOTES, AUDIT, CLUSTERS, DELTA_REPLICAS, NOTICES, GRANTS, PAGE, HDFS, S3))
-"""The app with all plugins. Help shows their statements in this order, `check` their findings, and a statement that
-none of the forms fits is offered to them in it."""
+"""The app with all plugins. Their order here is the order of their statements in the help, and of their findings in
+`check`. A statement that fits none of the forms is offered to the plugins in this order, too."""

@@ -1,4 +1,6 @@
-"""Epochs as a source of data for Spark: `format("calque")`, registered by
+"""Epochs as a source of data for Spark, `format("calque")`, for batches and for streams.
+
+A program registers it with its session:
 
     spark.dataSource.register(calque.EpochSource)
 
@@ -7,8 +9,8 @@ hour:
 
     spark.read.format("calque").option("target", "dr").option("event", 812).load("sales.orders")
 
-What epochs changed, a row for each change of a table or partition (`core.changes.SCHEMA`): epoch after epoch, or one
-epoch. Executors must reach the ledger:
+What epochs changed, a row for each change of a table or partition (`plugins.epoch_reader.core.changes.SCHEMA`): epoch
+after epoch, or one epoch. Executors must reach the ledger:
 
     spark.readStream.format("calque").option("ledger", "…/ledgers/dr").option("startingEpoch", "latest").load()
     spark.read.format("calque").option("ledger", "…/ledgers/dr").option("epoch", 17).load()

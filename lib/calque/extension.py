@@ -60,8 +60,8 @@ class Plugin:
     sections: Callable[[], tuple[SectionKind[Any], ...]] = tuple
     """Sections of the configuration besides the kernel's."""
     broker_options: Callable[[], BrokerOptions | None] = nothing
-    """Returns the check of options for a broker's client, which says which of them can't be given; None for a plugin
-    that has no broker."""
+    """A function that returns the check of options for a broker's client, which says which of them can't be given; None
+    for a plugin that has no broker."""
     journals: Callable[[], tuple[JournalKind, ...]] = tuple
     """Formats of journals besides Delta's."""
     file_systems: Callable[[], tuple[FileSystemKind, ...]] = tuple
@@ -70,7 +70,7 @@ class Plugin:
     formats: Callable[[], tuple[TableFormat, ...]] = tuple
     """Formats of tables at targets besides Hive's own layout."""
     format_names: tuple[str, ...] = ()
-    """Their names, by which the configuration chooses them."""
+    """The names by which the configuration chooses the formats of `formats`."""
     amendments: Callable[[], tuple[Amendment, ...]] = tuple
     """Functions that add to a configuration what the state folder records, after the file was read."""
     extras: Callable[[], tuple[Extra, ...]] = tuple
@@ -98,7 +98,8 @@ class Plugin:
     publishers: Callable[[], tuple[PublisherKind, ...]] = tuple
     watches: Callable[[], tuple[WatchKind, ...]] = tuple
     page: Callable[[RunningProcess, bool], Page] | None = None
-    """The page that a process serves at `/`; of several plugins the first one's."""
+    """The function that makes the page which a process serves at `/`; None for a plugin without one. Of several plugins
+    with a page the first one's is served."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,9 @@ def restrict(path: Path) -> None:
 
 
 def restrict_below(folder: Path, spared: Sequence[Path]) -> None:
-    """Do `restrict` for the folder and all in it, except for what lies in the spared folders, which are patterns."""
+    """Take from all other users what they may do with the folder and all in it (`restrict`), except for what lies in
+    the spared folders, which are patterns of paths. Files that vanish meanwhile, and those of another user, are passed
+    over."""
     for here, names, files in os.walk(folder, onerror=None):
         path = Path(here)
         with suppress(OSError):

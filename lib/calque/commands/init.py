@@ -85,7 +85,7 @@ tls = {}                                    # { certificate = "c.pem", key = "k.
 format = "text"                             # text | json: one object a line
 level = "info"                              # debug | info | warning | error
 """
-"""The kernel's sections but targets."""
+"""The text that `calque init` writes of the kernel's sections but targets, with comments: a line for each key."""
 TARGETS = """\
 # One section for each target.
 [targets.dr]

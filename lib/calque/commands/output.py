@@ -22,7 +22,7 @@ class Printed:
     """A note of what a command has printed so far."""
 
     document: bool = False
-    """Whether it has printed its JSON document, so that an error does not print another one."""
+    """True once the command has printed its JSON document, so that an error does not print another one."""
 
 
 PRINTED = Printed()

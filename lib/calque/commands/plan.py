@@ -76,8 +76,9 @@ def require_captured(wiring: Wiring, target: str, upto: EventId | None) -> None:
 
 
 def explained(wiring: Wiring, target: str, upto: EventId | None) -> ExplainedWindow:
-    """Return what the target's next window would do, once it has taken up what operators asked for. Nothing is
-    changed."""
+    """Return what the target's next window would do, up to event `upto` (None: the journal's end), after the target has
+    taken up the pauses and requests of operators that wait. A request that the target refuses is left out. Nothing is
+    changed at the target or in the state folder."""
     from contextlib import suppress
 
     from calque.control.pause_rules import chosen_by, rules_of
@@ -128,8 +129,9 @@ def document(wiring: Wiring, window: ExplainedWindow) -> dict[str, Any]:
 
 
 def group_of(group: ExplainedGroup) -> dict[str, Any]:
-    """Return the JSON object of a group. `stops_without_files` are states whose files are not exactly known; the other
-    stops that are passed have a cheaper way past them."""
+    """Return the JSON object of a group. `stops_passed` are the events of the states at which no hop ends, and
+    `stops_without_files` those of states whose files are not exactly known. A state that is in the first list alone
+    could be shown, and is not, because the hops past it cost less."""
     return {
         "tables": [str(name) for name in group.plan.tables],
         "events": group.plan.events,

@@ -199,7 +199,7 @@ def _pattern(text: str) -> str:
 
 
 def source_name(text: str) -> str:
-    """Return the text, if it is a name of a source. Raises `Refused`."""
+    """Return the text, if it is a name of a source. Raises `Refused` for any other text."""
     if not NAME.fullmatch(text):
         why = 'Letters, digits, "_", "-" and ".", at most 64, make a name'
         raise Refused(f'"{text}" is no name', why, 'Write e.g. "hq"')

@@ -21,14 +21,14 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0:0:0:0:0:0:0:1"})
 
 def metastores(value: object) -> tuple[str, ...]:
     """Return the addresses in a comma-separated list, in order and each once: `thrift://host:port` or
-    `http://host:port/path`, the host in lower case."""
+    `http://host:port/path`, the host in lower case. Raises `Refused` for a value that is no such list."""
     if not isinstance(value, str):
         raise Refused(f"{value!r} is not an address", "An address is text", 'Write "thrift://host:9083"')
     return tuple(dict.fromkeys(_metastore(part.strip()) for part in value.split(",")))
 
 
 def brokers(value: str) -> str:
-    """Return the comma-separated list of `host:port` without blanks."""
+    """Return the comma-separated list of `host:port` without blanks. Raises `Refused` for a part of another form."""
     parts = [part.strip() for part in value.split(",")]
     for part in parts:
         if not BROKER.fullmatch(part):
@@ -38,7 +38,7 @@ def brokers(value: str) -> str:
 
 def registries(value: str) -> str:
     """Return the comma-separated roots of a schema registry's API without blanks: `http://host:port/path`, without a
-    closing slash."""
+    closing slash. Raises `Refused` for a part of another form, and for one with a user's name in it."""
     return ",".join(_registry(part.strip()) for part in value.split(","))
 
 

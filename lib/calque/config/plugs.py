@@ -202,7 +202,7 @@ class Config:
         return tuple(name for name, target in self.targets.items() if target.links is None)
 
     def target(self, name: str) -> Target:
-        """Return the target called `name`. Raises `Refused` with the nearest name."""
+        """Return the target called `name`. Raises `Refused`, which names the nearest target, for an unknown name."""
         self.select((name,))
         return self.targets[name]
 

@@ -49,7 +49,7 @@ SHOWN = 5
 
 
 TWICE = "Cannot overwrite a value"
-"""What tomllib says of a key that stands twice."""
+"""The beginning of tomllib's text for a key that stands twice."""
 KEY_OF_LINE = re.compile(r"\s*([\w.\"'-]+)\s*=")
 
 

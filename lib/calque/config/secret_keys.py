@@ -87,7 +87,8 @@ def _option(key: str, name: str, value: str, base: Path) -> str | Secret:
 
 
 def one_secret(name: str, variable: VariableSecret | None, file: FileSecret | None) -> Secret | None:
-    """Return the one reference that is given, if any. Raises `WrongError` where both are."""
+    """Return the reference that is given: to a variable or to a file; None where neither is. Raises `WrongError` where
+    both are."""
     if variable is not None and file is not None:
         problem = f"{name} is given twice"
         raise WrongError(Refused(problem, f"{name}_env and {name}_file both give it", "Remove one"), f"{name}_file")

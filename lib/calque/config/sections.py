@@ -71,13 +71,13 @@ class SectionKind(Generic[S]):
     template: str
     """The text that `calque init` writes of the section, a line for each key."""
     stands_first: bool = False
-    """Whether the template stands before targets, without comment signs."""
+    """True where `calque init` writes the template before the targets, without comment signs."""
     needs_source: bool = False
-    """Whether `[source]` has to be there where the section has any content."""
+    """True where a file with any content in the section needs `[source]`."""
     brings_sources: bool = False
-    """Whether a file with the section may have `[source]` and targets, and needs none."""
+    """True where a file with the section may have `[source]` and targets, and needs none."""
     stands_alone: bool = False
-    """Whether only `[state]` and `[log]` stand beside the section in a file that has no source."""
+    """True where a file with the section and without `[source]` may have only `[state]` and `[log]` beside it."""
     models_in: Callable[[S], Iterator[BaseModel]] = no_sections
     misfits: Callable[[ReadFile], Iterator[tuple[KeyPath, Refused]]] = no_misfits
     files: Callable[[S], Iterable[tuple[KeyPath, str]]] = no_files
@@ -96,7 +96,8 @@ class FileKinds:
 
     sections: tuple[SectionKind[Any], ...] = ()
     formats: tuple[str, ...] = ()
-    """What tables at a target may be kept in besides "plain"."""
+    """The values besides "plain" that the key `format` of a target may have: formats in which plugins keep tables
+    there."""
     broker_options: Callable[[Options], tuple[str, Refused] | None] = takes_any
 
 

@@ -18,7 +18,8 @@ POWERS = "kmgtp"
 
 
 def seconds(value: object) -> float:
-    """Return the seconds of "500ms", "10s", "1h30m" or "7d"; a number without a unit is seconds."""
+    """Return the seconds of "500ms", "10s", "1h30m" or "7d"; a number without a unit is seconds. Raises `Refused` for
+    every other value."""
     text = _text(value)
     try:
         if NUMBER.fullmatch(text):
@@ -33,7 +34,8 @@ def seconds(value: object) -> float:
 
 
 def size(value: object) -> int:
-    """Return the bytes of "64MB" (10^6 each) or "64MiB" (2^20 each); a number without a unit is bytes."""
+    """Return the bytes of "64MB" (10^6 each) or "64MiB" (2^20 each), rounded down; a number without a unit is bytes.
+    Raises `Refused` for every other value."""
     match = SIZE.fullmatch(_text(value))
     if not match:
         raise Refused(f"{_shown(value)} is not a size", "Units are B, KB, MB, GB, TB and KiB to TiB", 'Write "64MB"')
@@ -44,7 +46,8 @@ def size(value: object) -> int:
 
 
 def share(value: object) -> float:
-    """Return the share of a percentage, from 0 to 1: 0.1 for "10%"."""
+    """Return the share of a percentage, from 0 to 1: 0.1 for "10%". Raises `Refused` for every other value, and above
+    100%."""
     match = SHARE.fullmatch(value) if isinstance(value, str) else None
     if not match or float(match[1]) > 100:
         raise Refused(f"{_shown(value)} is not a percentage", "It goes from 0% to 100%", 'Write "10%"')

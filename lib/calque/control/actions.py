@@ -54,7 +54,7 @@ def do(
     """Do the action at a target, and return what its comparison found as a JSON document; an empty one for actions that
     compare nothing.
 
-    `tables` are patterns; none stands for the whole target, or for all tables that the action concerns. A action that
+    `tables` are patterns; none stands for the whole target, or for all tables that the action concerns. An action that
     compares nothing leaves a record, which the target's process takes up by itself. `kinds` are the comparisons of
     plugins.
     """

@@ -127,8 +127,10 @@ class TargetIdentity:
     def settle(
         self, mine: Generation, previous: Generation | None, source: SourceAnswer | None = None
     ) -> LedgerIdentity:
-        """Write down what answers, once the lease is taken (`engine.identity.identity.settle`). `mine` is the lease's
-        generation, `previous` another writer's before it. Raises `Refused`."""
+        """Write down what answers, once the lease is taken (`engine.identity.identity.settle`), and return the identity
+        that the ledger has then. `mine` is the lease's generation, `previous` the generation of another writer before
+        it, None for none. Without `source` the source is asked. Raises `Refused` where other metastores or directories
+        answer than the ledger remembers."""
         return settle(self.side, self.ask(source), mine, previous)
 
 
@@ -264,7 +266,8 @@ def accepted_target(known: LedgerIdentity, answers: Answers) -> LedgerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedSource:
-    """The sources that were accepted, by their names, and whether that changed what is remembered or let drops go."""
+    """The result of accepting a source. `name` is its name, or several with commas between where one metastore is the
+    source under several names. `has_changed` says that anything was forgotten, or drops were let go."""
 
     name: str
     has_changed: bool
@@ -346,7 +349,9 @@ def recorded(wiring: Wiring) -> Mapping[str, Any]:
 
 
 def recorded_of_target(wiring: Wiring, name: str) -> Mapping[str, Any]:
-    """Return what the target's ledger remembers; null for each key where the ledger can't be read."""
+    """Return the identity that the target's ledger remembers, as a JSON object: ids, generation of the lease, newest
+    event of the source, marks of directories. Each value is None where the ledger can't be read or remembers no
+    identity."""
     try:
         identity = identity_of(wiring.ledger(name))
     except CalqueError:

@@ -203,7 +203,8 @@ def as_told(report: Mapping[str, Any]) -> Document:
 
 
 def swept(wiring: Wiring, name: str) -> Document:
-    """Return what the last sweep found below the target's warehouse."""
+    """Return what the last sweep found below the target's warehouse and left there: unknown directories with their
+    bytes, and the number of records that wait. All numbers are 0 before the first sweep."""
     record = SweepRecord.of_json(wiring.control.read(wiring.target(name).places.sweep_record))
     unknown = {"directories": record.unknown, "bytes": record.unknown_bytes}
     return {"unknown": unknown, "records": record.records}

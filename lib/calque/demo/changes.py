@@ -85,7 +85,7 @@ class Changes:
         return name
 
     def recreate_table(self) -> TableName | None:
-        """Drop a table and make another of its name, with other keys."""
+        """Drop a table and make another of its name, with other keys. Returns None where there is no table."""
         name = self._choose.one(self.source.tables)
         if name is not None:
             old = self.source.tables[name].keys
@@ -115,7 +115,8 @@ class Changes:
         return new
 
     def move_table(self) -> TableName | None:
-        """Rename a table into another database."""
+        """Rename a table into another database. Returns its new name, and None where there is no table or only one
+        database."""
         name = self._choose.one(self.source.tables)
         other_databases = [database for database in self.source.databases if name and database != name.database]
         if name is None or not other_databases:
@@ -241,4 +242,5 @@ CHANGES: Mapping[str, tuple[int, Callable[[Changes], str | TableName | None]]] =
         "drop_database": (1, Changes.drop_database),
     }
 )
-"""For each change how often it is tried, as a weight, and the method that makes it."""
+"""The changes by name: a weight that says how often each is tried in comparison with the others, and the method that
+makes it."""

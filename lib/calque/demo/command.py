@@ -107,7 +107,8 @@ def summarise(outcome: Outcome) -> None:
 
 
 def row(name: str, target: TargetOutcome) -> tuple[object, ...]:
-    """Return what calque has done at the target."""
+    """Return the cells of a target's row in the last table of `calque demo`: its name, then how many epochs, events,
+    hops, calls, files, bytes, bridges and parts, and the rereads by cause."""
     from rich.filesize import decimal
 
     work = target.work

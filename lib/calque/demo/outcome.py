@@ -43,7 +43,7 @@ class TargetOutcome:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of the whole demo. `changes` counts the changes that the writer made in `seconds` seconds, by their
-    kind; `head` is the source's last event."""
+    kind; `head` is the source's last event. `kept` is the folder with the demo's files, None where it was removed."""
 
     changes: Mapping[str, int]
     seconds: float

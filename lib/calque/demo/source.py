@@ -266,7 +266,8 @@ class Source:
         return path_of(_stored(stored_partition))
 
     def expected_files(self) -> dict[TableName, Held]:
-        """Return what each table should hold."""
+        """Return the sizes in bytes of the files that each table must have by now at an equal target, by partition's
+        name and file's name."""
         return {name: table.files for name, table in self.tables.items()}
 
     def actual_files(self) -> dict[TableName, Held]:

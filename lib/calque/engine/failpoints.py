@@ -119,7 +119,9 @@ def passing(name: str) -> None:
 
 
 def from_environment() -> Hit:
-    """Return the hit that `CALQUE_FAILPOINT` asks for."""
+    """Return the hit that `CALQUE_FAILPOINT` asks for: `passing` where the variable is unset or empty. A name that
+    is no failpoint (`is_known`) gives a hit that never kills. Raises `ValueError` where the text behind `@` is no
+    number."""
     failpoint = os.environ.get("CALQUE_FAILPOINT", "")
     if not failpoint:
         return passing

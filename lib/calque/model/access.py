@@ -68,9 +68,10 @@ class Route(Protocol):
     def connect(
         self, host: str, port: int, seconds: float, first: Callable[[str, int, float], Any], *, far_only: bool
     ) -> Any:
-        """Return a socket to `host` and `port`, names that the far end of the route resolves.
-        `first(host, port, seconds)` makes the socket to the route's beginning. With `far_only` near addresses are
-        forbidden. Raises `OSError`, `AccessRefused` and `Refused`."""
+        """Return a socket to `host` and `port`, names that the far end of the route resolves. `first(host, port,
+        seconds)` makes the socket to the route's beginning. With `far_only` near addresses are forbidden. Raises
+        `OSError` where a connection fails, `AccessRefused` where a login on the way is refused or an address is
+        forbidden, and `Refused` where the route's settings can't be used."""
 
 
 Login = NoLogin | PasswordLogin | TokenLogin | KerberosLogin

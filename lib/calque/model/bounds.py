@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MESSAGE = 256 << 20
-"""Bytes of a message of the log, of a file of metadata, and of what either unpacks to."""
+"""The most bytes of a message of the log, of a file of metadata, and of what either unpacks to."""
 LONGEST_MESSAGE = 1 << 30
-"""Bytes of a message that `max_message` may permit: no server sends a longer one."""
+"""The greatest value of `max_message`, in bytes: no server sends a longer message."""
 SCHEMA = 16 << 20
-"""Bytes of a schema that a definition points to, or has in its parameters."""
+"""The most bytes of a schema that a definition points to, or has in its parameters."""
 MANIFESTS = 16 << 20
-"""Bytes of the manifests in one directory of a symlink table."""
+"""The most bytes of all manifests in one directory of a symlink table."""
 RESOURCE = 1 << 30
-"""Bytes of a file that a function points to."""
+"""The most bytes of a file that a function points to."""
 DEEPEST = 100
-"""Levels of lists and objects in JSON, and of types in a type."""
+"""The most levels of lists and objects in JSON, and of types in a type."""
 
 
 @dataclass(frozen=True, slots=True)

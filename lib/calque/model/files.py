@@ -24,7 +24,8 @@ class File:
     size: int
     modified_ns: int
     checksum: str | None = None
-    """The xxh3-128 of the content in hexadecimal, where it was computed. It is no part of a listing's identity."""
+    """The xxh3-128 of the content in hexadecimal; None where it was not computed. It is no part of a listing's
+    identity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,8 @@ class Listing:
     kept: tuple[KeptFile, ...] = ()
     """Other places of those files that are not as they were listed."""
     combination: Combination | None = None
-    """The combination of a directory at a target whose files were combined. `files` are then the source's files that
-    they stand for, so that both sides' listings are equal."""
+    """The combination of a directory at a target whose files were combined; None for any other directory. `files` are
+    then the source's files that the combined ones stand for, so that both sides' listings are equal."""
     claim: str = ""
     """The number of the claim on a directory at a target that was just made; else empty."""
 

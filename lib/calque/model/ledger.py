@@ -238,8 +238,8 @@ class Epoch:
     in_parts: tuple[str, ...] = ()
     rebasing: tuple[str, ...] = ()
     gap: tuple[EventId, EventId] | None = None
-    """The first and the last event that were missing from the log before this epoch, that it had twice, or that the
-    journal removed before this target had taken them."""
+    """The first and the last event that were missing from the log before this epoch, that the log had twice, or that
+    the journal removed before this target had taken them; None for none."""
     set_aside: tuple[str, ...] = ()
     """Tables that show another event than the epoch's, without those of `quarantined`."""
     parts: tuple[Parts, ...] = ()

@@ -152,7 +152,8 @@ class ReadMode(StrEnum):
     LOOK = "look"
     """The content of files is looked at, also where their times are equal."""
     ADOPT = "adopt"
-    """As `LOOK`; the objects that stand at the target need not be calque's."""
+    """The content of files is looked at as for `LOOK`, and the objects that stand at the target under the table's name
+    need not be calque's."""
     COPY = "copy"
     """The policy has the table's files copied from here on: an object outside of the policy's places may lie at one of
     the source's."""

@@ -19,75 +19,75 @@ files."""
 
 @dataclass(frozen=True, slots=True)
 class SourcePlaces:
-    """The places of one source's state. A folder has one source of its own, whose places have no name in them. The
-    places of any other source lie beside them, below its name. Example: the journal is in `journal`, that of `lake` in
-    `sources/lake/journal`."""
+    """The places of one source's state, each a relative path or a name (see the module). A folder has one source of its
+    own, whose places have no name in them. The places of any other source lie beside them, below its name. Example: the
+    journal is in `journal`, that of `lake` in `sources/lake/journal`."""
 
     name: str = ""
 
     @property
     def journal(self) -> str:
-        """The table of captured events."""
+        """The place of the table of captured events."""
         return self._below("journal")
 
     @property
     def history(self) -> str:
-        """The table of events that the journal may have removed."""
+        """The place of the table of events that the journal may have removed."""
         return self._below("history")
 
     @property
     def evidence(self) -> str:
-        """The table of evidence: the listings of files that belong to events."""
+        """The place of the table of evidence: the listings of files that belong to events."""
         return self._below("evidence")
 
     @property
     def scans(self) -> str:
-        """The table of the changes that scans found."""
+        """The place of the table of changes that scans found."""
         return self._below("scans")
 
     @property
     def marks(self) -> str:
-        """The table of marks ("set done")."""
+        """The place of the table of marks ("set done")."""
         return self._below("marks")
 
     @property
     def pins(self) -> str:
-        """The folder of pins: files that are kept until every target has them."""
+        """The place of the folder of pins: files that are kept until every target has them."""
         return self._below("pins")
 
     @property
     def looks(self) -> str:
-        """The file with the log that calque itself writes of a catalog that has none."""
+        """The place of the SQLite file with the log that calque itself writes of a catalog that has none."""
         return self._below("looks.sqlite")
 
     @property
     def journal_record(self) -> str:
-        """The record of where the journal is and at which event it begins."""
+        """The name of the record of where the journal is and at which event it begins."""
         return self._below("journal")
 
     @property
     def notice_keys_record(self) -> str:
-        """The record of the keys of tables, up to the events that the journal has removed."""
+        """The name of the record of the message keys of tables, as of the last event that the journal has removed."""
         return self._below("notice-keys")
 
     @property
     def identity_record(self) -> str:
-        """The record of which metastore the source is."""
+        """The name of the record of which metastore the source is."""
         return self._below("source-identity")
 
     @property
     def gaps_record(self) -> str:
-        """The record of the gaps of the log."""
+        """The name of the record of the gaps in the log."""
         return self._below("gaps")
 
     @property
     def status_record(self) -> str:
-        """The record in which the capturing process says how it is."""
+        """The name of the record in which the capturing process says how it is."""
         return self._below("capturing")
 
     @property
     def journal_lock(self) -> str:
-        """The lock that a process holds while it decides where the journal begins."""
+        """The place of the lock that a process holds while it decides where the journal begins."""
         return "locks/" + self._below("journal.lock")
 
     @property
@@ -106,13 +106,13 @@ class SourcePlaces:
 
 @dataclass(frozen=True, slots=True)
 class TargetPlaces:
-    """The places of one target's state."""
+    """The places of one target's state, as `SourcePlaces` has those of a source."""
 
     name: str
 
     @property
     def ledger(self) -> str:
-        """The folder of the ledger's tables."""
+        """The place of the folder of the ledger's tables."""
         return f"ledgers/{self.name}"
 
     def ledger_of_load(self, database: str, source: str) -> str:
@@ -131,12 +131,12 @@ class TargetPlaces:
 
     @property
     def loads(self) -> str:
-        """The folder of the ledgers of loads of dumps."""
+        """The place of the folder of the ledgers of loads of dumps."""
         return f"loads/{self.name}"
 
     @property
     def status_record(self) -> str:
-        """The record in which the process that replicates to the target says how it is."""
+        """The name of the record in which the process that replicates to the target says how it is."""
         return f"running/{self.name}"
 
     @property
@@ -156,7 +156,7 @@ class TargetPlaces:
 
     @property
     def sweep_lock(self) -> str:
-        """The lock that a process holds while it sweeps the target."""
+        """The place of the lock that a process holds while it sweeps the target."""
         return f"locks/sweep.{self.name}.lock"
 
     @property

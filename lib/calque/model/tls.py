@@ -59,7 +59,7 @@ class ServerTls:
 
     def load(self, context: ssl.SSLContext) -> None:
         """Load the certificate and key that are in the files now into `context`, which shows them from its next
-        connection on. Raises `Refused`."""
+        connection on. Raises `Refused` where they can't be read or do not fit each other."""
         load_certificate(context, self.certificate, self.key)
 
 

@@ -182,9 +182,9 @@ class Storage(Protocol):
         """Return the names directly below a directory, hidden ones too; empty when it is missing."""
 
     def entries(self, location: str) -> Sequence[StorageEntry]:
-        """Return the files and directories directly below a directory with sizes and times, by name, hidden ones too.
-        Entries that vanish meanwhile are left out. A link to a directory is no directory here, so that a walk from one
-        directory to the next never comes back to where it was."""
+        """Return the files and directories directly below a directory with sizes and times, by name, hidden ones too;
+        empty when it is missing. Entries that vanish meanwhile are left out. A link to a directory is no directory
+        here, so that a walk from one directory to the next never comes back to where it was."""
 
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
         """Return for each directory the time at which an entry directly in it was last made, renamed or removed, in

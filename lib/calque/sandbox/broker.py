@@ -145,7 +145,7 @@ class Cluster:
         return ",".join(broker.address for broker in self.brokers)
 
     def stop(self) -> None:
-        """End all three. The directory stays."""
+        """End the two brokers and the controller. The directory stays."""
         for broker in self.brokers:
             broker.stop()
         self._controller.stop()

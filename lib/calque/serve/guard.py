@@ -109,7 +109,7 @@ def is_own_host(headers: Headers) -> bool:
 
 
 def has_token(headers: Headers, tokens: Tokens) -> bool:
-    """Tell whether the request has the token of all pages."""
+    """Tell whether the request has the token of all pages; False where no such token is configured."""
     return tokens.every is not None and is_one_of(given(headers), list(readable([tokens.every])))
 
 

@@ -52,7 +52,7 @@ class TargetSample:
     lagging: tuple[TableLag, ...] = ()
     """The tables that show less than the position, the farthest behind first, a few at most."""
     paused_tables: int = 0
-    """How many tables an operator holds back."""
+    """The number of tables that an operator holds back."""
     window: str | None = None
     """The name of the newest window, as log lines have it."""
     verified: VerifiedSample | None = None

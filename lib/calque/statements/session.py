@@ -59,7 +59,8 @@ class Session:
             self._kept.popitem()[1].close()
 
     def only_target(self, name: str | None) -> str:
-        """Return the named target, else the session's, else the configuration's only one. Raises `Refused`."""
+        """Return the named target, else the session's, else the configuration's only one. Raises `Refused` for an
+        unknown target, and where none is named and there are several or none."""
         config = self.wiring.config
         config.require_source()
         chosen = name or self.target

@@ -45,15 +45,15 @@ class JournalBeginning:
     def foreseen(self) -> EventId:
         """Return the event id after which the journal begins, and write nothing.
 
-        Before a process has fixed it: where the journal would begin if a process fixed it now. Raises `Refused` and
-        `Unavailable`, but does not look whether the log is a weak one.
+        Before a process has fixed it: where the journal would begin if a process fixed it now. Raises `Refused` as
+        `recorded` does, and `Unavailable` as `event` does. It does not look whether the log is a weak one.
         """
         recorded = self.recorded()
         return begin_of(self.source.gaps(), self.chosen() if recorded is None else recorded)
 
     def first(self) -> EventId:
         """Return the event id after which the journal began before any gap, and fix it if no process has. Safe from
-        several threads and processes. Raises `Refused` and `Unavailable`."""
+        several threads and processes. Raises as `event` does, but for gaps."""
         with self.lock:
             if self.found is None:
                 if not self.source.plug.keys.allow_weak_log:

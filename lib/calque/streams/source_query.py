@@ -26,7 +26,7 @@ class SourceQuery:
     query: Query | None = None
     has_failed_to_begin: bool = False
     begins_anew: bool = False
-    """Whether the next run discards its checkpoint, because its offsets are not those of the log any more."""
+    """True where the next run discards its checkpoint, because its offsets are not those of the log any more."""
 
     def follow(self, stream: EventStream, apply: Apply, checkpoint: str | None) -> None:
         """Run a query over `stream` until it ends; `apply` gets the rows of each batch. Raises what ended it.

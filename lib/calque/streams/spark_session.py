@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 
 def own_session(state: Path) -> SparkSession:
     """Return the process's Spark session, started at the first call. Its scratch files lie in the state folder, and it
-    reads Delta tables where their jars are installed. Raises `Refused`."""
+    reads Delta tables where their jars are installed. Raises `Refused` when no JVM can be started."""
     try:
         jars = delta_jars()
     except Unavailable:

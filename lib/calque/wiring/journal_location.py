@@ -92,7 +92,7 @@ class JournalLocation:
 
     def agree(self) -> None:
         """Check the place as `require` does, and record the configuration's brokers, by which the journal is reached
-        from now on. Raises `Refused`."""
+        from now on. Raises `Refused` as `require` does."""
         self.require()
         recorded, configured = self.recorded(), self.configured()
         if recorded is not None and recorded != configured:

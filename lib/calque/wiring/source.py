@@ -177,12 +177,13 @@ class SourceWiring:
         return JournalLocation(self.plug, self.folder.control)
 
     def journal(self) -> JournalTable:
-        """Return the journal that exists, opened anew. Raises `Refused`."""
+        """Return the journal that exists, opened anew. Raises `Refused` for a journal of a format that no plugin
+        has."""
         return self.open_journal()[0]
 
     def open_journal(self, address: JournalAddress | None = None) -> tuple[JournalTable, EvidenceStore]:
-        """Open the journal at `address`, or the one that exists, and its evidence. Both are opened anew. Raises
-        `Refused`."""
+        """Open the journal at `address`, or for None the one that exists, and its evidence. Both are opened anew.
+        Raises `Refused` for a format that no plugin has."""
         return self.journal_opener(address)()
 
     def journal_opener(self, address: JournalAddress | None = None) -> OpenJournal:

@@ -15,7 +15,8 @@ from calque.model.names import OURS
 
 
 def write_probe(systems: FileSystemSet, location: str) -> None:
-    """Write a file below `location`, and remove it. Raises `Refused` and `Unavailable`, which name the place."""
+    """Write a file below `location`, and remove it. Raises `Refused` where the storage does not permit that, and
+    `Unavailable` where it does not answer; both name the place."""
     file = join(location, f"{OURS}_probe_{token_hex(6)}")
     system, path = systems.at(file)
     try:
@@ -27,7 +28,8 @@ def write_probe(systems: FileSystemSet, location: str) -> None:
 
 def state_probe(state: State, kinds: tuple[FileSystemKind, ...]) -> None:
     """Try whether the state's tables can be written, and safely. A commit is a file that is made only if no file has
-    its name, so an object store has to keep that condition. Raises `Refused` and `Unavailable`."""
+    its name, so an object store has to keep that condition. Does nothing for tables on a local path. Raises `Refused`
+    where the storage does not permit writing or ignores the condition, and `Unavailable`."""
     tables = state.tables
     if not tables or tables.startswith("file:"):
         return

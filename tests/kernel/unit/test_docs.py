@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import runpy
 import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
+import from_code
 import pytest
 from lifecycle import picture
 from markdown_it import MarkdownIt
@@ -28,7 +28,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 DECISIONS = (ROOT / "DECISIONS.md", *sorted((ROOT / "docs" / "decisions").glob("*.md")))
 LINKED = (*PAGES, *DECISIONS, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", ROOT / "schemas" / "README.md")
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-FROM_CODE = runpy.run_path(str(ROOT / "docs" / "from_code.py"))
+MADE = re.compile(r"<!-- made from the code: (.+?) -->")
 LEAST = """\
 [source]
 name = "hq"
@@ -51,8 +51,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def page_tokens(page: Path) -> list[Token]:
-    """As the site has the page."""
-    return list(tokens(FROM_CODE["filled"](page.read_text(encoding="utf-8"))))
+    return list(tokens(page.read_text(encoding="utf-8")))
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -191,17 +190,17 @@ def test_there_are_whole_examples_of_a_configuration() -> None:
     assert len(WHOLE) >= 2
 
 
-@pytest.mark.parametrize("section", FROM_CODE["MODELS"])
+@pytest.mark.parametrize("section", from_code.MODELS)
 def test_the_page_on_the_configuration_says_of_every_key_what_it_is_for(section: str) -> None:
-    assert f"<!-- begin keys of {section} -->" in CONFIGURATION
-    rows = re.findall(r"^\| `(\w+)` \| \S.* \| \S.* \|$", FROM_CODE["keys"](section), re.MULTILINE)
-    assert rows == list(FROM_CODE["MODELS"][section].model_fields)
+    assert f"<!-- made from the code: keys of {section} -->" in CONFIGURATION
+    rows = re.findall(r"^\| `(\w+)` \| \S.* \| \S.* \|$", from_code.keys(section), re.MULTILINE)
+    assert rows == list(from_code.MODELS[section].model_fields)
 
 
 def test_the_page_on_the_configuration_explains_every_choice() -> None:
     choices = {
         choice
-        for model in FROM_CODE["MODELS"].values()
+        for model in from_code.MODELS.values()
         for field in model.model_fields.values()
         if get_origin(field.annotation) is Literal
         for choice in get_args(field.annotation)
@@ -223,6 +222,42 @@ def test_every_statement_on_a_page_can_be_parsed(page: Path) -> None:
 
 def test_readme_fits_on_a_few_screens() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_has_from_the_code_is_what_the_code_gives(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == from_code.filled(text), "Run `make tables` and commit what it wrote."
+
+
+def test_a_part_that_is_old_or_missing_is_written_anew() -> None:
+    mark, table = "<!-- made from the code: keys of log -->", from_code.keys("log")
+    assert (
+        from_code.filled(f"# A\n{mark}\n| old |\n<!-- end -->\nB\n") == f"# A\n{mark}\n\n{table}\n\n<!-- end -->\nB\n"
+    )
+    assert from_code.filled(f"{mark}\n<!-- end -->") == f"{mark}\n\n{table}\n\n<!-- end -->"
+
+
+def test_every_part_from_the_code_stands_on_one_page() -> None:
+    made = [part for page in PAGES for part in MADE.findall(page.read_text(encoding="utf-8"))]
+    assert sorted(made) == sorted(from_code.PARTS)
+
+
+@pytest.mark.parametrize("plugin", from_code.PLUGINS)
+def test_the_page_of_a_plugin_ends_with_the_plugin_s_modules(plugin: str) -> None:
+    [text] = [
+        text for text in (page.read_text(encoding="utf-8") for page in PAGES) if f"modules of {plugin} -->" in text
+    ]
+    last_part = text.split("\n## ")[-1]
+    assert last_part.startswith("In the code\n")
+    assert f"modules of {plugin} -->" in last_part
+    assert text.endswith("<!-- end -->\n")
+
+
+def test_the_picture_of_a_table_s_life_is_what_the_code_draws() -> None:
+    committed = from_code.PICTURE.read_text(encoding="utf-8")
+    assert committed == picture(), "Run `make tables` and commit what it wrote."
+    assert f"(pictures/{from_code.PICTURE.name})" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
 def test_the_picture_of_a_table_s_life_shows_every_state_and_every_change() -> None:

@@ -106,8 +106,8 @@ TABLES = pa.schema(
         pa.field("why", pa.string()),
     ]
 )
-"""Rows of states. Of several rows for one (kind, database, table) the one with the greatest `sequence` counts, unless
-it is `removed`."""
+"""The columns of the ledger's table `tables`: a row for each state that a table, database or function had. Of several
+rows for one (kind, database, table) the one with the greatest `sequence` counts, unless it is `removed`."""
 INTERNAL = pa.schema(
     [
         pa.field("sequence", pa.int64(), nullable=False),

@@ -28,8 +28,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Layout(Generic[K, V]):
-    """The mapping between values and rows of `schema`, whose first column is the sequence number. `format` is that of
-    the rows, and no older one is read."""
+    """The mapping between values and rows of `schema`, whose first column is the sequence number. `row` and
+    `removed_row` get that number as their second argument. `format` is the number of the rows' format; a table of an
+    older or a newer format is refused with `Refused`."""
 
     schema: pa.Schema
     format: int

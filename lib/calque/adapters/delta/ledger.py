@@ -100,8 +100,9 @@ RECORDS: Layout[RecordKey, Record] = Layout(
 
 @dataclass(frozen=True, slots=True)
 class RowRetention:
-    """The rows of one file that `forget` keeps, as a `mask`. `sparse` says that the file is written anew with these
-    rows alone; `epochs` are the forgotten epochs that the rows belong to."""
+    """The rows of one file of `objects` that `forget` keeps: `mask` has True for each. Where `sparse` is true, these
+    are less than half of the file's rows, and the file is written anew with them alone; any other file stays whole.
+    `epochs` are the numbers of the forgotten epochs from which kept rows come: their rows in `epochs` are kept, too."""
 
     mask: pa.Array
     sparse: bool

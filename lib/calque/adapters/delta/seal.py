@@ -62,7 +62,7 @@ class SealedSink:
         """Leave the stream open: the code that opened it closes it."""
 
     def seal(self) -> None:
-        """Hold all bytes from now on, which are the file's footer."""
+        """Hold all bytes from now on, which are the file's footer, in memory until `end` writes them."""
         self._is_held = True
 
     def end(self) -> None:

@@ -51,7 +51,8 @@ class Snapshot:
 
 NOT_THERE = Snapshot(-1)
 STATE = "calque.state"
-"""The name under which a commit has the `summary` of the version that it makes."""
+"""The key in the metadata of a commit (Delta's `commitInfo`) whose value is the `summary` of the version that the
+commit makes."""
 
 
 @dataclass(frozen=True, slots=True)

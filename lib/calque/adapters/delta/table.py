@@ -187,8 +187,8 @@ class RangedTable:
         marks: Mapping[str, int] = NOTHING,
     ) -> int:
         """Put in the place of each chosen file the rows that `keep` leaves of it, at once or in pieces, in one commit
-        with `marks`. A file of which `keep` leaves all rows at once stays. Then delete data files that nothing has
-        needed for long. Returns how many rows were removed."""
+        with `marks`. A file of which `keep` leaves all rows at once stays. Then `vacuum`. Returns how many rows were
+        removed. Raises `Unavailable` where others commit first too often."""
         replacements: dict[DataFile, tuple[DataFile, ...]] = {}
         removed_rows = 0
 

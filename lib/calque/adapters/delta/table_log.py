@@ -371,7 +371,7 @@ def plain(error: Exception | None) -> str:
 
 
 def format_of(snapshot: Snapshot) -> int:
-    """Return the format of the table's rows; the first one where no commit says it."""
+    """Return the number of the format of the table's rows; 1 (`FIRST_FORMAT`) where no commit says a number."""
     return snapshot.marks.get(FORMAT, FIRST_FORMAT)
 
 

@@ -55,7 +55,9 @@ class SourceLost(Exception):
 
 
 class Combining:
-    """The making of combined files on the same terms, from several threads."""
+    """The making of combined files at one target, from several threads. All copies of the target share the terms (time
+    limits and attempts), the bucket that bounds bytes a second, and the slots that bound files at a time; None for no
+    bound. With `local` one task reads one file at a time."""
 
     def __init__(
         self,

@@ -45,8 +45,10 @@ def read(path: str) -> Permissions | None:
 
 
 def write(path: str, permissions: Permissions) -> str:
-    """Give the file or directory these permissions, as `system.PermissionSystem.set_permissions` does. The mode comes
-    last, because a change of owners may clear bits of it, and because it says the ACL's mask."""
+    """Give the file or directory these permissions, as `system.PermissionSystem.set_permissions` does, and return what
+    could not be given, and why; empty where all was, and for a symbolic link, which is left as it is. The mode comes
+    last, because a change of owners may clear bits of it, and because it says the ACL's mask. Raises
+    `FileNotFoundError`."""
     if os.path.islink(path) or (current := read(path)) == permissions:
         return ""
     if current is None:
@@ -69,8 +71,9 @@ def write(path: str, permissions: Permissions) -> str:
 def acl_written(
     path: str, attribute: str, current: Sequence[str], wanted: Sequence[str], whole: Sequence[str]
 ) -> list[str]:
-    """Bring an ACL from the entries `current` to those `wanted`; `whole` are the wanted ones together with those of the
-    mode. Returns what could not be done, and why."""
+    """Bring the ACL in the extended attribute `attribute` from the entries `current` to those `wanted`; no attribute is
+    left where none are wanted. `whole` are the wanted entries together with those that stand for the mode, as the
+    kernel takes an ACL. Returns what could not be done, and why; empty where all was."""
     if wanted and wanted != current:
         return made(f"ACL {','.join(wanted)}", lambda: os.setxattr(path, attribute, packed(whole)))
     if current and not wanted:

@@ -34,7 +34,7 @@ BIN_WEIGHT = 1 << 30
 hold less for each core are one bin on each, because a job takes as long as copying a hundred small files."""
 MOST_JOBS = 256
 LOOK_SECONDS = 0.5
-"""Seconds between two looks whether bins are still wanted."""
+"""Seconds between two looks whether the copies that run as tasks of Spark (bins of files) are still wanted."""
 ALONE = Pace(threads=1, files=32)
 """The pace of local files in an executor, where other tasks keep the other cores busy."""
 

@@ -449,7 +449,8 @@ class FileStorage:
 
 
 def in_time(chunks: Iterator[memoryview], seconds: float) -> Iterator[memoryview]:
-    """Pass the chunks of a content on. Raises `TimeoutError` when all of it takes longer than `seconds`."""
+    """Pass the chunks of a content on. Raises `TimeoutError` when all of them together take longer than `seconds`. The
+    time is compared behind each chunk, so that one chunk that hangs is not interrupted here."""
     deadline = time.monotonic() + seconds
     for chunk in chunks:
         yield chunk

@@ -19,7 +19,7 @@ MANY = 8
 """The number of notes of one directory that are merged into one."""
 
 Times = Mapping[tuple[str, int], int]
-"""Nanoseconds since the epoch, by (name, size)."""
+"""The times of files' last changes at their source, in nanoseconds since the epoch, by (name, size)."""
 
 
 def is_internal(name: str) -> bool:
@@ -39,7 +39,8 @@ def written(times: Times) -> bytes:
 
 
 def read(content: bytes) -> Times:
-    """Return the times in the content of a note; none where the content is no note."""
+    """Return the times in the content of a note (an object whose name begins with `NOTE`); an empty mapping where the
+    content is no note that this version reads."""
     try:
         match json.loads(content):
             case {"version": 1, "files": list(files)}:
@@ -50,7 +51,8 @@ def read(content: bytes) -> Times:
 
 
 def merged(notes: Iterable[tuple[str, Times]]) -> Times:
-    """Return the time of each file by the newest of these notes that names it; `notes` are (name, times)."""
+    """Return the time of each file by the newest of `notes` that names it. `notes` are (name of the note, its times);
+    names sort by the time of writing (`note_name`)."""
     newest_times: dict[tuple[str, int], int] = {}
     for _, times in sorted(notes, key=lambda note: note[0]):
         newest_times.update(times)

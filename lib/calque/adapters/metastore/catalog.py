@@ -255,7 +255,9 @@ class HiveCatalog:
 
 
 def alter_properties(cascade: bool, expected_event: str) -> dict[str, str]:
-    """Return the properties of the environment of an alter_table call: see `ports.Catalog.alter_table`."""
+    """Return the properties of the environment of an alter_table call. They have the server keep statistics; with
+    `cascade` change the columns of all partitions, too; and, unless `expected_event` is empty, refuse the call where
+    the parameter `calque.event` has another value (see `ports.Catalog.alter_table`)."""
     properties = dict(KEEP_STATISTICS)
     if cascade:
         properties["CASCADE"] = "true"

@@ -215,8 +215,9 @@ def require_far_peer(host: str, port: int, access: MetastoreAccess, connection: 
 
 
 def connected(address: Address, access: MetastoreAccess, seconds: float) -> socket.socket:
-    """Return a socket to the address, by the route and within TLS where `access` has them. Raises `OSError`,
-    `AccessRefused` and `Refused`."""
+    """Return a socket to the address, by the route and within TLS where `access` has them. Raises `OSError` where the
+    connection fails, `AccessRefused` where calque and the server do not trust each other's certificate or `access`
+    forbids an address near this host, and `Refused` where the files of TLS can't be used."""
     context = access.tls.context() if access.tls is not None else None
 
     def connect(host: str, port: int, seconds: float) -> socket.socket:

@@ -35,7 +35,8 @@ FIRST = 16
 before it sends any of it."""
 STEP = 8
 """The factor by which the next answer may have more events than the last one, and by which it has fewer after an answer
-that failed. It falls to two events before one: another event of the same id is seen only where two are read."""
+that failed. The number falls to two events before it falls to one, because another event of the same id is seen only
+where two are read."""
 ROW_BYTES = 200
 """The bytes of an event beside its message."""
 
@@ -50,8 +51,8 @@ class HiveLog:
 
     A message that comes to more than `max_message` bytes when it is unpacked says so in its format (`decode.bounded`).
 
-    2.3 takes every row behind `after` into its memory at any limit, and may give two events one id (facts of
-    HIVE-16886): never read it from far behind.
+    2.3 takes every row behind `after` into its memory at any limit, and may give two events one id (HIVE-16886): never
+    read it from far behind.
     """
 
     def __init__(self, client: Client, page_bytes: int = PAGE_BYTES, max_message: int = MESSAGE) -> None:
@@ -59,7 +60,8 @@ class HiveLog:
         self.page = FIRST
         """The events that the next answer may have."""
         self.heavy: EventId = 0
-        """About the end of a stretch of which an answer was too heavy: answers grow no more before it."""
+        """About the last event id of a stretch of which an answer was too heavy: up to it no answer may have more
+        events than the last one."""
 
     def close(self) -> None:
         """Close idle connections."""

@@ -249,7 +249,7 @@ class ConstraintsRequest:
 
 @dataclass(frozen=True, slots=True)
 class ColumnConstraintsRequest:
-    """A request for a table's constraints of one of the other kinds, foreign keys aside."""
+    """A request for a table's constraints of one kind among UNIQUE, NOT NULL, DEFAULT and CHECK."""
 
     database: str
     table: str
@@ -662,7 +662,8 @@ GET_CONSTRAINTS: Mapping[type, Call] = MappingProxyType(
         )
     }
 )
-"""One by one, as 3.1 has them."""
+"""The calls that read a table's constraints, one for each kind, as 3.1 has them. `GET_ALL_CONSTRAINTS` is the one call
+of 4.x for all kinds."""
 
 GET_TABLE_STATISTICS = Call(
     "get_table_statistics_req", (TableStatisticsRequest,), TableStatisticsResult, ("NoSuchObject", "Meta"), reads=True
@@ -698,7 +699,7 @@ FIRE_LISTENER_EVENT = Call("fire_listener_event", (FireRequest,), Fired)
 
 GET_CONFIG_VALUE = Call("get_config_value", ("string", "string"), "string", ("ConfigValSecurity",), reads=True)
 SET_META_CONF = Call("setMetaConf", ("string", "string"), None, ("Meta",), reads=True)
-"""A setting of this connection alone."""
+"""The call that sets a setting of the server for this connection alone."""
 GET_ID = Call("get_metastore_db_uuid", (), "string", ("Meta",), reads=True)
 GET_VERSION = Call("getVersion", (), "string", reads=True)
 SET_USER = Call("set_ugi", ("string", TEXTS), TEXTS, ("Meta",), reads=True)

@@ -34,7 +34,8 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The result of a probe by writing. `logs` says that the current event id moved, by the probe or by other writers
+    """The result of a probe by writing. `compare_and_swap` says that the metastore refuses an alter_table whose
+    expected parameter is no longer there. `logs` says that the current event id moved, by the probe or by other writers
     at the same time."""
 
     compare_and_swap: bool

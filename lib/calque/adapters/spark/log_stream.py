@@ -20,7 +20,8 @@ PAGE = 1_000
 
 
 def log_stream(opening: Callable[[], EventLog], starting: EventId, poll: float) -> EventStream:
-    """Return a stream of the log's events after `starting`, with the columns of `core.events.rows.SCHEMA`."""
+    """Return a stream of the log's events after `starting`, with the columns of `core.events.rows.SCHEMA`. `opening`
+    opens the log in the process that reads, and `poll` are the seconds between looks at the log."""
     return EventStream(partial(opened, opening), rows.SCHEMA, starting, poll)
 
 
@@ -36,8 +37,8 @@ class LogEvents:
     page: int = PAGE
 
     def newest(self, after: EventId) -> EventId:
-        """Return the newest event id. Raises `HoleInLog` for a log that ends before `after`, because it would look like
-        a log without news for ever (facts)."""
+        """Return the newest event id. Raises `HoleInLog` for a log that ends before `after`, because a query that waits
+        for later events would take it for a log without news for ever."""
         newest = self.log.current()
         if newest < after:
             raise went_back(after, newest)

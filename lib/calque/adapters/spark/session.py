@@ -131,8 +131,8 @@ def of_folder(local_dir: Path) -> dict[str, str]:
 
 
 def on_class_path(jars: Sequence[Path]) -> dict[str, str]:
-    """Return the settings that put the jars on the class path. `spark.jars` would put them on a child class loader,
-    which an archive can't hold (facts)."""
+    """Return the settings that put the jars on the class path of the driver and the executors; empty without jars.
+    `spark.jars` would put them on a child class loader, whose classes an archive of the JVM (`archive`) can't hold."""
     path = os.pathsep.join(str(jar) for jar in jars)
     return {"spark.driver.extraClassPath": path, "spark.executor.extraClassPath": path} if path else {}
 
@@ -240,6 +240,6 @@ def for_spark(environment: MutableMapping[str, str], python: str) -> Iterator[No
 
 
 def first_line(log: Path, after: int) -> str:
-    """Return the first line of the log behind its byte `after`."""
+    """Return the first line of the log behind its byte `after`; "It said nothing" where the log has no more text."""
     lines = log.read_bytes()[after:].decode(errors="replace").strip().splitlines()
     return lines[0] if lines else "It said nothing"

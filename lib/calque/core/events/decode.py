@@ -448,7 +448,8 @@ def read_bool(value: Any) -> bool:
 
 
 def integer_reader(bits: int) -> Read:
-    """Return a reader of signed integers with `bits` bits beside the sign."""
+    """Return a reader of signed integers with `bits` bits beside the sign: it returns the parsed value, and raises
+    `Undecodable` for a value that is no integer or has more bits."""
 
     def read(value: Any) -> int:
         if type(value) is not int or not -(1 << bits) <= value < 1 << bits:

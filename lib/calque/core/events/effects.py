@@ -31,9 +31,9 @@ class Subject(Enum):
     FACET = "facet"
     """Column statistics or constraints of one table."""
     NOTHING = "nothing"
-    """Nothing that calque replicates."""
+    """The event is about an object of a kind that calque does not replicate."""
     UNKNOWN = "unknown"
-    """The event does not say."""
+    """The event's type does not say which kind of object it is about."""
 
 
 class Act(Enum):

@@ -62,8 +62,9 @@ def table_created(table: Table, files: Sequence[str] | None = None) -> LogMessag
 
 
 def encoded_files(paths: Sequence[str]) -> list[str]:
-    """Return the entries of a message's file list. A path without a checksum gets empty fields, because it lies on a
-    storage that has no checksums."""
+    """Return the entries of a message's file list, `path#checksum#root#directory`. A text in `paths` with a `#` is such
+    an entry and stays as it is; any other is a plain path, which gets three empty fields, because most storages have no
+    checksums."""
     return [path if "#" in path else f"{path}###" for path in paths]
 
 

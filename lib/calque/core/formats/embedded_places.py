@@ -90,8 +90,10 @@ def anchor_of(root: Place) -> str:
 
 
 def decoded(text: str, shortest: int, anchors: Sequence[bytes], depth: int = NESTED) -> Iterator[str]:
-    """Yield the text, and each text that it may be an encoding of, where these have at least `shortest` characters.
-    `anchors` are texts that are searched for, `depth` the encodings in one another that are undone."""
+    """Yield `text`, and each text that it may be an encoding of (percent, backslashes, Base64, hexadecimal), where
+    these have at least `shortest` characters. At most `depth` encodings in one another are undone, and none of a text
+    of more than `LONGEST` characters. Decoded bytes that are no UTF-8 are yielded only where one of `anchors` is in
+    them, because others hold no place that is searched for."""
     if len(text) < shortest:
         return
     yield text

@@ -327,7 +327,7 @@ def as_avro_long(value: int) -> bytes:
 
 def taken_apart(path: str, content: bytes) -> tuple[bytes, Mapping[str, bytes], bytes]:
     """Split an Avro file: return the bytes of its header, the header's metadata, and the bytes of its blocks. Raises
-    `Refused`."""
+    `Refused`, which names `path`, where `content` is no Avro file."""
     try:
         length = header_length(content)
         header = fastavro.schemaless_reader(io.BytesIO(content), HEADER_SCHEMA, None)

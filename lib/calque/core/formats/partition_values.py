@@ -99,7 +99,7 @@ def boolean(value: str) -> str | None:
 
 
 def floating(value: str) -> str | None:
-    """Convert a number to the text that Java writes: 1.0, 1.0E7, 1.0E-4."""
+    """Return the text that Java writes for a number: 1.0, 1.0E7, 1.0E-4. None for a text that is no number."""
     if not FRACTION.fullmatch(value.strip()):
         return None
     number = float(value)
@@ -132,7 +132,8 @@ def day(value: str) -> str | None:
 
 
 def moment(value: str) -> str | None:
-    """Convert a timestamp to its text: fractions of a second end in no zero, and a whole second has none."""
+    """Return the text of a timestamp: fractions of a second end in no zero, and a whole second has none. None for a
+    text that is no timestamp."""
     day_text, _, time_text = value.strip().replace("T", " ").partition(" ")
     parts, day_of_it = TIME.fullmatch(time_text or "00:00:00"), day(day_text)
     if parts is None or day_of_it is None:

@@ -39,7 +39,7 @@ SKEW = "storage.skew.locations"
 NOTES = frozenset(
     {"comment", "columns.comments", "avro.schema.literal", "COLUMN_STATS_ACCURATE", "transient_lastDdlTime"}
 )
-"""Parameters with texts for people, which engines read no rows by, or with statistics."""
+"""Keys of parameters whose values name no place: texts for people, by which no engine reads rows, and statistics."""
 METADATA_FILES = frozenset({METADATA, PREVIOUS})
 ICEBERG_PLACES = frozenset(f"parameters.{key}" for key in PLACES)
 """Parameters with places for writers' new files. Places outside of the table's own are left out at a target."""
@@ -48,7 +48,8 @@ DIGITS = 20
 SHORTEST = 4
 """Characters of a place, `/d/t`."""
 BEGINNINGS_OF_NOTES = ("calque.", "spark.sql.sources.schema", "spark.sql.statistics.")
-"""Beginnings of keys of other notes: calque's marks, the columns with their comments, statistics."""
+"""Beginnings of further keys whose values name no place: calque's marks, Spark's columns with their comments, Spark's
+statistics."""
 
 
 class PointerKind(StrEnum):
@@ -199,8 +200,8 @@ def value_pointers(thing: Table | Partition) -> Iterator[Pointer]:
 
 
 def refusal_of(value: str, own_roots: list[Place], other_roots: list[Place]) -> str | None:
-    """Say why a value can't go along with the object, empty where it can; None for a value that names no place of the
-    object."""
+    """Return the reason why a value of a parameter can't be rewritten for the object's place at the target; an empty
+    text where it can, and None for a value that names no place of the object and stays as it is."""
     elsewhere = put_below(value, own_roots, OWN_PLACE)
     if holds(elsewhere, [*own_roots, *other_roots]):
         return ENCODED if holds(elsewhere, own_roots) else ELSEWHERE
@@ -283,7 +284,7 @@ def place_or_none(location: str) -> Place | None:
 
 
 def moved(storage: Storage | None, location: str | None) -> Storage | None:
-    """Return `storage` at another location, `serdeInfo.parameters.path` with it."""
+    """Return `storage` at another location, `serdeInfo.parameters.path` with it; None for an object without storage."""
     if storage is None:
         return None
     serde = storage.serde

@@ -77,7 +77,7 @@ def lines_of(manifest: str, content: bytes) -> list[Line]:
 
 def line_of(manifest: str, number: int, text: str) -> Line:
     """Return the file that one line names. A path without a scheme lies in the file system of the manifest. Raises
-    `Refused`."""
+    `Refused`, which names the manifest and the line, for a pattern, a path that is not absolute, and a directory."""
     if PATTERN.search(text):
         raise refused(manifest, number, f"{shortened(text)} may stand for several files")
     try:

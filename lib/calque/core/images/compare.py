@@ -187,8 +187,8 @@ def compare_function(name: TableName, source: Function, target: Function, imagin
 
 
 def foreign(name: TableName, of: str, source: str, at_target: str) -> Difference:
-    """Return the difference for an object at the target that is not calque's. `source` and `at_target` say what each
-    side has."""
+    """Return the difference for an object at the target that is not calque's. `of` is the kind of the object, as in
+    `Difference.of`; `source` and `at_target` say what each side has."""
     what = "what stands there is not ours: no matching calque.source"
     return Difference(name, "", DifferenceKind.FOREIGN, what, source, at_target, of)
 

@@ -188,7 +188,8 @@ class ImageBuilder:
         return replace(function, database=to.database, name=to.table, catalog=None)
 
     def view_text(self, table: Table, text: str | None) -> str | None:
-        """Return a view's text with the names that tables have at the target."""
+        """Return a view's text with the names that tables have at the target. A missing or empty text stays as it
+        is."""
         if not text or not self.admission.policy.rename:
             return text
         from calque.core.images.views import rewrite_names

@@ -18,7 +18,7 @@ from calque.model.journal import Entry, Event, EventKind, Keys
 from calque.model.names import EventId, TableName
 
 PARAMETERS = "9"
-"""The number of a table's parameters in Thrift."""
+"""The number of the field `parameters` in Thrift's struct of a table."""
 
 
 def path_of(parameters: Mapping[str, str] | None) -> frozenset[str]:

@@ -204,8 +204,9 @@ def objects_of(delta: Delta) -> int:
 
 
 def flip_edge(ground: EdgeRules, lineage: LineageId, delta: Delta, *, bridge: bool) -> Edge:
-    """Return the edge that prepares, flips and sweeps partitions: their rows change in one call, and listings are
-    early. The header's call, if there is one, comes before."""
+    """Return the edge whose operation is a `PrepareFlipSweep`: new partitions are listed before they have rows
+    (prepare), one alter_partitions then changes the rows of all partitions (flip), and partitions without rows are
+    dropped (sweep). A call for the table's own definition, where that changes, comes before."""
     count, size = objects_of(delta), delta.bytes_added + delta.bytes_changed
     flip = listed(ground, count, size, ground.abilities.limits.alter_partitions)
     calls = flip.calls + bool(delta.added) + bool(delta.removed) + delta.beside_partitions()

@@ -34,12 +34,14 @@ def lowered(abilities: TargetCapabilities, operation: ListOperation, count: int)
 
 
 def of_hidden(limits: Limits) -> Limits:
-    """Return the limits of calls about a table under a hidden name."""
+    """Return the limits of calls about a table under a hidden name: those of the catalog, and no more than
+    `HIDDEN_BATCH` objects in a call."""
     return Limits(**{operation: min(limit, HIDDEN_BATCH) for operation, limit in asdict(limits).items()})
 
 
 def check_commit(any_difference: bool) -> None:
-    """Raise `Refused` where a catalog can't commit any difference of a table."""
+    """Raise `Refused` unless `any_difference` is True: the catalog declares that one commit may hold every difference
+    of a table (`TargetCapabilities.any_difference`)."""
     if not any_difference:
         raise Refused(
             "commit_table is not sent",

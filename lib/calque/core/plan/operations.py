@@ -151,11 +151,13 @@ Edge = (
     | ReplaceTableEdge
     | CommitTableEdge
 )
-"""Any edge. The delta in one is the search's own and goes on growing; `operation_of` must be called before it does."""
+"""The union of all edges. The delta in an edge belongs to the search and goes on growing; `operation_of` must be called
+before it does."""
 
 
 def operation_of(walk: StateWalk, edge: Edge) -> Operation:
-    """Return the operation of an edge, with the definitions at the state that it leads to, where `walk` stands."""
+    """Return the operation of an edge. `walk` must stand at the state that the edge leads to: the operation has the
+    definitions of that state."""
     match edge:
         case CreateTableEdge(lineage, table):
             return CreateTable(table, walk.head(lineage))

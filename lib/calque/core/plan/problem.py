@@ -20,7 +20,7 @@ START = -1
 class Problem:
     """One group's planning problem. `start` are the cells that the target shows, `origin` is the index of the state
     that looks so (0: before the first step; `START`: none), and `first_stop` is the earliest state that may still be
-    shown."""
+    shown. `ground` has the rules by which the target's catalog crosses differences."""
 
     chain: Chain
     first: StateValues
@@ -30,7 +30,7 @@ class Problem:
     first_stop: int
     ground: EdgeRules
     own_order: bool = False
-    """Whether each table may be shown at an event of its own (`consistency = "table"`)."""
+    """True where each table may be shown at an event of its own (`consistency = "table"`)."""
 
     @property
     def last(self) -> int:
@@ -48,7 +48,7 @@ def problem_of(
 ) -> Problem:
     """Return the problem of a target that showed each table at the event that `shown` gives, and shows `observed` now
     under the names that `takes` admits. `listed` gives a content's fingerprint and bytes, None where its files are not
-    known."""
+    known. `ground` and `own_order` go into the problem as they are."""
     start = observed_state(chain, observed, shown)
     base = base_contents(start)
 

@@ -40,7 +40,7 @@ class Solution:
     plan: GroupPlan
     reached: int
     missing: bool
-    """Whether the last state is visitable and yet no operations lead there, so that tables must be read."""
+    """True where the last state could be shown and yet no operations lead there, so that tables must be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,9 @@ class ChainSearch:
                 difference.see()
 
     def look_ahead(self, index: int) -> None:
-        """Follow the edges out of one state, as far as there can be any."""
+        """Offer (`offer`) to each later stop the edge that leads there from the state at `index`, and end where no
+        state beyond can be one operation away (`stuck`). Past the bound of `PATIENCE` only the farthest edge of each
+        run of edges of one kind is offered."""
         patience = max(PATIENCE * len(self.stages), AT_LEAST)
         farthest: tuple[int, Edge] | None = None
         for later, difference in self.ahead(index, self.goal - 1):
@@ -281,8 +283,10 @@ class ChainSearch:
             self.labels[later] = _PathLabel(cost, index, twin=edge is None)
 
     def stuck(self, difference: StateDifference, later: int) -> bool:
-        """Tell whether no state after `later` can be one operation away: differences that can never end are too much
-        for one."""
+        """Tell whether no state after `later` can be one operation away from where `difference` begins. A difference
+        lasts where no later state is as the first one was, because no definition and no content ever comes back. Two
+        lineages with lasting differences are more than one operation can make, and so is a lineage for which `too_much`
+        says so."""
         lasting = 0
         for lineage, delta in difference.differing.items():
             last_shown, last_absent = self.presences[lineage]

@@ -72,14 +72,14 @@ def matches(pattern: Pattern, name: TableName) -> bool:
 
 def chosen(texts: Iterable[str]) -> Callable[[TableName], bool]:
     """Return a function that tells whether a pattern of `texts` matches a table's name. Without any pattern it is true
-    of every name. Raises `Refused`."""
+    of every name. Raises `Refused` for a text that is no pattern."""
     patterns = [parse_pattern(text) for text in texts]
     return lambda name: not patterns or any(matches(pattern, name) for pattern in patterns)
 
 
 def covering(texts: Iterable[str]) -> Callable[[str], bool]:
     """Return a function that tells whether a pattern of `texts` covers a database (`covers`). Without any pattern it is
-    true of every database. Raises `Refused`."""
+    true of every database. Raises `Refused` for a text that is no pattern."""
     patterns = [parse_pattern(text) for text in texts]
     return lambda database: not patterns or any(covers(pattern, database) for pattern in patterns)
 
@@ -198,7 +198,7 @@ def _literal_prefix(expression: str) -> str:
 
 def named_table(text: str) -> TableName:
     """Parse a table's name `database.table`, with or without back-ticks. A name without a database is in `default`, as
-    for Hive. Raises `Refused`."""
+    for Hive. Raises `Refused` for a text of another form."""
     database, dot, name = text.strip().replace("`", "").partition(".")
     if not (name if dot else database) or "." in name:
         raise Refused(f'"{text}" is no name of a table', "One is database.table", 'Write e.g. "sales.orders"')

@@ -47,7 +47,8 @@ MIRRORED = {
 
 
 def parse_predicate(text: str) -> Predicate:
-    """Parse a predicate over any names; `param('k')` is the name `param:k`. Raises `Refused`."""
+    """Parse a predicate over any names; `param('k')` is the name `param:k`. Raises `Refused` for a text that is no SQL,
+    and for SQL that is no predicate of calque's."""
     try:
         tree = sqlglot.parse_one(text, read="hive")
     except (SqlglotError, RecursionError) as error:

@@ -108,12 +108,14 @@ class Subset:
             raise Refused(what, why, "Correct it below partitions, and reload")
 
     def has_partition(self, name: TableName, partition: str) -> bool:
-        """Tell whether the subset has the partition. Raises `KeyMissing`."""
+        """Tell whether the subset has the partition. Raises `KeyMissing` where the predicate names a key that the
+        partition's name does not have."""
         predicate = self.predicate(name)
         return predicate is None or has(predicate, partition)
 
     def left(self, name: TableName, partitions: Collection[str]) -> list[str]:
-        """Return the partitions among `partitions` that the subset has, in their order. Raises `KeyMissing`."""
+        """Return the partitions among `partitions` that the subset has, in their order. Raises `KeyMissing` as
+        `has_partition` does."""
         predicate = self.predicate(name)
         return list(partitions) if predicate is None else [one for one in partitions if has(predicate, one)]
 

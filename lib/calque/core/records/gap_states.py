@@ -54,7 +54,7 @@ class GapState(StrEnum):
     REPAIRING = "repairing"
     REPAIRED = "repaired"
     HELD = "held"
-    """Every change was read; drops wait for an operator."""
+    """All changes behind the gap were read; only drops wait for an operator."""
 
 
 def dealt_with(records: Iterable[Record]) -> int:

@@ -30,7 +30,7 @@ class Fate(StrEnum):
     PASSED_OVER = "passed_over"
     WAITING = "waiting"
     BEFORE = "before"
-    """It is older than what the ledger remembers of the table."""
+    """The event is older than what the ledger remembers of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,9 @@ def link(
     shows: EventId | None,
     reason: str,
 ) -> Link:
-    """Return the link for one event id: shown where a hop of the ledger ends there, else with the fate that `fate_of`
-    finds."""
+    """Return the link for one event id. An event at which a hop of the ledger ended, whose rows are `hop`, is shown;
+    any other gets the fate that `fate_of` finds with `stops`, `shows` and `reason`. `entry` is the event as the journal
+    has it, None where it does not; `spans` are the names that the table had, and `epochs` are in order."""
     event = {"kind": READ} if entry is None else event_fields(entry, {span.name for span in spans})
     if hop is not None:
         epoch = epoch_of(event_id, epochs)

@@ -64,7 +64,9 @@ def columns(schema: pq.ParquetSchema) -> list[pq.ColumnSchema]:
 
 @dataclass(slots=True)
 class Rows:
-    """The digest of rows, by nanoseconds and, where a column is INT96, by microseconds too."""
+    """The digest of rows. `near` reads INT96 as nanoseconds, among which a time far from 1970 does not fit and is read
+    as another time. So where a column is INT96, `far` reads the rows again by microseconds, which tell such times
+    apart."""
 
     form: Form
     near: RowDigest = field(default_factory=RowDigest)
@@ -81,8 +83,9 @@ class Rows:
 
 
 def combine(contents: Iterable[bytes]) -> tuple[bytes, str]:
-    """Return the content of one file with the rows of all files, in order, and the digest of the rows. Raises
-    `Unfit`."""
+    """Return the content of one file with the rows of all files, in order, and the digest of the rows. Raises `Unfit`
+    where a file can't be read, or the files differ in their schema, their writer or their form, so that no one file has
+    the rows of all as every reader sees them."""
     try:
         return combined(contents)
     except (pa.ArrowException, OSError, Undigestible) as error:

@@ -218,8 +218,8 @@ def text_of_statistics(row: ColumnStatistics | None) -> str | None:
 
 
 def text_of_constraint(rows: Rows | None) -> str | None:
-    """Return the text of a constraint with the flags that are set, so that two texts differ where two constraints
-    do."""
+    """Return the text of a constraint, one line with its kind, its columns, what it refers to and the flags that are
+    set, so that two texts differ where two constraints do. None for no constraint."""
     if rows is None:
         return None
     kind, columns = type(rows[0]).__name__, ", ".join(str(row.column) for row in rows)
@@ -229,4 +229,4 @@ def text_of_constraint(rows: Rows | None) -> str | None:
 
 
 SAID = frozenset({"parent_database", "parent_table", "parent_key", "value", "expression"})
-"""Fields that the text of a constraint has beside its columns and flags."""
+"""Fields of a constraint whose values `text_of_constraint` has beside its columns and flags."""

@@ -231,7 +231,8 @@ def changes_of(event: Event, keys: Keys, moves: Sequence[Move] = ()) -> dict[str
 
 
 def change_of(event: Event, keys: Keys, location: str, moves: Sequence[Move]) -> FileChange:
-    """Return the event's change of the files in the one directory `location`. Raises `Undecodable` and `Refused`."""
+    """Return the event's change of the files in the one directory `location`. Raises `Undecodable` for a message that
+    can't be read, and `Refused` for a place in it that can't be understood."""
     match keys.kind:
         case EventKind.INSERT:
             # An empty list says nothing: some writers send one whatever they wrote.

@@ -90,7 +90,8 @@ def contents_by_checksum(
 
 
 def content_after(location: str, before: Listing | None, change: FileChange, present: PresentFiles) -> Listing | None:
-    """Return the content after a change, from the one before; None where it does not follow."""
+    """Return the content of `location` after a change. `before` is the content before it, None where that is not known.
+    The result is None where the files after the change do not follow for certain."""
     match change:
         case FilesReplaced():
             return with_files(Listing(location, ()), change, present)

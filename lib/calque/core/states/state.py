@@ -74,8 +74,9 @@ class LineageChange:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A step in comparable values. `doubtful` lineages have partitions whose columns are not known from here on, until
-    a step that cascades or settles them."""
+    """A step of the chain, with contents in the form in which they can be compared (fingerprints). `doubtful` lineages
+    have partitions whose columns are not known from this step on, until a step that cascades or settles them; `settled`
+    are lineages whose partitions' columns are known again."""
 
     event_id: EventId
     touches: tuple[LineageChange, ...]
@@ -293,7 +294,8 @@ class Delta:
         return len(self.removed) + self.overwritten
 
     def stays_different(self) -> bool:
-        """Tell whether the lineage differs for as long as it is shown."""
+        """Tell whether the lineage differs for good: no later state in which it is shown has it again as the earlier of
+        the two states has it."""
         return self.lasting_header() or self.lasting_partitions() + self.staying > 0
 
     def renames_one(self) -> bool:

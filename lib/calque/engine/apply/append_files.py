@@ -35,7 +35,9 @@ def publish(context: HopContext, operation: Publish) -> None:
 
 
 def replace_manifests(context: HopContext, operation: Publish) -> None:
-    """Put all manifests into a directory of their own, because the files that they name are copied with them."""
+    """Publish the new state of a symlink table, or of one of its partitions, by a switch to a new directory. Its files
+    are manifests, which are never appended to in place: the data files that they name are copied beside them and get
+    other paths at the target, so that all manifests are written anew."""
     table, partition = operation.table, operation.partition
     if not partition:
         head = Head(0, BASE, data=operation.data, since=operation.since)

@@ -52,8 +52,9 @@ class Applier:
         self.last = last
 
     def run(self, hop: Hop) -> None:
-        """Do one hop, and announce it before its first effect where readers must be told of it. Raises `Conflict`,
-        `ContentLost`."""
+        """Do one hop, and announce it before its first effect where readers must be told of it. Raises `Conflict` where
+        the target's object is not as calque saw it last, and `ContentLost` where files of the state can't be copied any
+        more."""
         context, operation = self.context, hop.operation
         context.announcement = announcement(hop)
         context.parts_announcement = None if hop.bridge else (AnnouncedParts, names_of(operation), hop.to_event)

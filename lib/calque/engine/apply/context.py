@@ -88,7 +88,8 @@ class HopContext:
     applied: AppliedChanges
     announcement: ToAnnounce | None = None
     parts_announcement: ToAnnounce | None = None
-    """The announcement of the hop in hand, if it turns out to take several calls; None where these make no states."""
+    """The announcement of the hop in hand, if it turns out to take several calls; None where readers need not be told
+    of these: the hop is a bridge, or nothing that they read changes between the calls."""
     formats: dict[TableName, str] = field(default_factory=dict)
     """The text of a new table's mark that says why it does not have the format that was asked for."""
     prepared_files: dict[TableName, StagedFiles] = field(default_factory=dict)
@@ -119,7 +120,7 @@ class HopContext:
         placed: StagedFiles | None,
     ) -> str | None:
         """Return where an altered object of the table lies: at its new directory if it got one (`placed`); else where
-        it was, or, where files stay at the source, where the source has it."""
+        it was, or, where files stay at the source, where the source has it. None for an object without a location."""
         if placed is not None:
             return placed.location
         return location_of(target_object if self.side.admission.copies(table) else source_object)

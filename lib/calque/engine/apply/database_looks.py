@@ -66,7 +66,10 @@ class DatabaseLooks:
         return len(untouched)
 
     def difference(self, databases: Databases, shown: EventId, name: str) -> Database | None:
-        """Return the source's database `name` where its replica is another; None where it is not, or is no replica."""
+        """Return the source's database `name` if the definition of its replica, as the target would show it at event
+        `shown`, is another. None where the definitions are equal, where either side has no such database, where the
+        target's is no replica or is quarantined, where this definition was applied already, and after a defect, which
+        is logged."""
         try:
             with work_on(f"the look at database {name}"):
                 database = self.source.catalog.database(name)

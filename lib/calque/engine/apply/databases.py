@@ -201,7 +201,8 @@ class Databases:
 
     def ensure(self, table: TableName) -> None:
         """Make the target's database for the source's `table`, if it is not there, unless the source has dropped it
-        since. Raises `Refused`."""
+        since. A database that the source does not have is made without properties. Raises `Refused` where the source's
+        database is of a kind that is not replicated."""
         target_name = self.side.admission.name_at_target(table).database
         with self.lock:
             if target_name in self.known_databases:

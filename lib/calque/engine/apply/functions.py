@@ -134,16 +134,18 @@ class Functions:
             self.own(name, event_id, SAME)
 
     def desired(self, name: TableName, function: Function) -> Function:
-        """Return the function as the target is to have it, with its resources there. Raises `Refused`, `ContentLost`,
-        `Unavailable`."""
+        """Return the function as the target is to have it, with its resources copied there. Raises `Refused` for a
+        resource that may not be copied, `ContentLost` for one that is gone or changes meanwhile, and `Unavailable`."""
         return Attachments(self.side).of_function(name, self.side.imaging.function(function))
 
     def bring(
         self, name: TableName, image: Callable[[], Function | None], event_id: EventId, applied: AppliedChanges
     ) -> None:
-        """Make the function as its image has it; without an image it is gone, and left as it is. A function whose
-        message can't be read is set aside, and so is one that the target does not take, or that meets a defect of
-        calque. Raises `Unavailable`; a function that was set aside before is so still then."""
+        """Make the function at the target as `image` returns it. Where `image` returns None, the source has no such
+        function any more, and the target's is left as it is until the event of the drop comes. A function whose message
+        can't be read is set aside, and so is one that the target does not take, or that meets a defect of calque.
+        Raises `Unavailable` where the world is at fault and not the function; a function that was set aside before is
+        so still then."""
         before = self.owned.get(name)
         try:
             with work_on(work_of(name), Undecodable, ContentLost):
@@ -196,8 +198,7 @@ class Functions:
 
     def make_so(self, name: TableName, function: Function, event_id: EventId, applied: AppliedChanges) -> None:
         """Make the function, in place of an older one of ours. A function that is not ours is a conflict, and stays.
-        Functions carry no path: they came from where their database came from. Raises `Refused`, `ContentLost`,
-        `Unavailable`."""
+        Functions carry no path: they came from where their database came from. Raises as `desired` does."""
         if self.came_back(name):
             return
         desired_function = self.desired(name, function)

@@ -195,7 +195,8 @@ def altered_partition(
 
 
 def source_of(context: HopContext, part: Part) -> Partition:
-    """Return the source's definition at the state. Raises `Refused` for one that is not replicated."""
+    """Return the source's definition of the partition at the state that the hop leads to. Raises `Refused` for a
+    partition of a kind that is not replicated."""
     partition = context.images.partition(part.version)
     if problem := partition_obstacle(partition):
         raise Refused(problem)

@@ -184,7 +184,8 @@ def disarm(context: HopContext) -> None:
 
 
 def now_under(context: HopContext, was: TableName, table: TableName, shown: ShownTable, event_id: EventId) -> None:
-    """Note what a table shows, perhaps under another name."""
+    """Note in `context` that the source's `table`, which was called `was` before, is shown now as `shown`, and nothing
+    under `was`. A table that changed its name gets a row in the ledger that ends its old name."""
     context.shown[was] = None
     context.shown[table] = shown
     if was != table:

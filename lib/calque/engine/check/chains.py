@@ -18,7 +18,7 @@ def carried_to(
     source: Source, target: Target, tables: Mapping[TableName, Table], findings: Findings
 ) -> Mapping[TableName, Table]:
     """Return `tables` without those that came from the target, and report these, tables that are replicas, and
-    metastores of one name. Raises `Unavailable`, `Refused`."""
+    metastores of one name. Raises `Unavailable` and `Refused` as the ports do."""
     if not tables:
         return tables
     source_id, target_id = source.catalog.identity(), target.catalog.identity()

@@ -20,7 +20,7 @@ def check_permissions(
     target: Target, admission: Admission, tables: Mapping[TableName, Table], findings: Findings
 ) -> None:
     """Try to give a scratch directory in the warehouse the permissions of directories at the source, and report what
-    fails. Raises `Unavailable`, `Refused`."""
+    fails. Raises `Unavailable` and `Refused` as the ports do."""
     warehouse = target.policy.warehouse
     locations = [
         location

@@ -101,8 +101,9 @@ def check_conflicts(
 
 
 def check_files_at_source(target: Target, tables: Mapping[TableName, Table], findings: Findings) -> None:
-    """Report, for tables that lie where the source has them, what only the storage can prevent, and an error where the
-    target's warehouse holds tables of the source."""
+    """Report, for a target whose tables lie where the source has them, an error where the target's warehouse holds
+    tables of the source. Report also that the target's metastore can remove the source's files for its own users, which
+    calque can't prevent: only the storage's permissions can."""
     warehouse = place(target.policy.warehouse)
     inner_names = [
         name for name, table in tables.items() if (where := location_of(table)) and warehouse.contains(place(where))

@@ -49,8 +49,8 @@ class Findings:
         self.entries.append(Finding(what, why, todo, severity, where))
 
     def add_all(self, others: Findings, source: str) -> None:
-        """Add the findings of a source and of all that follows it. The text `source` is put behind "source" and
-        "journal"."""
+        """Add the findings of one of several sources and of its targets. Findings at "source" and "journal" get the
+        text `source` behind these words (" hq"), so that readers can tell the sources apart."""
         self.unreachable = self.unreachable or others.unreachable
         for one in others.entries:
             where = f"{one.where}{source}" if one.where in ("source", "journal") else one.where

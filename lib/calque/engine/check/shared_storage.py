@@ -20,21 +20,24 @@ def runs_elsewhere(master: str) -> bool:
 
 
 def check_state(tables: str, findings: Findings) -> None:
-    """Report if the state folder's tables lie on a disk, because tasks read the journal and the evidence there."""
+    """Report if the state folder's tables lie on a local path, because tasks on other machines read the journal and the
+    evidence there."""
     if is_on_a_disk(tables):
         what = f"The journal and the ledgers lie on a disk: {tables}"
         findings.add("state", Severity.WARNING, what, TASKS_READ, f"{MOUNT}keep the tables in a store ([state] tables)")
 
 
 def check_warehouse(where: str, locations: Iterable[str], findings: Findings) -> None:
-    """Report the directories of a target's files that lie on a disk."""
+    """Report the directories of a target's files that are local paths (no scheme, or `file`): on another machine such a
+    path is another place."""
     for location in filter(is_on_a_disk, locations):
         what = f"Files of the target lie on a disk: {location}"
         findings.add(where, Severity.WARNING, what, TASKS_COPY, f"{MOUNT}give the target a warehouse in a store")
 
 
 def check_tables(tables: Iterable[tuple[TableName, Table]], findings: Findings) -> None:
-    """Report the tables of the source whose files lie on a disk, because tasks copy these files."""
+    """Report the tables of the source whose files lie on a local path, because tasks on other machines copy these
+    files."""
     on_disks = [
         name for name, table in tables if not is_view(table) and (at := location_of(table)) and is_on_a_disk(at)
     ]

@@ -1,1 +1,1 @@
-"""Makes tables live that are not: they are compared, read exactly, built, and joined to the stream."""
+"""The way by which tables become live: they are compared, read exactly, built, and joined to the stream."""

@@ -69,7 +69,8 @@ def build(source: SourceSide, side: TargetSide, name: TableName, batch: int, tel
     """Build the table, or go on with what a death left of it. Return None where it can't be built in batches: its name
     is taken at the target, the source has no partitioned table of that name of a kind that is replicated, the catalog
     commits any difference at once, or the policy wants another format that the table can have. `batch` is how many
-    partitions are held at a time. Raises `TableIsTooBusy`, `Unreachable`, `Unavailable`, `Refused`."""
+    partitions are held at a time. `tell` is called after each batch. Raises `TableIsTooBusy` and `Refused` as
+    `read_exact` does, `Unreachable`, and `Unavailable`."""
     if side.catalog.abilities().any_difference or side.catalog.table(side.admission.name_at_target(name)) is not None:
         return None
     wanted_format = side.admission.wanted_format(name)

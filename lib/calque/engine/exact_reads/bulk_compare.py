@@ -279,8 +279,8 @@ class TableComparison:
             self.list_files()
 
     def list_files(self) -> None:
-        """List the directories that were kept. Tables of which a directory does not hold the same files at both sides
-        are not equal."""
+        """List the directories that were collected in `places`, at both sides. A table of which a directory does not
+        hold the same files at both sides is not equal."""
         same_places = self.same_places(
             [(source_location, target_location) for _, source_location, target_location in self.places]
         )
@@ -332,7 +332,7 @@ def with_same_permissions(
 def other_facets(source: SourceSide, side: TargetSide, names: Sequence[TableName]) -> list[TableName]:
     """Return those of the tables, whose definitions are equal, that have other column statistics or constraints at the
     target than at the source, as both have them now. Views, and tables that are gone, are left out. Raises
-    `Unavailable`, `Refused`."""
+    `Unavailable` and `Refused` as the ports do."""
     other_names = []
     for name, table in headers(source.catalog, names).items():
         if is_view(table):

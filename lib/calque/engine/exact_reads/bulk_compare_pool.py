@@ -82,9 +82,9 @@ class BulkComparePool:
     wake: Callable[[], None]
     results: queue.Queue[BulkComparison] = field(default_factory=queue.Queue)
     names: frozenset[TableName] = frozenset()
-    """Tables of the last comparison."""
+    """The tables that the last call of `start` began to compare."""
     remaining: set[TableName] = field(default_factory=set)
-    """Tables whose batch is not through."""
+    """Tables whose batch has not been compared to its end."""
     loss_counts: dict[TableName, int] = field(default_factory=dict)
     objects: int = 0
     gone: set[TableName] = field(default_factory=set)
@@ -94,9 +94,9 @@ class BulkComparePool:
     equal: list[TableName] = field(default_factory=list)
     facets: queue.Queue[FacetComparison] = field(default_factory=queue.Queue)
     faceting: set[TableName] = field(default_factory=set)
-    """Tables whose facets are still to be compared."""
+    """Tables whose statistics and constraints are still to be compared."""
     pages: deque[Sequence[TableName]] = field(default_factory=deque)
-    """Pages of these tables with which no reader has begun."""
+    """Pages of the tables whose facets are to be compared, which no reader has begun with."""
 
     def start(self, names: Sequence[TableName], exactly: Sequence[TableName] = ()) -> None:
         """Begin to compare the tables. Those of `exactly` are compared only to count what they would lose, and are read

@@ -134,8 +134,9 @@ def mend_lake(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> 
 
 
 def keep_permissions(side: TargetSide, exact: ExactTable, shown: ShownTable | None) -> None:
-    """Bring the permissions of what the target has already to the source's: nothing else tells of files that stay that
-    they changed hands."""
+    """Give the files and directories that the target has already the owners, modes and ACLs of the source's. A change
+    of permissions at the source raises no event, so that this is the only time at which files that are not copied again
+    get them. Does nothing unless the policy keeps permissions."""
     if shown is None or exact.table is None or not side.admission.copies(exact.name) or not keeps_permissions(side):
         return
     source_root, root = location_of(exact.table), location_of(shown.table)

@@ -57,9 +57,9 @@ class ReadOutcome:
     requests: frozenset[ReadRequest] = frozenset()
     """The requests for the table that were there when the read began."""
     is_held: bool = False
-    """Whether the read did not begin, because an operator holds the table back."""
+    """True where the read did not begin, because an operator holds the table back."""
     defect: ObjectDefect | None = None
-    """The defect of calque that is the problem, if one is."""
+    """The defect of calque that made the read fail; None where another problem or none did."""
 
 
 def ends(entry: Entry, name: TableName) -> bool:

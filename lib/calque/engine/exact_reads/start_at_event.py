@@ -164,7 +164,9 @@ class ClaimTable:
 
     def mark(self, name: TableName) -> str:
         """Mark the table and its partitions. Return the reason why the table is to be set aside; empty when it is the
-        replica now, or is gone. Raises `Refused`, `NotOurReplica`, `Conflict`."""
+        replica now, or is gone. Raises `NotOurReplica` for the replica of another table or source, `Refused` for an
+        ACID table and for listed partitions of a projected one, and `Conflict` where another writer changes it
+        meanwhile."""
         side, marks = self.side, Marks(self.event_id, f"r{self.event_id}")
         target_name = side.admission.name_at_target(name)
         target_table, source_table = side.catalog.table(target_name), self.source.table(name)

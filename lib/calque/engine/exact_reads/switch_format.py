@@ -39,7 +39,8 @@ def switch_format(
 ) -> None:
     """Have the table in the format that the policy says, as far as it can be. `shown` is what the target has of the
     table, with all partitions; it is kept up to date. `misfit` says why the table can't have the wanted format, where
-    that is known. Costs no call where the format is right. Raises `Conflict`, `ContentLost`, `FormatMisfit`."""
+    that is known. Costs no call where the format is right. Raises `Conflict` where another writer changed the table,
+    `ContentLost` where files are gone, and `FormatMisfit` where the files do not fit the format."""
     if exact.table is None or exact.only is not None or shown is None or is_view(shown.table):
         return
     wanted, had = side.admission.wanted_format(exact.name), committed_format(shown.table)

@@ -31,7 +31,8 @@ from calque.model.plan import BASE, Head
 
 def switch_places(side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges) -> None:
     """Have the table's objects lie where the policy says. `shown` is what the target has of the table; it is kept up to
-    date. Costs no call where they lie there. Raises `Conflict`, `ContentLost`, `Refused`."""
+    date. Costs no call where they lie there. Raises `Conflict` where another writer changed an object, `ContentLost`
+    where files are gone, and `Refused` where a place may not be used."""
     source = exact.table
     if source is None or is_view(source) or shown is None or not goes_on(side, exact, shown):
         return

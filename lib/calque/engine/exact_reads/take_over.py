@@ -30,8 +30,8 @@ from calque.model.hive import Partition, Table, is_partitioned, is_view, locatio
 from calque.model.names import EventId, TableName
 
 NOT_TO_KEEP = (File(f"{DELTA_LOG}/{'9' * 20}.json", 0, 0),)
-"""Files that stand for those of a directory that no table of ours may have: a version that equals no content, and that
-none continues."""
+"""A listing's files for a directory whose content can't stay. The file is the commit of a Delta version that no log
+reaches, so that the listing equals that of no content, and nothing is appended to it."""
 NOT_YET: EventId = 0
 """The event of an object that is ours and does not show what the source has."""
 NOBODY = "r0"
@@ -40,7 +40,8 @@ NOBODY = "r0"
 
 def take_over(side: TargetSide, exact: ExactTable) -> None:
     """Mark the table that stands under the name as the replica, in one call that leaves columns, parameters and place
-    as they are; the server is not to act on the table by itself any more. Raises `Conflict`, `Refused`."""
+    as they are; the server is not to act on the table by itself any more. Raises `Conflict` where another writer
+    changed the table, and `Refused` as `taken` does."""
     target_name = side.admission.name_at_target(exact.name)
     target_table = side.catalog.table(target_name)
     if exact.table is None or target_table is None or is_ours(target_table.parameters, side.policy.source):
@@ -57,7 +58,8 @@ def take_over(side: TargetSide, exact: ExactTable) -> None:
 
 def taken(side: TargetSide, name: TableName, target_table: Table, source: Table | None, marks: Marks) -> Table:
     """Return the target's definition as one of ours. `source` is the source's table, for what only its definition
-    tells. Raises `Refused`."""
+    tells; None where the source has none. Raises `Refused` for an ACID table at the target, which no call makes an
+    external one."""
     if kind_of(target_table) == ACID:
         raise Refused(
             f"{side.admission.name_at_target(name)} can't be taken over",
@@ -102,8 +104,8 @@ def own_root(side: TargetSide, name: TableName, target_table: Table, source: Tab
 
 def look(side: TargetSide, exact: ExactTable, shown: ShownTable) -> None:
     """Find out which files of the table are those of the source, where an operator asked for that. Files that the table
-    has in the source's own directory are no copies. Directories that can't stay get listings that equal no content.
-    Raises `Unavailable`, `Refused`."""
+    has in the source's own directory are no copies. Directories whose content can't stay get the files `NOT_TO_KEEP` in
+    `shown.listings`. Raises `Unavailable` and `Refused` as the ports do."""
     looks = side.read_requests.looks(exact.name)
     pairs = [(listing, shown.listings[key]) for key, listing in exact.listings.items() if key in shown.listings]
     times = prove(side, pairs, also_known=True) if looks else {}
@@ -153,7 +155,7 @@ def listed(side: TargetSide, listings: dict[str, Listing]) -> dict[str, Listing]
 
 def mark_partitions(side: TargetSide, exact: ExactTable, shown: ShownTable | None, applied: AppliedChanges) -> None:
     """Give partitions that landed as they were the marks that they lack. Partitions of an adopted table may have marks
-    of another stream. Raises `Conflict`."""
+    of another stream. Raises `Conflict` where another writer changed one of them."""
     if shown is None or exact.table is None or not shown.partitions:
         return
     target_name, marks = side.admission.name_at_target(exact.name), Marks(exact.exact_at, f"r{exact.exact_at}")

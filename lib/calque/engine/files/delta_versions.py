@@ -221,7 +221,8 @@ def read_checkpoint(storage: Storage, source: str, checkpoint: Checkpoint) -> tu
 def bring_whole(storage: Storage, source_listing: Listing, target: str) -> CopiedVersion:
     """Copy the version `source_listing` to the directory `target`, which has no readers yet. All files that the version
     needs are copied. Files of versions since the checkpoint that its log begins with are copied as far as they still
-    exist, so that readers can go back as far as at the source. Raises `VersionLost`, `Refused`."""
+    exist, so that readers can go back as far as at the source. Raises `VersionLost` where a file that the version needs
+    is gone, and `Refused` for a log that calque can't read."""
     assert source_listing.version is not None
     route = _CopyRoute(storage, source_listing.location, target)
     base, first, commits, sidecars = history(route, source_listing)

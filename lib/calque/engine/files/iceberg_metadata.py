@@ -60,7 +60,8 @@ def make_ready(
 ) -> tuple[Table, StagedFiles]:
     """Copy the files that the Iceberg table `source` needs, and return `definition`, which is the image of `source` at
     the target, with its own metadata file, and the files that were added. `target_table` is what the target shows of
-    the table. Raises `Refused`, and `ContentLost` where files of the state are gone."""
+    the table. Raises `Refused` for metadata that calque does not know or that is too large, and `ContentLost` where
+    files of the state are gone."""
     source_path = metadata_of(source)
     location = location_of(definition) or ""
     shown_path = shown_metadata(target_table, location)
@@ -166,7 +167,7 @@ class MetadataTransfer:
 
     def run(self, target_path: str) -> StagedFiles:
         """Copy everything that the metadata file needs, write that file to `target_path`, and return the files that
-        were added. Raises `Refused`, `ContentLost`."""
+        were added. Raises as `make_ready` does."""
         known_ids, new = self.snapshots()
         manifests = self.manifests(new)
         self.copy(manifests)

@@ -25,7 +25,7 @@ def keeps_permissions(side: TargetSide) -> bool:
 
 def keep(side: TargetSide, pairs: Iterable[Pair]) -> None:
     """Give the second of each pair the permissions of the first, where both exist. Does nothing where the policy does
-    not keep permissions. Raises `Unavailable`, `Refused`."""
+    not keep permissions. Raises `Unavailable` and `Refused` as the ports do."""
     if not keeps_permissions(side):
         return
     wanted_permissions = {

@@ -189,7 +189,7 @@ def brought(location: str, version: delta_versions.CopiedVersion) -> StagedFiles
 
 def stage_version(side: TargetSide, target_listing: Listing, listing: Listing, event_id: EventId) -> StagedFiles | None:
     """Bring a live Delta table to a later version of its log, in place and visible at once. Return None where the
-    version needs another directory. Raises `Refused`."""
+    version needs another directory. Raises `Refused` for a table that can't be copied."""
     version = delta_versions.advance(side.storage, target_listing, listing, event_id)
     return brought(target_listing.location, version) if version is not None else None
 

@@ -72,7 +72,8 @@ def follow(side: TargetSide, listing: Listing, location: str) -> FollowedManifes
 
 def manifests_in(storage: Storage, listing: Listing) -> list[Manifest]:
     """Return the source's manifests with the content that they had when they were listed. Raises `ContentLost` for one
-    that changed since, and `Refused` (`require_bound`)."""
+    that changed since or is gone, and `Refused` where their bytes are more than are read of one directory, where one
+    lies in a directory below, or where a line names no file."""
     require_bound(listing)
     tasks = {task.target: task for task in copy_tasks(listing, ((file, file.path) for file in listing.files))}
     contents = {path: storage.read(task.source) for path, task in tasks.items()}

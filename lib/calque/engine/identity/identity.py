@@ -60,8 +60,8 @@ def remembered(side: TargetSide) -> LedgerIdentity | None:
 
 
 def ask(side: TargetSide, leases: Leases, source: SourceAnswer) -> Answers:
-    """Return what the target's directories, metastore and lease, and the source, say now. Raises `Unavailable`,
-    `Refused`, `Broken`."""
+    """Return what the target's directories, metastore and lease, and the source, say now. Raises `Broken` where a mark
+    can't be read, and `Unavailable` and `Refused` as the ports do."""
     policy, known = side.policy, remembered(side)
     marked = tuple(directories.look(side.storage, location) for location in directories.roots_of(side))
     warehouse = warehouse_of(side, marked)
@@ -91,7 +91,8 @@ def record_name(side: TargetSide, warehouse: str) -> TableName:
 
 
 def require(side: TargetSide, answers: Answers) -> None:
-    """Raise `Refused` if what answers is not what the ledger remembers."""
+    """Raise `Refused` if what answers is not what the ledger remembers, or if the target's directories are another
+    deployment's (`core.records.identity.refusal`)."""
     problem = refusal(remembered(side), answers, side.ledger.last_epoch() is not None)
     if problem is not None:
         raise problem
@@ -101,7 +102,7 @@ def require_removal(side: TargetSide, answers: Answers) -> LedgerIdentity:
     """Require all that `require` does and, for a process that removes, also an identity that was recorded, and
     directories that no other target metastore uses. Return what the ledger remembers, with every spelling that the
     target has of its directories; before the first epoch, when there is nothing to remove, an empty identity may do.
-    Nothing is written. Raises `Refused`."""
+    Nothing is written. Raises `Refused` where one of these does not hold."""
     require(side, answers)
     identity = remembered(side)
     if side.ledger.last_epoch() is None:
@@ -185,8 +186,9 @@ def with_spellings(side: TargetSide, identity: LedgerIdentity, answers: Answers)
 
 
 def look_if_possible(side: TargetSide, location: str) -> MarkedDirectory:
-    """Return the mark of the directory; one without a mark for a place that can't be read, because it is no spelling of
-    one that can."""
+    """Return what the mark of the directory says. For a place that can't be read, return a value without a mark: a
+    place that nothing can be read at is no second spelling of a directory that calque writes in. Raises `Broken` where
+    the mark can't be read."""
     try:
         return directories.look(side.storage, location)
     except (Refused, Unavailable, AccessRefused) as error:

@@ -80,14 +80,15 @@ class TargetRenames:
         return tables, sorted(unseen)
 
     def look(self, target_name: TableName) -> OwnedTable | ObjectDefect | None:
-        """Return the result of `replica`, or the defect that keeps calque from looking."""
+        """Return the result of `replica`, None for none, or the defect that keeps calque from looking."""
         found: list[OwnedTable | None] = []
         work = f"look at table {target_name} at the target"
         trouble = self.databases.faults.attempt(work, lambda: found.append(self.replica(target_name)))
         return trouble if trouble is not None else found[0]
 
     def leave_unseen(self, change: PolicyTermChange, target_name: TableName, error: ObjectDefect) -> set[TableName]:
-        """Keep the replica that can't be looked at, and return the source's tables that earlier policies put there."""
+        """Keep the replica that can't be looked at because of the defect `error`, which is recorded as the reason, and
+        return the source's tables that earlier policies put under the name `target_name`."""
         names = {name for one in change.before if (name := one.source_of(target_name)) is not None}
         for name in names:
             self.retained.keep(name, target_name, 0, defect_reason(error))

@@ -73,7 +73,8 @@ class ExplainedReplica(Protocol):
     def tables(self) -> TableStates: ...
 
     def apply_groups(self, window: WindowResult, upto: EventId) -> None:
-        """Play one window, without its epoch. Raises `TargetIsAhead`, `Unavailable`, `Refused`."""
+        """Play one window, without its epoch. Raises `TargetIsAhead` where the target shows a state beyond the window's
+        end, and `Unavailable` and `Refused` as the ports do."""
 
 
 def explain_next_window(

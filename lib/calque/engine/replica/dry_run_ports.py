@@ -222,7 +222,8 @@ class DryRunCatalog:
 
 
 def changed(names: Sequence[str], changes: Mapping[str, bool]) -> Sequence[str]:
-    """Return the names, with those that came and without those that went."""
+    """Return `names` as they would be after `changes`, which has True for a name that came and False for one that went.
+    Names that came are last, sorted."""
     came = {name for name, is_there in changes.items() if is_there}
     return [*(name for name in names if changes.get(name, True)), *sorted(came - {*names})]
 

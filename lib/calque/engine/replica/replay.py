@@ -62,7 +62,8 @@ def tables_of(entries: Sequence[Entry], takes: Callable[[TableName], bool]) -> s
 
 
 def touched(source: SourceSide, after: EventId, upto: EventId) -> list[Entry]:
-    """Return the journal's entries after the event, and scans since. Raises `Refused`."""
+    """Return the journal's entries after the event, and scans since. Raises `Refused` where the journal does not reach
+    back to the event."""
     require_journal(source, after)
     entries = list(source.journal.entries(Span(after, upto))) if upto > after else []
     scans = source.scans.entries(0) if source.scans is not None else ()

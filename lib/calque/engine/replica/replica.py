@@ -340,7 +340,8 @@ class Replica:
         self.pool.shutdown(wait=True)
 
     def rest(self) -> None:
-        """Have the ledger say what the position is. Not to be called beside a window."""
+        """Publish an epoch without changes where events without an epoch have moved the position, so that the ledger
+        says it. Not to be called beside a window."""
         if self.opened:
             self.epochs.rest()
 

@@ -19,13 +19,13 @@ class Use(Enum):
     """The use of a claimed directory at the moment."""
 
     HELD = "held"
-    """Files are being copied into the directory, or it waits for the call that shows it."""
+    """Files are being copied into the directory, or the directory waits for the call that shows it."""
     FREE = "free"
-    """The attempt that made it ended before any call could show it."""
+    """The attempt that claimed the directory ended before any call could show it."""
     USED = "used"
     """A call may have shown the directory."""
     LEFT = "left"
-    """The object that may be shown from it has another name or another directory since, or was dropped."""
+    """The object that may be shown from the directory has another name or another directory since, or was dropped."""
 
 
 @dataclass(slots=True)
@@ -82,8 +82,9 @@ class ClaimBook:
     def new_claim(
         self, table: str, partition: str, incarnation: str, *, removal: bool = False, epoch: int | None = None
     ) -> Claim:
-        """Return a claim with a new number. It is not written yet. `epoch` is the result of `next_epoch`, if the caller
-        has just asked."""
+        """Return a claim with a new number on a directory of the table, partition and incarnation. It is not written
+        yet. `removal` marks the claim of a sweep that removes the directory. `epoch` is the result of `next_epoch`, if
+        the caller has just asked; None has the claim ask."""
         ledger_name = self.ledger_name()
         return Claim(
             token_hex(16),

@@ -71,13 +71,14 @@ class SourceSide:
     storage: Storage
     clock: Clock = field(default_factory=SystemClock)
     scans: Scans | None = None
-    """None where no scan looks for changes without events."""
+    """The findings of scans; None where no scan looks for changes without events."""
     pins: Pins | None = None
-    """None where files at the source are not kept for targets."""
+    """The files that are kept at the source until every target has them; None where none are kept."""
     gaps: Gaps | None = None
-    """None where the journal is assumed to continue the log."""
+    """The record of gaps in the log; None where the journal is assumed to continue the log."""
     event_files: EventFiles | None = None
-    """None where evidence comes from listings of directories, made while the log is captured."""
+    """The files of events, where the source itself tells them, as a dump does; None where evidence comes from listings
+    of directories, made while the log is captured."""
 
 
 @dataclass(frozen=True, slots=True)

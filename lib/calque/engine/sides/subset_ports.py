@@ -73,8 +73,8 @@ class SubsetCatalog(ForwardingCatalogReader):
             raise misfit(name, error) from None
 
     def few_partitions(self, table: Table, most: int) -> Mapping[str, Partition] | None:
-        """Return the table's partitions if they are at most `most`. Only those that the policy leaves are counted,
-        where a predicate over their names decides that."""
+        """Return the table's partitions if they are at most `most`, else None. Only those that the policy leaves are
+        counted, where a predicate over their names decides that."""
         name = table_name(table.database, table.name)
         if self._subset.predicate(name) is None:
             return super().few_partitions(table, most)

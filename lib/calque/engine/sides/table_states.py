@@ -35,10 +35,11 @@ class TableStatus:
     since_event: EventId | None = None
     why: NotLiveReason = NotLiveReason.OWN
     files_unknown_since_ns: int | None = None
-    """The time since when a waiting table waits to know its files, in nanoseconds."""
+    """The time since when a waiting table waits to know its files, in nanoseconds since the epoch; None for any other
+    table."""
     copied_with: TableName | None = None
-    """For a waiting table: the table whose group is copied beside the windows. This table is in that group, or waits
-    for it."""
+    """The table whose group is copied beside the windows, for a waiting table that is in that group or waits for it;
+    None for any other table."""
 
     def row(self, name: TableName) -> TableRow:
         """Return the row by which the ledger and users know the table."""

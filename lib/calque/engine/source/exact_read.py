@@ -85,8 +85,9 @@ class _PartialRead:
 
 def read_exact(source: SourceSide, name: TableName, with_files: bool = True, most: int | None = None) -> ExactTable:
     """Return the table, exact at the event id that ended its last round. Each round begins at the event where the one
-    before ended, so that no event falls between. Raises `TableIsTooBusy`, `Unavailable`, `Refused`, and `TableIsLarge`
-    where there are more than `most` partitions."""
+    before ended, so that no event falls between. With `with_files` the listings of its directories are exact, too.
+    Raises `TableIsTooBusy` where events touch the table faster than it is read, `Unavailable`, `Refused` for a table
+    whose content calque can't tell, and `TableIsLarge` where there are more than `most` partitions."""
     reading = _PartialRead()
     return settled(source, name, reading, source.log.current(), with_files, most)
 

@@ -39,8 +39,8 @@ DEFECTIVE_SECONDS = 30.0
 SETTLED_SECONDS = 2.0
 """Seconds for which a changed directory has to stay as it is."""
 FULL_EVERY = 10
-"""Every so many scans list the files in any case, because a file that is written in place changes no directory's
-time."""
+"""The number of scans of which one lists the files in any case, because a file that is written in place changes no
+directory's time."""
 REMEMBER_NS = 30 * 10**9
 """The least pause between two writings of the memory, in nanoseconds. A writing that takes long gets a longer pause."""
 MARGIN_NS = 60 * 10**9
@@ -278,8 +278,9 @@ class Scanner:
         return self.source.storage.modified(locations)
 
     def timed(self, item: ScannedDirectory, listing: Listing, key: ObjectKey) -> ScannedDirectory:
-        """Return `item` with the directories that hold data now. Where these are others than before, it has no times,
-        because none is known from before the listing."""
+        """Return `item` with the directories that hold data by `listing`. Where these are others than before, the
+        item's `times` are empty, so that the next scan lists the files again: the times from before the listing are
+        known of the old directories alone."""
         directories = tuple(directories_of(listing, plain=not key[1]))
         return item if directories == item.directories else replace(item, directories=directories, times=())
 

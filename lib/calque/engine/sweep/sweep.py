@@ -103,7 +103,8 @@ class SweepResult:
 
 def sweep_target(side: TargetSide, journal: Journal, now_ns: int, terms: SweepTerms | None = None) -> SweepResult:
     """Sweep one target at the time `now_ns`. A target without epochs keeps everything. If all of its data stay at the
-    source, no directory is looked at. Raises `Unavailable` and `Refused`; what was removed by then is gone."""
+    source, no directory is looked at. Without `terms` nothing is held back for others and no operator has confirmed
+    anything. Raises `Unavailable` and `Refused` as the ports do; what was removed by then is gone."""
     terms = terms or SweepTerms()
     position = target_position_of(side.ledger, journal)
     if position is None:

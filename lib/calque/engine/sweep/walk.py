@@ -108,7 +108,8 @@ class WarehouseWalk:
 
     def directory(self, location: str, entry: StorageEntry, in_leaf: bool, *, is_version: bool = False) -> None:
         """Look at a directory that may belong to an object. `in_leaf`: it lies in a directory of another table that
-        reads all that lies below."""
+        reads all that lies below. `is_version`: its name is that of an event, as calque names the directories of
+        versions, so that calque made it even if it has no claim."""
         key = self.evidence.spellings.key(location)
         in_leaf = in_leaf or key in self.evidence.references.leaves
         if self.evidence.is_living(key) or self.evidence.is_referenced(key):

@@ -36,7 +36,8 @@ class ReferencedLocations:
         )
 
     def above(self, key: str) -> bool:
-        """Tell whether the directory `key` lies below a leaf."""
+        """Tell whether the directory `key` lies below a leaf, that is in the directory of a table without partitions or
+        of a partition. The leaf itself does not."""
         parts = key.split("/")
         return any("/".join(parts[:end]) in self.leaves for end in range(1, len(parts)))
 
@@ -79,8 +80,10 @@ def references_of(
 
 @dataclass(slots=True)
 class ReferenceReading:
-    """The state of one look at the catalog. `partition_places` are the locations of a table's partitions, by its name,
-    location and incarnation. They are read once, because later partitions belong to later events."""
+    """The state of one look at the catalog, for the arguments of `references_of`: `key` gives one spelling for each
+    place; partitions are read only of tables that lie at the places `around`, around or below them, or have one of the
+    `names`. `partition_places` are the locations of a table's partitions, by its name, location and incarnation. They
+    are read once, because later partitions belong to later events."""
 
     side: TargetSide
     key: Callable[[str], str]

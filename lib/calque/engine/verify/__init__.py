@@ -1,1 +1,1 @@
-"""Compares a target with its source, and changes nothing."""
+"""The comparison of a target with its source. It changes nothing."""

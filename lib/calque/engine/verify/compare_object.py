@@ -59,16 +59,17 @@ Compare = tuple[ComparedCounts, list[Difference], tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class ObjectComparer:
-    """A comparer of single objects of one target. Safe from several threads."""
+    """A comparer of single objects of one target. `data` says how files are compared: `none`, `size` or `checksum`.
+    Safe from several threads."""
 
     source: SourceSide
     side: TargetSide
     data: str
     others: Sequence[Comparison] = ()
-    """Comparisons of plugins that are made besides of each database and table."""
+    """The comparisons of plugins that are made of each database and table, too."""
     touching_events: TouchingEvents = field(init=False)
     notes: dict[TableName, tuple[Pointer, ...]] = field(default_factory=dict)
-    """Of each table that was compared: what its parameters name and calque does not follow."""
+    """The places that parameters name and calque does not follow, by table that was compared."""
 
     def look(self) -> TargetSnapshot:
         """Return what the ledger says and the source's newest event. The position is read first, because a table that

@@ -13,4 +13,4 @@ class Comparison(Protocol):
 
     def differences(self, name: TableName, target_name: TableName, of: str) -> list[Difference]:
         """Return the differences of the database (names without a table) or table, as `of` says. Raises `Unavailable`
-        and `Refused`."""
+        and `Refused` as the ports do."""

@@ -109,7 +109,8 @@ def carry_out(
 ) -> GroupOutcome:
     """Apply the hops and facets of `ready`, as long as nothing has changed at the target since the group was prepared.
     With an event id in `recorded` the ledger has no rows of what attempts after that event may have shown: what the
-    target shows gets its rows first. Raises `Conflict`, `ContentLost`."""
+    target shows gets its rows first. Raises `Conflict` where another writer changed the target, and `ContentLost` where
+    files of a state can't be copied any more."""
     if recorded is not None:
         applied.objects += recovered_rows(side, ready.shown, ready.looked_for, recorded)
     changes = changes_of(source.journal, ready.plan.facet_events)

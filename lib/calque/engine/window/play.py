@@ -385,7 +385,9 @@ class WindowPlayer:
         return advance(*parts, interpret=self.interpret, tried=tried)
 
     def accept(self, ready: ReadyPlan) -> None:
-        """Let a plan be carried out: the databases of arrived tables say `rebasing` before. Raises `CopyTakesLong`."""
+        """Permit that a plan is carried out: raise `CopyTakesLong` where its copies take too long for a window, and
+        else with `consistency = "database"` have the databases of tables that renames bring in (`Chain.arrivals`) say
+        `rebasing` from now on."""
         self.copies.require_short(ready)
         self.rebase_for_arrivals(ready)
 

@@ -29,8 +29,8 @@ from calque.model.plan import Data, GroupPlan
 Listings = dict[Data, Listing]
 ATTEMPTS = 5
 FARTHEST = 100_000
-"""How many events after the last one that the group shows are searched for a drop that a longer window made before it
-died."""
+"""The number of events after the last one that the group shows in which a drop is searched for that a longer window
+made before it died."""
 ANY_MARK = 2**62
 """A cursor above every mark: what the target shows is taken as it is."""
 

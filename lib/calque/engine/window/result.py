@@ -26,7 +26,7 @@ class WindowResult:
     landed: int = 0
     epoch: Epoch | None = None
     own: bool = False
-    """Whether the window has events, and all of them concern calque's own objects."""
+    """True where the window has events, and all of them concern calque's own objects."""
     announced: tuple[Announcement, ...] = ()
     """Announcements that the window's epoch tells of, those of crashed windows before it included."""
 

@@ -59,7 +59,8 @@ class ObjectRun:
     touched: Sequence[Data] = ()
     """The object's contents after those events, listed or not, and contents that no state of the chain has."""
     shown: Data | None = None
-    """The one of the contents that the target shows already, because a window that died brought it there."""
+    """The content among `contents` that the target shows already, because a window that died brought it there; None
+    where it shows none of them."""
 
 
 def infer_listings(runs: Sequence[ObjectRun]) -> dict[Data, Listing]:

@@ -47,7 +47,7 @@ def upto_drop(group: Sequence[Entry]) -> Sequence[Entry]:
 
 def bases_of(journal: Journal, group: Sequence[Entry]) -> set[TableName]:
     """Return the tables that a view shows by the newest definition in the group; none where the group defines none.
-    Raises `Undecodable`."""
+    Raises `Undecodable` where that definition can't be read."""
     of_views = (entry for entry in group if entry.keys.shape is TableShape.VIEW)
     defining = [entry.event_id for entry in of_views if entry.keys.kind in DEFINES_TABLE]
     if not defining:

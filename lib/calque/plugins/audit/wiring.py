@@ -19,7 +19,7 @@ def ask_audit(
     wiring: Wiring, text: str, parameters: Sequence[object], relations: Collection[str], target: str | None
 ) -> tuple[tuple[str, ...], Iterator[tuple[object, ...]]]:
     """Return the columns and the rows of a statement over these relations, of the target `target` or of all (None).
-    Raises `Refused` and `Unavailable`, also while rows are read. Needs the extra `audit`."""
+    Raises as `relations.query` does, and `Refused` for an unknown target. Needs the extra `audit`."""
     from calque.plugins.audit.adapters.relations import AuditedSource, AuditedTarget, query
 
     names = wiring.config.own_targets() if target is None else (target,)

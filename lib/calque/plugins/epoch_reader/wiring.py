@@ -37,7 +37,7 @@ class LedgerAddress:
 
 def ledger_at(place: str, storage: Mapping[str, str]) -> LedgerAddress:
     """Return the place of the ledger at a path or URI; `storage` has options as `[state] storage` does. Raises
-    `Refused`."""
+    `Refused` for a text that is no place, and as `value_of` does. Nothing is opened yet."""
     from calque.config.places import folder
 
     try:
@@ -69,7 +69,7 @@ def value_of(key: str, text: str) -> str | Secret:
 
 def ledger_of(wiring: Wiring, target: str | None) -> LedgerAddress:
     """Return the place of the target's ledger. `target` may be None where the configuration has one target. Raises
-    `Refused`."""
+    `Refused` for an unknown target, and for None where there are several or none."""
     wiring.config.require_source()
     found = wiring.target(one_target(wiring.config, target))
     return LedgerAddress(found.folder.table(found.places.ledger), found.folder.table_options)

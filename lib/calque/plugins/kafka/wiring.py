@@ -73,7 +73,7 @@ def open_topic(topic: Topic) -> tuple[JournalTable, EvidenceStore]:
 
 def make(source: Source, address: JournalAddress) -> MadeJournal:
     """Make the topics that are missing, register the schema of events where the journal names a registry, and report
-    both. Raises `Refused`, `Unavailable`."""
+    both. Raises `AccessRefused`, `Refused` and `Unavailable` as `make_topics` and `Registry.register` do."""
     from calque.plugins.kafka.adapters.client.create_topics import make_topics
 
     topic = topic_of(source, address)

@@ -1,4 +1,5 @@
-"""Print the files' paths, one a line."""
+"""The command `python -m calque.serve.monitoring`, which prints the paths of the package's Grafana dashboard and of its
+Prometheus alerts, one a line."""
 
 from __future__ import annotations
 

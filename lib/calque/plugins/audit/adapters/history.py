@@ -95,8 +95,10 @@ class EventHistory:
             copy(self.table, numbers, [kept_events(rows(Span(first - 1, numbers[-1])), gap)], gap)
 
     def begin(self, oldest: EventId, gap: int) -> EventId:
-        """Return the first event that is not kept, of the events behind the gap of that number; `oldest` is the first
-        event of the journal."""
+        """Return the first event id from which events are to be copied, and change nothing: the one after the last that
+        was kept, or `oldest`, the journal's first event, where that is later. `gap` is the number of the newest gap in
+        the log; where the history was kept before that gap, its last event id belongs to another history of the log,
+        and the result is `oldest`."""
         marks = self.table.snapshot().marks
         return max(oldest, marks.get(KEPT, 0) + 1) if marks.get(GAP, 0) == gap else oldest
 

@@ -319,5 +319,6 @@ LAG = """
          AND events."table" = stops."table" AND events.place <= stops.place
     JOIN epochs ON stops.target = epochs.target AND stops.epoch = epochs.epoch
 """
-"""The lag of an event ends with the first epoch of the first hop that ended at the event or after it; `place` orders
-hops by event, then by epoch."""
+"""The SQL that makes the relation `calque.lag`: each event with the epoch by which a target showed it, and the seconds
+between. That epoch belongs to the first hop on the table that ended at the event or after it; `place` orders hops by
+event, then by epoch. An event that no hop has reached yet has no row."""

@@ -114,13 +114,14 @@ def explain_cluster(statement: ExplainCluster, session: Session) -> Result:
 
 def add_secondary(statement: AddSecondaryCluster, session: Session) -> Result:
     """Have a table, or partitions of it, replicated to a cluster. Returns when the change is recorded, and taken over
-    by a `run` if there is one. Raises `Refused` and `Unavailable`."""
+    by a `run` if there is one. Raises `Refused` where the statement can't be carried out on this table and cluster, and
+    `Unavailable` where a metastore or that `run` does not answer."""
     return alter(Secondaries.add, statement, session)
 
 
 def drop_secondary(statement: DropSecondaryCluster, session: Session) -> Result:
     """End the replication of a table, or of partitions of it, to a cluster. Returns when the change is recorded, and
-    taken over by a `run` if there is one. Raises `Refused` and `Unavailable`."""
+    taken over by a `run` if there is one. Raises as `add_secondary` does."""
     return alter(Secondaries.drop, statement, session)
 
 

@@ -209,7 +209,8 @@ class LoggedTable:
         return max(events, default=0)
 
     def contents(self, name: str) -> Listing:
-        """Return the files of the partition, or of the table itself (`""`)."""
+        """Return the files of the partition, or of the table itself (`""`), with its location; no files for a partition
+        that the log does not have. Files without partition values (`strays`) count to the partition of nulls."""
         thing = self.partition(name) if name else self.table
         location = (location_of(thing) if thing is not None else None) or self.root
         prefix = below(self.root, location)

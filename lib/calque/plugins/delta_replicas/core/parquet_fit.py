@@ -79,8 +79,10 @@ def field_differences(
     metadata: pq.FileMetaData,
     in_map: bool,
 ) -> Iterator[str]:
-    """Yield the reasons against a struct. Beside those of its fields there is one of its own: delta-rs makes no struct
-    where the file has none of its fields, and within a map none where the file lacks one of them."""
+    """Yield the reasons why readers of a Delta table would show other values of the struct at `path` than Hive does.
+    `nodes` are the file's columns below it, by name. A reason of the struct itself is that delta-rs makes no struct
+    where the file has none of its fields, and, where the struct lies in a map (`in_map`), none where the file lacks one
+    of them."""
     by_case = Counter(name.lower() for name in nodes)
     common = [name for name, _ in fields if name in nodes]
     if not common or (in_map and len(common) < len(fields)):

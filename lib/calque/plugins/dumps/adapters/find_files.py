@@ -30,7 +30,8 @@ class FileLocator:
     storage: Storage
     change_root: str | None = None
     missing: dict[str, str] = field(default_factory=dict)
-    """By path of a missing file: the path at which the change manager would keep it, empty where that is not known."""
+    """The missing files, by path: for each the path at which the change manager would keep it, empty where that is not
+    known."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def listings(self, places: Mapping[str, str]) -> dict[str, Listing | None]:

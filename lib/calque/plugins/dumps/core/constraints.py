@@ -25,7 +25,7 @@ KINDS: Mapping[str, type[Constraint]] = {
     "cks": Check,
 }
 LISTS = dict(ADDED.values())
-"""By kind of constraint: the field of a message that lists the constraints of this kind."""
+"""The fields of a message that list constraints, by the kind of constraint."""
 
 
 def constraints_text(constraints: Sequence[Constraint], timestamp: int) -> str:

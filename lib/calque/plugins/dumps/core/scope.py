@@ -78,7 +78,8 @@ def scope_of_policy(policy: PolicyLine) -> Scope:
 
 def alternatives(expressions: Sequence[str]) -> str:
     """Return one expression that matches where any of the expressions does, because Hive takes only one. Each
-    expression is checked by itself, because several may mean another thing together than alone. Raises `Refused`."""
+    expression is checked by itself, because several may mean another thing together than alone. Raises `Refused` for
+    one that is no regular expression, or that means another thing to Java."""
     for expression in expressions:
         compiled(expression)
     match list(expressions):

@@ -35,8 +35,8 @@ class BootstrapDump:
     report: Callable[[str], None]
 
     def write(self) -> FinishedDump:
-        """Write the bootstrap, its `_finished_dump` last. Raises `Refused`, and `Unavailable` where no event id is
-        found at which all tables are exact."""
+        """Write the bootstrap, its `_finished_dump` last. Raises `Refused` for objects that can't be dumped, and
+        `Unavailable` where no event id is found at which all tables are exact."""
         request, scope = self.request, self.request.scope
         reads = reads_of(self.source, request, self.spool, scope.takes, self.report, whole=True)
         objects = ObjectWriter(request, reads, self.spool, self.writer, self.source.storage, self.directory.objects)

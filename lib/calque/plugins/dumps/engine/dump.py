@@ -35,7 +35,8 @@ def dump(
     source: SourceSide, place: DumpPlace, request: DumpRequest, report: Callable[[str], None] = lambda _: None
 ) -> FinishedDump:
     """Write a dump as the request asks, then remove old dumps. Call `report` with texts that say how far it is. A dump
-    that fails leaves no directory. Raises `Refused`, `Unavailable`."""
+    that fails leaves no directory. Raises `Refused` where the source does not have what is asked for, or it can't be
+    dumped, and `Unavailable` where the source does not answer or changes too fast."""
     database = request.scope.database
     remove_dead(place.folder, place.storage)
     layout = request.options.layout

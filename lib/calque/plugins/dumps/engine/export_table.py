@@ -28,7 +28,8 @@ def export_table(
 ) -> None:
     """Export the table `name` of the source, or those of its partitions that have the values of `partition`, as it was
     at one event, into the directory `location` of `storage`. The definition is written last: a directory without it is
-    no export. Raises `Refused`, and `Unavailable` where the table changes faster than it is copied."""
+    no export. Raises `Refused` where the directory is not empty, and for a table that is missing or of a kind that is
+    not exported; `Unavailable` where the table changes faster than it is copied."""
     if storage.children(location):
         raise Refused(
             f"{location} is not empty", "An export has a directory of its own", "Name another one, or empty it"

@@ -75,7 +75,8 @@ class TableReader:
 
     def read(self, name: TableName, before: ReadTable | None = None) -> ReadTable:
         """Read the table exactly, its partitions and files into the spool. `before` is the read before this one, if
-        there was one. Raises `TableIsTooBusy`, `Unavailable`, `Refused`."""
+        there was one: then only what events touched since is read again, where that is enough. A table that can't be
+        dumped has the reason in the result. Raises as `read_exact` does."""
         began_at = self.source.log.current()
         header = self.source.catalog.table(name)
         reason = self.why_not(header)

@@ -68,13 +68,14 @@ class DumpLoad:
     pool: Callable[[int, str], Executor] = ThreadPoolExecutor
     woken: threading.Event = field(default_factory=threading.Event)
     behind_events: dict[TableName, tuple[str, EventId]] = field(init=False, default_factory=dict)
-    """By name: the reason why a table has to be read under it, and the event by which the table that the target shows
-    there leaves the name in this increment. The read comes after that event, because the table's new name leads on from
-    there."""
+    """The tables that have to be read under their names, by name: the reason, and the event by which the table that the
+    target shows under the name leaves it in this increment. The read comes after that event, because the events of that
+    table lead on under its new name."""
 
     def run(self) -> list[StateRow]:
         """Load the dump. Return the rows of the objects that are set aside in the end, or show less than the dump has.
-        Raises `Unavailable` and `Refused`; what the target shows by then are whole states of the source."""
+        Raises `Unavailable` and `Refused` as the ports do; what the target shows by then are whole states of the
+        source."""
         dump = self.source.dump
         replica = Replica(
             stoppable_source(subset_source(self.source.side, self.side.admission.subset), self.side.stopping),
@@ -117,7 +118,9 @@ class DumpLoad:
                 replica.reads.need(name, reason, dump.end)
 
     def play(self, replica: Replica) -> None:
-        """Play the dump pass by pass, until all events are played and all external tables are copied."""
+        """Play the dump pass by pass, until all events are played and all external tables are copied. Raises
+        `Unavailable` where the target does not answer, or nothing changes for `patience` seconds; a later load goes on
+        from the target's position."""
         ids = [event_id for event_id in self.source.ids() if event_id > replica.cursor]
         external = list(self.external)
         played = 0

@@ -67,8 +67,9 @@ class TargetLoad:
         return self.opened.dump.database
 
     def run(self) -> None:
-        """Load the dump, unless the target has it already, and mark it as loaded. Raises `Refused`, and `Unavailable`
-        where objects of it could not be loaded."""
+        """Load the dump, unless the target has it already, and mark it as loaded. Raises `Refused` where the target,
+        its policy or its ledger does not fit the dump, and `Unavailable` where another writer has the target's lease,
+        or objects of the dump could not be loaded."""
         chosen = self.choose_policy()
         self.require_external_base(chosen)
         ledger = (

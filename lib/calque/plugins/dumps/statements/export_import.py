@@ -14,7 +14,8 @@ from calque.statements.session import Session
 
 
 def run_export(statement: ExportTable, session: Session) -> Result:
-    """Execute an EXPORT. Raises `Refused` and `Unavailable`."""
+    """Execute an EXPORT. Raises `Refused` for a table without a database, a directory that is no place, and as
+    `export_table` does, and `Unavailable`."""
     place(statement.directory)
     database = statement.table.database or session.database
     if database is None:
@@ -27,7 +28,8 @@ def run_export(statement: ExportTable, session: Session) -> Result:
 
 
 def run_import(statement: ImportTable, session: Session) -> Result:
-    """Execute an IMPORT into the session's target. Raises `Refused` and `Unavailable`."""
+    """Execute an IMPORT into the session's target. Raises `Refused` for a directory that is no place, a session without
+    one target, and as `import_table` does, and `Unavailable`."""
     place(statement.directory)
     if statement.location:
         place(statement.location)

@@ -25,7 +25,8 @@ COLUMNS = ("dump_dir", "last_repl_id")
 
 def repl_dump(statement: ReplDump, session: Session) -> Result:
     """Execute a REPL DUMP. The row has the dump's directory and its last event. In the mode `hive4` a dump that is not
-    loaded yet is returned, and nothing is dumped. Raises `Refused` and `Unavailable`."""
+    loaded yet is returned, and nothing is dumped. Raises `Refused` for a wrong key or value of WITH, and as `dump`
+    does, and `Unavailable`."""
     known = known_options(statement.options, DUMP_KEYS)
     options = dump_options(known)
     request = request_of(statement, options)

@@ -35,8 +35,9 @@ from calque.wiring.target import TargetWiring
 
 
 def repl_load_directory(statement: ReplLoadDirectory, session: Session) -> Result:
-    """Execute a REPL LOAD of the dump in a directory. Raises `Refused`, and `Unavailable` where objects of the dump
-    could not be loaded."""
+    """Execute a REPL LOAD of the dump in a directory. Raises `Refused` for a wrong key or value of WITH, for a
+    directory without a whole dump, and as `TargetLoad.run` does, and `Unavailable` where objects of the dump could not
+    be loaded."""
     known = options_of(session, statement.options)
     place(statement.directory)
     target = session.wiring.target(session.only_target(None))

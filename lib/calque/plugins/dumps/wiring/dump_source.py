@@ -29,13 +29,14 @@ class OpenedDump:
 
 
 def open_dump_at(source: SourceWiring, location: str) -> OpenedDump:
-    """Return the dump in the directory `location`, opened through the source's storage. Raises `Refused`."""
+    """Return the dump in the directory `location`, opened through the source's storage. Raises `Refused` where there is
+    no whole dump."""
     return opened_dump(source.dump_storage(), location)
 
 
 def opened_dump(storage: Storage, location: str) -> OpenedDump:
     """Return the dump in the directory `location` of the storage. Where the dump does not name its database, its events
-    do. Raises `Refused`."""
+    do. Raises `Refused` where there is no whole dump."""
     dump = open_dump(storage, location)
     if not dump.database:
         dump = replace(dump, database=database_of_events(dump))
@@ -43,8 +44,8 @@ def opened_dump(storage: Storage, location: str) -> OpenedDump:
 
 
 def open_newest_dump(source: SourceWiring, root: str, database: str) -> OpenedDump:
-    """Return the newest whole dump of the database below `root`, opened through the source's storage. Raises
-    `Refused`."""
+    """Return the newest whole dump of the database below `root`, opened through the source's storage. Raises `Refused`
+    where there is none."""
     storage = source.dump_storage()
     return OpenedDump(newest_dump(storage, root, database), storage)
 

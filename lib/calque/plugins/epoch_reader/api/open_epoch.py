@@ -131,13 +131,15 @@ class OpenEpoch:
         return table_files(name, content, rows)
 
     def arrow(self, table: str) -> ds.Dataset:
-        """Return the table as a `pyarrow.dataset.Dataset`; its `.to_table()` reads it. Raises `Refused`."""
+        """Return the table as a `pyarrow.dataset.Dataset`; its `.to_table()` reads it. Raises `Refused` as `files`
+        does, and for formats and types that Arrow can't read."""
         from calque.plugins.epoch_reader.api.arrow_dataset import dataset_of
 
         return dataset_of(self.files(table), self.wiring.target(self.target).systems())
 
     def spark(self, session: SparkSession, table: str) -> DataFrame:
-        """Return the table as a DataFrame of that session, which must reach the warehouse. Raises `Refused`."""
+        """Return the table as a DataFrame of that session, which must reach the warehouse. Raises `Refused` as `files`
+        does, and for formats that Spark's own readers do not know."""
         from calque.plugins.epoch_reader.api.spark_frame import frame_of
 
         return frame_of(self.files(table), session)

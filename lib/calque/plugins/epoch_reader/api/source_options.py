@@ -86,8 +86,8 @@ def change_options(options: Mapping[str, str], *uses: Use) -> ChangeOptions:
 
 
 def address_of(options: Mapping[str, str], wired: Callable[[str], Wiring]) -> LedgerAddress:
-    """Return the place of the ledger that the options name; `wired` wires a configuration by its path. Raises
-    `Refused`."""
+    """Return the place of the ledger that the options name; `wired` wires a configuration by its path. Raises `Refused`
+    for an unknown target, for a text that is no place, and for a secret among the options. Nothing is opened yet."""
     if LEDGER not in options:
         return ledger_of(wired(options.get(CONFIG, "calque.toml")), options.get(TARGET))
     storage = {name.removeprefix(STORAGE): text for name, text in options.items() if name.startswith(STORAGE)}

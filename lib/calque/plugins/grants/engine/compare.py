@@ -29,7 +29,7 @@ class ComparedGrants:
 
     def differences(self, name: TableName, target_name: TableName, of: str) -> list[Difference]:
         """Return the difference between the grants of the source's object `name` and the target's object `target_name`,
-        at most one (see `engine.verify.comparison.Comparison`). Raises `Unavailable` and `Refused`."""
+        at most one (see `engine.verify.comparison.Comparison`). Raises `Unavailable` and `Refused` as the ports do."""
         wanted, current = self.all_grants
         if wanted.get(name) == current.get(target_name):
             return []

@@ -58,7 +58,8 @@ class GrantsFollower:
 
     def run_once(self) -> int:
         """Give each database and table that is at both sides the grants of the source's. Return the number of objects
-        that were changed. Raises `Unavailable`, `Refused`."""
+        that were changed. A grant that the target refuses is logged and no error. Raises `Unavailable` and `Refused` as
+        the ports do."""
         differing = self.differing()
         if not differing:
             return 0

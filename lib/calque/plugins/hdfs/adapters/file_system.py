@@ -38,9 +38,11 @@ THREADS = 16
 PAGE = 1000
 """The entries of a directory that are waited for together: as many as come in one answer."""
 REMOVING_SECONDS = 50.0
-"""Seconds more for the removal of a directory, because the NameNode goes through all that lies below."""
+"""Seconds that the removal of a directory may take beyond the time of any other call (`SILENT_SECONDS`), because the
+NameNode goes through all that lies below."""
 CLOSING_SECONDS = 10.0
-"""Seconds more for the end of a file, because the DataNodes report its last block to the NameNode."""
+"""Seconds that the end of a file may take beyond the time of any other call (`SILENT_SECONDS`), because the DataNodes
+report its last block to the NameNode."""
 SLOWEST = 1e6
 """Bytes a second that a DataNode moves at least."""
 UNCHANGED = (1 << 64) - 1
@@ -59,7 +61,8 @@ def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT
     `options` are `config_dir`, the directory of Hadoop's configuration (else that of `HADOOP_CONF_DIR`); `principal`
     and `keytab`, by which Kerberos tickets are got (else the process has one); and settings of Hadoop's by their names.
     Each answer is waited for `silent` seconds. The call connects to nothing yet. Equal settings and an equal user give
-    the same object. Raises `Refused`.
+    the same object. Raises `Refused` where hdfs-native is not installed, for options that it does not take, and for an
+    empty authority without a configured default.
     """
     hdfs_native = _client()
     settings = settings_of(options)
@@ -85,7 +88,8 @@ def open_hdfs(authority: str, options: Mapping[str, str], silent: float = SILENT
 
 def open_for_readers(authority: str, options: Mapping[str, str]) -> AbstractFileSystem:
     """Return the HDFS of an authority as one of fsspec's file systems, for programs that read data by it. It has no
-    time limits, and takes `?` and `#` in names for parts of a URL. Raises `Refused`."""
+    time limits, and takes `?` and `#` in names for parts of a URL. Raises `Refused` where hdfs-native is not installed,
+    and for an empty authority without a configured default."""
     _client()
     from hdfs_native.fsspec import HdfsFileSystem
 

@@ -31,7 +31,8 @@ def names_partition(mark: Mark, table: Table | None) -> bool:
 
 
 def tell(events: PartitionEvents, name: TableName, mark: Mark) -> None:
-    """Tell the metastore that the mark's partition is done, unless it knows it. Raises `Refused` and `Unavailable`."""
+    """Tell the metastore that the mark's partition is done, unless it knows it. Raises `Refused` where the metastore
+    does not take the call, as for a table that is gone, and `Unavailable`."""
     if not events.is_done(name, mark.partition):
         events.mark_done(name, mark.partition)
 

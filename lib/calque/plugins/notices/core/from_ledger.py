@@ -48,7 +48,8 @@ class Known:
 
 
 Before = Mapping[TableName, Mapping[str, Known]]
-"""What each table had at the epoch before, by partition name. The table itself stands under the empty name."""
+"""The partitions that each table had at the epoch before, by table and partition name. The table itself stands under
+the empty name."""
 
 
 def restated(rows: Iterable[ObjectRow]) -> frozenset[TableName]:
@@ -115,7 +116,7 @@ class ShownTables:
 
     def changes(self, rows: Sequence[ObjectRow], before: Before) -> list[TableChange]:
         """Return the changes of each table in one epoch, and take them into `incarnations`. `rows` are the epoch's rows
-        in order of step."""
+        in order of step; `before` has what the ledger knew of their objects at the epoch before."""
         epoch = EpochChanges(self.incarnations, before)
         for row in rows:
             epoch.take(row)

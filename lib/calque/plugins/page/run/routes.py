@@ -83,13 +83,13 @@ class Console:
 
     overview: Callable[[], Json]
     lags: Callable[[float], Json]
-    """Returns the lags that were sampled after the given time (seconds since the epoch)."""
+    """A function that returns the lags that were sampled after the given time (seconds since the epoch)."""
     tables: Callable[[TableQuery], Json]
     table: Callable[[str, str], Json]
-    """Returns the chain of a table, by the names of the target and of the table."""
+    """A function that returns the chain of a table, by the names of the target and of the table."""
     links: Callable[[LinkQuery], Json]
     act: Callable[[ActionRequest], Json]
-    """Begins an action and returns at once; `overview` shows how one that takes long goes on."""
+    """A function that begins an action and returns at once; `overview` shows how an action that takes long goes on."""
 
 
 def shell(status: HTTPStatus = HTTPStatus.OK) -> Response:

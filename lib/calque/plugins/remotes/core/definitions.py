@@ -1,5 +1,6 @@
-"""The parameters of local objects that make them links: read, checked and written. The statement and any engine write
-the same parameters:
+"""The parameters of local objects that make them links: read, checked and written.
+
+`CREATE REMOTE TABLE` and any engine write the same parameters:
 
     'calque.remote.connected_to' = 'shop.orders', 'calque.remote.via' = 'thrift',
     'hive.metastore.uris' = 'thrift://far:9083'
@@ -55,7 +56,8 @@ def link_of_parameters(
     local: TableName, parameters: Mapping[str, str], clients: Sequence[ClientForm]
 ) -> LinkDefinition:
     """Return the link that the object `local` with these parameters is. Parameters that are no setting of a client, and
-    do not seem to be meant as one, are the object's own. Raises `Refused`."""
+    do not seem to be meant as one, are the object's own. Raises `Refused` for an unknown client, and for settings that
+    are missing, wrong or of no client."""
     known = {setting for client in clients for setting in client.settings}
     settings = {key: value for key, value in parameters.items() if key in known or _is_meant_for_client(key)}
     link = link_of(local, parameters.get(CONNECTED_TO), parameters.get(VIA), settings, clients)
@@ -102,8 +104,8 @@ def last_word(path: str) -> str:
 
 
 def client_of(via: str | None, clients: Sequence[ClientForm]) -> ClientForm:
-    """Return the client whose name is `via`, or that the Java class of this name in any package stands for. Raises
-    `Refused`, naming the nearest."""
+    """Return the client whose name is `via`, or that the Java class of this name in any package stands for; None stands
+    for `thrift`. Raises `Refused` for an unknown name, and names the nearest client."""
     name = (via or THRIFT.name).strip()
     for client in clients:
         if name.lower() == client.name or name.rpartition(".")[2] in client.class_names:

@@ -51,7 +51,8 @@ class CatalogPoller:
 
     def poll(self, stopped: Callable[[], bool] = lambda: False) -> EventId:
         """Look at the catalog once, record what is new, and return the newest event id of the log. End early where
-        `stopped` returns True. Raises `Unavailable`, `AccessRefused`, `Refused`."""
+        `stopped` returns True. Raises `Unavailable`, `AccessRefused` and `Refused` as
+        `plugins.remotes.ports.RemoteCatalog` does."""
         admissions = self.admissions()
         known = self.history.databases()
         there = [name for name in self.catalog.databases() if any(one.touches_database(name) for one in admissions)]

@@ -128,7 +128,10 @@ class LinkedDatabases:
 
 
 class LinkedTables:
-    """The tables of the local catalog, as `ports.Tables`; those in `links` are links."""
+    """The tables of the local catalog, as `ports.Tables`. `links` has the parameters of those that are links of this
+    projection, by name. `is_linked` tells of any name whether it is that of a link: a view that reads a table which is
+    not linked is refused. `make_directories` makes the directory of a link that becomes empty, and `missing_links`
+    records links that are missing between two calls."""
 
     def __init__(
         self,

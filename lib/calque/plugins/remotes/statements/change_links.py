@@ -173,7 +173,8 @@ def set_remote_data(statement: SetRemoteData, session: Session) -> Result:
 
 def alter(session: Session, local: TableName, properties: Mapping[str, str]) -> Result:
     """Change the settings of the link to those of `properties`; an empty value removes a setting, and settings that are
-    not named stay. Raises `Refused`, `Unavailable`."""
+    not named stay. Raises `Refused` for an object that is no link, for wrong settings, and for an address that is not
+    permitted, and `Unavailable`."""
     remotes = remotes_at(session.wiring)
     one = linked_object(remotes, local, False)
     assert one is not None

@@ -28,7 +28,7 @@ from calque.statements.session import Session
 
 def show_remote_tables(statement: ShowRemoteTables, session: Session) -> Result:
     """Execute a SHOW REMOTE TABLES. The pattern of LIKE is compared with the table's own name, or with database.table
-    where it has a dot. Raises `Refused`."""
+    where it has a dot. Raises `Refused` where the configuration has no `[remotes]`, and for a wrong pattern."""
     remotes_at(session.wiring)
     takes = likes(statement.pattern)
 
@@ -61,7 +61,8 @@ def likes(pattern: str | None) -> Callable[[str, str], bool]:
 
 def describe_remote_table(statement: DescribeRemoteTable, session: Session) -> Result:
     """Execute a DESCRIBE REMOTE TABLE: the rows are the table as the remote catalog has it now, and the link's
-    configuration. Raises `Refused`, and `Unavailable` where the remote catalog does not answer."""
+    configuration. Raises `Refused` as `link_named` does, and where the remote catalog has no such table, and
+    `Unavailable` where it does not answer."""
     link = link_named(session, local_name(statement.table, session))
     table = remotes_at(session.wiring).permitted_catalog(link.endpoint).table(link.remote)
     if table is None:

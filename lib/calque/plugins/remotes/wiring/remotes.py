@@ -203,7 +203,8 @@ def with_links(config: Config) -> Config:
 
 
 def source_of(keys: Remotes, endpoint: Endpoint, *, far_only: bool) -> HiveSource:
-    """Return the remote catalog of the endpoint as a source. Raises `Refused`."""
+    """Return the remote catalog of the endpoint as a source. With `far_only` it is never reached at an address on this
+    host or near it. Raises `Refused` for settings that are wrong or need an extra that is not installed."""
     settings = dict(endpoint.settings)
     name = endpoint_name(endpoint, client_of(endpoint.via, forms()))
     credentials = keys.credentials.get(settings.get(CREDENTIALS, ""), NOBODY)

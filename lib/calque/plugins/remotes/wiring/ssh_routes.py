@@ -14,7 +14,8 @@ from calque.plugins.remotes.core.ssh_routes import ROUTE, route_of
 
 
 def ssh_route(settings: Mapping[str, str], credentials: Credentials) -> SshWay | None:
-    """Return the way to a remote metastore over SSH; None where calque connects to it directly. Raises `Refused`."""
+    """Return the way to a remote metastore over SSH; None where calque connects to it directly. Raises `Refused` for an
+    address by HTTP, and for a route that can't be read."""
     if ROUTE not in settings:
         return None
     if any(not uri.startswith("thrift://") for uri in metastores(settings[URIS])):

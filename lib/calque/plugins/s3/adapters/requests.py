@@ -77,8 +77,9 @@ class S3Requests:
         self._small = SmallObjects(filesystem, SILENT_SECONDS)
 
     def ask(self, call: str, bucket: str, work: int = 0, /, **arguments: Any) -> Any:
-        """Return the store's answer to the S3 call of this name. `work` is the number of bytes that the store has to go
-        through before it answers."""
+        """Return the store's answer to the S3 call of this name, with `arguments` as botocore takes them. `work` is the
+        number of bytes that the store has to go through before it answers: it may take longer then. A request is tried
+        again after errors that pass. Raises `OSError`, as every method here."""
         files = _waiting(self._files, WORK_SECONDS) if work > WORK else self._files
         with _errors(bucket):
             return _while_it_passes(sync, files.loop, _asked, files, call, Bucket=bucket, **arguments)
@@ -95,7 +96,8 @@ class S3Requests:
         return str(self.ask("put_object", bucket, Key=key, Body=content, **condition).get("ETag") or "")
 
     def read(self, bucket: str, key: str, size: int, **arguments: str) -> bytes:
-        """Return an object's content, or a range of it, which is expected to be `size` bytes."""
+        """Return an object's content, or with `arguments` (`Range`) a range of it. `size` is the size that the caller
+        expects; it only chooses the client, and an object of another size is returned as it is."""
         with _errors(bucket):
             if not arguments and self._small.takes(bucket, key, size):
                 whole = _while_it_passes(self._small.get, bucket, key)

@@ -53,8 +53,8 @@ class SmallObjects:
         self._elsewhere: set[str] = set()
 
     def takes(self, bucket: str, key: str, size: int) -> bool:
-        """Tell whether obstore can write and read an object of this name and size. It takes no names with empty parts,
-        or with control characters."""
+        """Tell whether obstore writes and reads an object of this name and size (bytes): at most `SMALL`, in a bucket
+        of the client's own region, under a name without empty parts, `.`, `..` or control characters."""
         is_plain = key.isprintable() and not {"", ".", ".."}.intersection(key.split("/"))
         return is_plain and size <= SMALL and bucket not in self._elsewhere and self._options is not None
 

@@ -19,7 +19,8 @@ COPIES = 3
 
 def make_topics(topic: Topic) -> tuple[str, ...]:
     """Make the journal's topics that are missing, wait until they can be used, and return their names. With three
-    brokers a record is durable on two before it counts. Raises `AccessRefused`, `Refused`, `Unavailable`."""
+    brokers a record is durable on two before it counts. Raises `AccessRefused` where the login is refused or a right is
+    missing, `Refused` where the cluster refuses the topics for another reason, and `Unavailable`."""
     admin, cluster = connected(topic.connection)
     missing = tuple(name for name in names_of(topic) if name not in cluster.topics)
     if not missing:

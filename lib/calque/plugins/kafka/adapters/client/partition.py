@@ -87,8 +87,8 @@ class Fetcher:
             time.sleep(0.02)
 
     def records(self, offset: int, upto: int) -> Iterator[Record]:
-        """Yield the records from `offset` to before `upto`, which must be there. Raises `RecordsLost`, `Unavailable`,
-        `Broken`."""
+        """Yield the records from `offset` to before `upto`. Raises `RecordsLost` where some of them are no longer
+        there, `Broken` for a record that calque did not write, and `Unavailable`."""
         while offset < upto:
             for message in self._next(offset, min(upto - offset, AT_ONCE)):
                 message_offset = message.offset()

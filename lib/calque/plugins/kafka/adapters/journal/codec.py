@@ -83,7 +83,7 @@ class Codec:
 
 def self_contained(registered: bytes, fingerprint: bytes) -> bytes:
     """Turn bytes that `encode_registered` wrote, of the schema with that fingerprint, into bytes as `encode` writes
-    them. Raises `Broken`."""
+    them. Raises `Broken` for bytes that name no schema by an id."""
     if registered[:1] != REGISTERED or len(registered) < REGISTERED_HEAD:
         raise Broken(
             f"A record begins with the bytes {registered[:REGISTERED_HEAD].hex() or 'of nothing'}, and no schema's id",

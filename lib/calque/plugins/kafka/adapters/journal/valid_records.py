@@ -21,12 +21,15 @@ DEAD = 1_000
 
 
 def in_sequence(newest: EventId | None, mark: EventId) -> EventId | None:
-    """Let events count: each id once and without holes; the first may be any."""
+    """Return the newest event id after a record of an event with the id `mark`, where the record counts, else None:
+    each id counts once and without holes. `newest` is the newest id before, None before the first record, which may
+    have any."""
     return mark if newest is None or mark == newest + 1 else None
 
 
 def never_back(newest: EventId | None, mark: EventId) -> EventId | None:
-    """Let every record of evidence count; the newest mark never falls."""
+    """Return the newest mark after a record of evidence with the mark `mark`: the greater one of it and `newest` (None
+    before the first record). Every record of evidence counts."""
     return mark if newest is None else max(newest, mark)
 
 
@@ -68,7 +71,8 @@ class Count:
         self._groups: dict[bytes, Group] = {}
 
     def take(self, record: Record) -> CountedValue | None:
-        """Take the next record into account, and return the value that is whole with it and counts, if there is one."""
+        """Take the next record into account, and return the value that is whole with it and counts; None where no value
+        is whole with it, or its value does not count."""
         begin, mark, counted = self.counted_up_to.begin, self.counted_up_to.mark, None
         if record.counted_up_to.begin != begin:
             pass

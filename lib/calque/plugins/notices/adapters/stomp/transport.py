@@ -29,7 +29,8 @@ TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 
 def connected(address: StompAddress, host: str, port: int, seconds: float) -> socket.socket:
     """Connect to the host within `seconds`, and `CONNECTING` at most, and return the socket, within TLS where the
-    address asks for it. Raises `OSError`, `AccessRefused`, `Refused`."""
+    address asks for it. Raises `OSError` where the connection fails, `AccessRefused` where calque does not trust the
+    broker's certificate, and `Refused` where the files of TLS can't be used."""
     context = address.tls.context() if address.tls is not None else None
     plain = socket.create_connection((host, port), timeout=min(seconds, CONNECTING))
     try:
