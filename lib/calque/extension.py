@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from calque.config import Config
     from calque.config.extras import Extra
     from calque.config.sections import FileKinds, SectionKind
-    from calque.control.question import Question
+    from calque.control.question import HttpQuestion, Question
     from calque.engine.check.findings import Findings
     from calque.errors import Refused
     from calque.model.hive import Table
@@ -88,6 +88,8 @@ class Plugin:
     """Further values of the document of `calque status`, by their keys."""
     questions: Callable[[], Mapping[str, Question]] = dict
     """Further questions that a running process answers for commands, by their names."""
+    http_questions: Callable[[], Mapping[str, HttpQuestion]] = dict
+    """Requests that a running process answers over HTTP, by their paths."""
     comparisons: Callable[[], tuple[ComparisonKind, ...]] = tuple
     """Further comparisons of `calque verify`."""
     retention: Callable[[], tuple[RetentionKind, ...]] = tuple
@@ -218,6 +220,7 @@ class App:
             missing_extras=self.missing_extras,
             status=self.status(),
             questions=self.questions(),
+            http_questions=dict(self.each(lambda plugin: plugin.http_questions().items())),
             retention=self.retention(),
             comparisons=self.comparisons(),
             followers=self.each(lambda plugin: plugin.followers()),

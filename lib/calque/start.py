@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 
-
 INTERRUPTED = 130
 """The exit code of `errors.Interrupted`."""
 DOCUMENT = """{

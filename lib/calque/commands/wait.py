@@ -38,45 +38,14 @@ def run(settings: CommandSettings, config: Config, target: str, event_id: int, t
     import time
 
     from calque.commands.output import print_json
-    from calque.control.pause_rules import goes_on_soon, is_paused
-    from calque.control.requests import open_requests
-    from calque.control.status_records import position_of
-    from calque.core.records.gap_states import dealt_with
-    from calque.core.records.reached_state import ReachedState, TargetReachedState, reached_state
-    from calque.engine.sides.journal_reads import newest
-    from calque.errors import Unavailable
+    from calque.control.waiting import EventWait
 
-    wiring = settings.app.wiring(config)
-    target_wiring = wiring.target(target)
-    ledger, gaps = target_wiring.ledger(), target_wiring.source.gaps()
+    wait = EventWait(settings.app.wiring(config), target, event_id)
     deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
-    while True:
-        epoch = ledger.last_epoch()
-        position = position_of(wiring, target, epoch)
-        # Records first: behind a gap the rows of all tables are written before the record that it is dealt with.
-        is_mended = dealt_with(ledger.records()) >= newest(gaps)
-        rows = ledger.tables().values()
-        reached = reached_state(position, rows, event_id) if is_mended else TargetReachedState(ReachedState.GOING)
-        if reached.state is ReachedState.REACHED:
-            if settings.json:
-                print_json({"target": target, "event_id": event_id, "position": position})
-            return 0
-        is_without = reached.state is ReachedState.WITHOUT
-        if is_without and not open_requests(wiring, target) and not goes_on_soon(wiring.control, target, rows):
-            raise Unavailable(
-                f"{target} shows event {event_id} without {', '.join(reached.missing)}",
-                "These tables are set aside",
-                "See `calque status`",
-            )
-        if is_paused(wiring.control, target):
-            problem = f"{target} does not show event {event_id}"
-            raise Unavailable(problem, "An operator has paused it", f"Let it go on: calque resume --target {target}")
+    while not (waited := wait.look()).has_reached:
         if time.monotonic() >= deadline:
-            raise Unavailable(
-                f"{target} does not show event {event_id} after {timeout:g} s",
-                f"Its position is {position}{'' if is_mended else ', and it is being repaired behind a gap in the log'}"
-                if position is not None
-                else "It has no epoch yet",
-                "Look at `calque status`, or wait longer",
-            )
+            raise wait.late(waited, timeout or 0.0)
         time.sleep(POLL_SECONDS)
+    if settings.json:
+        print_json({"target": target, "event_id": event_id, "position": waited.position})
+    return 0

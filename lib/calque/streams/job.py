@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, NoReturn
 
 from calque.config import Config
@@ -17,7 +18,9 @@ from calque.config.conflicts import taking_nothing, unsupported
 from calque.config.serve_keys import Serve
 from calque.control.pause_rules import is_paused
 from calque.control.process_locks import Roles, roles
+from calque.control.question import HttpQuestion
 from calque.control.status import snapshot
+from calque.control.waiting import EventWait
 from calque.core.records.reached_state import ReachedState, reached_state
 from calque.engine.failpoints import NAMES, is_known
 from calque.errors import AccessRefused, CalqueError, Refused, StateUnusable, Unavailable
@@ -181,7 +184,15 @@ def served(
     access = Access(tokens, serve_settings.tls.tls())
     page = run.kinds.page(run, tokens.every is not None) if run.kinds.page is not None else None
     front = page.front() if page is not None else None
-    serving = serve(serve_settings.address, Pages(run.snapshot, run.meters.text, status, front), access)
+    pages = Pages(
+        snapshot=run.snapshot,
+        metrics=run.meters.text,
+        status=status,
+        wait=lambda target, event_id: EventWait(run.wiring_for_questions(), target, event_id),
+        asked={path: partial(asked, run, ask) for path, ask in run.kinds.http_questions.items()},
+        front=front,
+    )
+    serving = serve(serve_settings.address, pages, access)
     run.presence.serves = serving.address
     if page is not None:
         page.begin()
@@ -191,6 +202,10 @@ def served(
         if page is not None:
             page.end()
         serving.end()
+
+
+def asked(run: ReplicatorProcess, ask: HttpQuestion, given: Mapping[str, str]) -> tuple[int, Any]:
+    return ask(run.wiring_for_questions(), given)
 
 
 def leave(code: int) -> NoReturn:

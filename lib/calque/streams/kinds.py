@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from calque.config import Config
 from calque.config.plugs import Source
-from calque.control.question import Question
+from calque.control.question import HttpQuestion, Question
 from calque.control.status import StatusParts
 from calque.errors import Refused
 from calque.model.names import EventId, TableName
@@ -156,7 +156,7 @@ class ProcessKinds:
 
     `amended` returns a configuration with what the state folder adds to it now. `missing_extras` returns a refusal for
     each distribution extra that a configuration needs and this host lacks. `questions` are those of commands that the
-    process answers, by their names. `page` gets the process, and whether
+    process answers, by their names, and `http_questions` requests, by their paths. `page` gets the process, and whether
     requests may show a token that opens all pages; None for no page.
     """
 
@@ -164,6 +164,7 @@ class ProcessKinds:
     missing_extras: Callable[[Config], tuple[Refused, ...]]
     status: StatusParts
     questions: Mapping[str, Question]
+    http_questions: Mapping[str, HttpQuestion]
     followers: tuple[Follower, ...]
     retention: tuple[RetentionKind, ...]
     comparisons: tuple[ComparisonKind, ...]
@@ -186,6 +187,7 @@ KERNEL_ALONE = ProcessKinds(
     missing_extras=none_missing,
     status={},
     questions={},
+    http_questions={},
     followers=(),
     retention=(),
     comparisons=(),

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -25,6 +26,7 @@ from calque.app import APP
 from calque.commands.check import look_at_endpoint
 from calque.config.checks import Endpoint, endpoint
 from calque.control.processes import ProcessPresence
+from calque.control.waiting import Waited
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.sides import told_states
 from calque.engine.sides.table_states import TableStates
@@ -43,7 +45,7 @@ from calque.serve.http import DEFAULT, Access, Serving, serve
 from calque.serve.lag_clock import MOST, HeadTimes
 from calque.serve.liveness_probe import LivenessProbe
 from calque.serve.metrics import Meters
-from calque.serve.pages import Pages, hindrances
+from calque.serve.pages import MOST_WAITS, EventWait, Pages, hindrances, no_target
 from calque.serve.rates import PositionRates, PositionSample
 from calque.serve.samples import CaptureSample, ProcessSample, SourceSample, TargetSample
 from calque.serve.table_lag import MOST as MOST_TABLES
@@ -468,6 +470,83 @@ def test_pages_that_take_long_leave_room_for_probes() -> None:
     finally:
         enough.set()
         serving.end()
+
+
+@dataclass
+class Wait:
+    """The wait for an event that comes with the look of that number; 0 stands for an event that never comes of
+    itself."""
+
+    comes: int
+    looks: int = 0
+
+    def look(self) -> Waited:
+        self.looks += 1
+        if not self.comes:
+            raise Unavailable("dr does not show event 12", "An operator has paused it", "Let it go on")
+        return Waited(has_reached=self.looks >= self.comes, position=10 + self.looks, is_mended=True)
+
+    def late(self, waited: Waited, timeout: float) -> Unavailable:
+        return Unavailable("dr does not show event 12", f"{waited.position} after {timeout:g} s", "Wait longer")
+
+
+WAITS = "/wait?target=dr&event_id=12"
+
+
+@pytest.mark.parametrize(
+    ("comes", "path", "status", "said"),
+    [
+        (3, WAITS, 200, {"target": "dr", "event_id": 12, "position": 13}),
+        (9, f"{WAITS}&timeout=0", 504, {"error": "dr does not show event 12. 11 after 0 s. Wait longer."}),
+        (0, WAITS, 504, {"error": "dr does not show event 12. An operator has paused it. Let it go on."}),
+        (1, "/wait?target=dr", 400, "event_id is missing"),
+        (1, f"{WAITS}&timeout=-1", 400, 'timeout: "-1" is no number from 0 on'),
+        (1, f"{WAITS}&timeout=soon", 400, 'timeout: "soon" is no number from 0 on'),
+        (1, "/wait?target=rd&event_id=12", 400, '"rd" is no target'),
+    ],
+)
+def test_programs_wait_for_an_event_over_http(comes: int, path: str, status: int, said: object) -> None:
+    def begin(target: str, event_id: int) -> EventWait:
+        assert event_id == 12
+        return no_target(target, event_id) if target != "dr" else Wait(comes)
+
+    pages = Pages(lambda: WELL, Meters(lambda: WELL).text, dict, wait=begin)
+    serving = serve(ANY, pages, Access(NO_TOKENS, None))
+    try:
+        code, text = read(serving, path)
+    finally:
+        serving.end()
+    found = json.loads(text)
+    assert code == status
+    assert found == said if isinstance(said, dict) else str(said) in found["error"]
+
+
+def test_clients_that_wait_leave_room_for_others() -> None:
+    looked, enough = threading.Semaphore(0), threading.Event()
+
+    class Long(Wait):
+        def look(self) -> Waited:
+            looked.release()
+            return Waited(has_reached=enough.is_set(), position=1, is_mended=True)
+
+    pages = Pages(lambda: WELL, Meters(lambda: WELL).text, dict, wait=lambda *_: Long(1))
+    serving = serve(ANY, pages, Access(NO_TOKENS, None))
+    codes: list[int] = []
+    clients = [threading.Thread(target=lambda: codes.append(read(serving, WAITS)[0])) for _ in range(MOST_WAITS)]
+    try:
+        for client in clients:
+            client.start()
+        for _ in clients:
+            assert looked.acquire(timeout=30)
+        wait_until(lambda: read(serving, WAITS)[0] == 503)
+        assert read(serving, "/status")[0] == 200
+        enough.set()
+        for client in clients:
+            client.join(60)
+    finally:
+        enough.set()
+        serving.end()
+    assert codes == [200] * MOST_WAITS
 
 
 def test_a_process_that_runs_has_all_descriptors_that_it_may_have() -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from click import Command
 
     from calque.config.sections import SectionKind
-    from calque.control.question import Question
+    from calque.control.question import HttpQuestion, Question
     from calque.extension import TableCheck
     from calque.statements.forms import Statements
     from calque.streams.followers import Follower
@@ -54,6 +54,15 @@ def questions() -> Mapping[str, Question]:
     return {f"done {name}": done(name) for name in ("mark", "list", "check", "wait")}
 
 
+def http_questions() -> Mapping[str, HttpQuestion]:
+    def ask(wiring: Wiring, given: Mapping[str, str]) -> tuple[int, Any]:
+        from calque.plugins.marks.questions import done_over_http
+
+        return done_over_http(wiring, given)
+
+    return {"/done": ask}
+
+
 def done(name: str) -> Question:
     """Return the question that `calque done NAME` asks; what answers it is loaded when it is asked."""
 
@@ -75,6 +84,7 @@ PLUGIN = Plugin(
     name="marks",
     commands=commands,
     questions=questions,
+    http_questions=http_questions,
     sections=sections,
     statements=statements,
     followers=followers,

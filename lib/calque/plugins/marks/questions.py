@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calque.control.asking import error_document
+from calque.control.asking import error_document, error_of
 from calque.core.policy.patterns import named_table
-from calque.errors import CalqueError
+from calque.errors import CalqueError, Refused
 from calque.plugins.marks.api.rows import set_row, verdict_row
 from calque.plugins.marks.api.sets import DoneSets, NotDoneInTime, outside, undone
 from calque.plugins.marks.core import Done, NotDone, OutsidePolicy, Verdict
@@ -66,6 +66,21 @@ def answer(table: Any, partition: Mapping[str, str], target: str | None, verdict
             error = outside(verdict, target)
     row = verdict_row(table, condition, target, verdict)
     return {"row": row, "said": said, "error": None if error is None else error_document(error)}
+
+
+def done_over_http(wiring: Wiring, given: Mapping[str, str]) -> tuple[int, Any]:
+    """Answer `/done?table=…&KEY=VALUE…&target=…`: 200 where the set is done, 404 where it is not, and 409 where its
+    table was dropped or made anew after the mark."""
+    values = {key: value for key, value in given.items() if key not in ("table", "target")}
+    if not given.get("table") or not values:
+        todo = "Ask /done?table=sales.orders&ds=2024-01-01"
+        raise Refused("The request names no set", "A set has a table and keys with values", todo)
+    asked = {"table": given["table"], "target": given.get("target"), "values": values}
+    found = done_check(wiring, asked)
+    if found["error"] is not None and found["row"]["state"] == "outside":
+        raise error_of(found["error"])
+    status = 200 if found["row"]["done"] else 409 if found["row"]["state"] == "ended" else 404
+    return status, found["row"]
 
 
 QUESTIONS = {"mark": done_mark, "list": done_list, "check": done_check, "wait": done_wait}
