@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import tempfile
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -48,6 +49,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(seed())
     config.pluginmanager.register(Durations(config), "calque-durations")
     config.pluginmanager.register(proofs, "calque-proofs")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Processes that tests kill leave the folders of their sockets: these lie in one that goes with the session."""
+    folder = tempfile.TemporaryDirectory(prefix="cq-", ignore_cleanup_errors=True)
+    os.environ["XDG_RUNTIME_DIR"] = folder.name
+    session.config.add_cleanup(folder.cleanup)
 
 
 @pytest.fixture(autouse=True)

@@ -11,11 +11,16 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 
 import calque
 from calque.adapters.metastore.client import Client
+from calque.app import APP
+from calque.control.processes import processes
 from calque.demo.source import Source
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Column
@@ -55,6 +60,17 @@ class Marked(Deployment):
         ended = self.calque("done", "check", *arguments, "--json")
         assert ended.returncode == 75, f"{arguments}: {ended.stdout}{ended.stderr}{self.tail()}"
         return str(json.loads(ended.stdout)["state"])
+
+    def http(self, **given: str) -> tuple[int, Any]:
+        """What `/done` and `/wait` of the running process answer: the status, and the document."""
+        [process] = processes(APP.wiring(APP.load(self.config)).control)
+        path = "/done" if "table" in given else "/wait"
+        try:
+            with urlopen(f"{process.serves}{path}?{urlencode(given)}", timeout=60) as answer:
+                return answer.status, json.load(answer)
+        except HTTPError as refused:
+            with refused:
+                return refused.code, json.load(refused)
 
 
 @pytest.fixture
@@ -106,6 +122,14 @@ def test_a_set_is_marked_asked_and_waited_for_from_every_door(deployment: Marked
     deployment.settle()
     assert deployment.done("wait", *hour, "--target", "dr", "--timeout", "60s")["shows"] == deployment.source.current()
     assert not waited
+    at_dr = {"table": str(orders), "ds": "2024-01-01", "target": "dr"}
+    assert [deployment.http(**at_dr, **more)[0] for more in ({"hour": "1"}, {"hour": "2"}, {})] == [200, 404, 404]
+    status, refused = deployment.http(table=str(orders), dt="2024-01-01")
+    assert (status, "no partition key dt" in refused["error"]) == (400, True)
+    newest = deployment.source.current()
+    reached = {"target": "dr", "event_id": newest, "position": newest}
+    assert deployment.http(target="dr", event_id=str(newest)) == (200, reached)
+    assert deployment.http(target="dr", event_id=str(newest + 1), timeout="0.1")[0] == 504
     with calque.connect(config) as connection, connection.cursor() as cursor:
         cursor.execute(f"MARK SET DONE {orders} PARTITION (ds = ?)", ("2024-01-01",))
         [(event_id,)] = cursor.fetchall()
@@ -170,6 +194,8 @@ def test_a_set_is_marked_asked_and_waited_for_from_every_door(deployment: Marked
     deployment.settle()
     for place in ((), ("--target", "dr")):
         assert deployment.state(str(archive), "ds=2024-01-01", *place) == "ended"
+        asked = dict(zip(("target",), place[1:], strict=False))
+        assert deployment.http(table=str(archive), ds="2024-01-01", **asked)[0] == 409
     deployment.done("mark", str(archive), "ds=2024-01-01")
     deployment.done("wait", str(archive), "ds=2024-01-01", "--target", "dr", "--timeout", "60s")
     assert deployment.end(signal.SIGTERM) == 0
