@@ -107,6 +107,19 @@ def print_line(text: str) -> None:
     click.echo(printable(text))
 
 
+def print_text(text: str) -> None:
+    """Print one sentence or several as one line on stdout. On a terminal the line ends between words where it is too
+    long, and goes on indented, because a terminal would cut a word."""
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    line = printable(text)
+    if sys.stdout.isatty():
+        width = get_terminal_size().columns
+        line = fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    click.echo(line)
+
+
 def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)

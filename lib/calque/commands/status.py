@@ -53,13 +53,13 @@ def watch_on(settings: CommandSettings) -> int:
 
 def show(document: Mapping[str, Any]) -> None:
     """Print the document for people."""
-    from calque.commands.output import print_line, print_rows, with_content
+    from calque.commands.output import print_rows, print_text, with_content
 
     for source in document["sources"]:
         show_source(source)
     for process in document["processes"]:
         pages = f", {process['serves']}" if process["serves"] else ""
-        print_line(
+        print_text(
             f"process {process['pid']} on {process['host']}{pages}: {', '.join(process['targets']) or 'no target'}"
         )
     for source in document["sources"]:
@@ -73,54 +73,54 @@ def show(document: Mapping[str, Any]) -> None:
         print_rows(*with_content(columns, [(name, *channel_cells(one)) for name, one in channels.items()]))
     for name, described in (*document["targets"].items(), *channels.items()):
         if described["last_error"]:
-            print_line(f"{name}: {described['last_error']}{tried(described['failing'])}")
+            print_text(f"{name}: {described['last_error']}{tried(described['failing'])}")
     for name, target in document["targets"].items():
         kept = kept_seconds[target["source"]]
         if is_beyond_half(target["lag_seconds"], kept):
-            print_line(
+            print_text(
                 f"{name}: warning: the lag is more than half of the {kept:.0f} s for which Hive "
                 "keeps files at the source (hive.repl.cm.retain); after that their states are passed over"
             )
         if target["reading"] is not None:
-            print_line(f"{name}: {reading(target['reading'])}")
+            print_text(f"{name}: {reading(target['reading'])}")
         if target["copying"] is not None:
-            print_line(f"{name}: {copying(target['copying'])}")
+            print_text(f"{name}: {copying(target['copying'])}")
         for row in target["set_aside"][:ROWS]:
-            print_line(f"{name}: {row['table']} is {row['state']}, shows event {row['shows']}: {row['reason']}")
+            print_text(f"{name}: {row['table']} is {row['state']}, shows event {row['shows']}: {row['reason']}")
         if len(target["set_aside"]) > ROWS:
-            print_line(f"{name}: and {len(target['set_aside']) - ROWS} more that are set aside")
+            print_text(f"{name}: and {len(target['set_aside']) - ROWS} more that are set aside")
         if target["catches_up_at"]:
             speed = f"{target['events_per_second']:,.0f} events a second"
-            print_line(f"{name}: shows {speed}, and has caught up about {target['catches_up_at']}")
+            print_text(f"{name}: shows {speed}, and has caught up about {target['catches_up_at']}")
         for row in target["lagging"][:ROWS]:
             lag = f"{row['lag_events']} events, {row['lag_seconds']} s"
-            print_line(f"{name}: {row['table']} shows event {row['shows']}, and lags by {lag}")
+            print_text(f"{name}: {row['table']} shows event {row['shows']}, and lags by {lag}")
         for row in target["quarantined"]:
-            print_line(f"{name}: {row['table']} is quarantined since event {row['since_event']}: {row['reason']}")
+            print_text(f"{name}: {row['table']} is quarantined since event {row['since_event']}: {row['reason']}")
 
 
 def show_source(document: Mapping[str, Any]) -> None:
     """Print the lines of one source, its capture and its journal."""
-    from calque.commands.output import print_line
+    from calque.commands.output import print_text
 
     source, journal, capture = document["source"], document["journal"], document["capture"]
     head = f"event {source['head']}" if source["reachable"] else "unreachable"
     extent = f"events {journal['oldest']} to {journal['last']}" if journal["oldest"] is not None else "no events"
-    print_line(f"source {source['name']}: {head}; journal: {extent}")
+    print_text(f"source {source['name']}: {head}; journal: {extent}")
     if source["dml_events"] is False:
-        print_line("hive.metastore.dml.events is off at the source: INSERTs are found by scans alone")
+        print_text("hive.metastore.dml.events is off at the source: INSERTs are found by scans alone")
     error = f": {capture['last_error']}{tried(capture['failing'])}" if capture["last_error"] else ""
-    print_line(f"capture is {capture['state']}{error}")
+    print_text(f"capture is {capture['state']}{error}")
     if journal["last_error"]:
-        print_line(f"journal: {journal['last_error']}")
+        print_text(f"journal: {journal['last_error']}")
 
 
 def show_gaps(document: Mapping[str, Any]) -> None:
-    from calque.commands.output import print_line
+    from calque.commands.output import print_text
 
     for gap in document["journal"]["gaps"]:
         of = f" of {gap['target']}" if "target" in gap else ""
-        print_line(
+        print_text(
             f"gap{of}: events {gap['from']} to {gap['to']} ({gap['cause']}), found at {gap['found_at']}: {gap['state']}"
         )
 
@@ -136,8 +136,8 @@ def tried(failing: Mapping[str, Any] | None) -> str:
     process tells."""
     if failing is None:
         return ""
-    then = f", next at {failing['next']}" if failing["next"] else ""
-    return f" (since {failing['since']}, {counted(failing['attempts'], 'attempt')}{then})"
+    then = f", the next at {failing['next']}" if failing["next"] else ""
+    return f" It fails since {failing['since']}: {counted(failing['attempts'], 'attempt')}{then}."
 
 
 def cells(target: Mapping[str, Any]) -> tuple[object, ...]:

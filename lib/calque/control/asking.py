@@ -10,7 +10,7 @@ enter, and `sockets/` in the state folder has a link to it. Both sides speak lin
 
 A process declines what it may not answer: a question of another build of calque, or under a configuration other than
 its own. The command then finds the answer itself, as it does without a process. So an answer never depends on who gave
-it, and a file with a mistake is refused as ever.
+it, and a file with a mistake is refused as ever (Decision 207).
 """
 
 from __future__ import annotations

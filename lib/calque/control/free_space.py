@@ -1,4 +1,4 @@
-"""The bytes that are free where a folder of this host lies."""
+"""The bytes that are free where a folder of this host lies: `free_bytes`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from calque.wiring.wiring import Wiring
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """What a look at the target has found. `has_reached` says whether the target shows the event. `position` is None
+    """The result of a look at the target. `has_reached` says whether the target shows the event. `position` is None
     before the first epoch. `is_mended` is False while the target is being repaired behind a gap in the log: its
     position is an event of another history then."""
 
