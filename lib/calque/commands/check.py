@@ -62,6 +62,8 @@ def look(config: Config, app: App, master: str = "") -> Findings:
         findings.refused("configuration", refusal)
     if lacking:
         return findings
+    if config.sources or not config.alone:
+        look_at_host(wiring, findings)
     if config.sources:
         look_at_deployment(wiring, findings, app, master)
     for check in app.checks():
@@ -70,6 +72,13 @@ def look(config: Config, app: App, master: str = "") -> Findings:
     if config.sources:
         look_at_endpoint(wiring, findings)
     return findings
+
+
+def look_at_host(wiring: Wiring, findings: Findings) -> None:
+    """Add what `calque run` would meet on this host."""
+    from calque.engine.check.host import Host, check_host
+
+    check_host(Host(wiring.folder.folders()), findings)
 
 
 def look_at_deployment(wiring: Wiring, findings: Findings, app: App, master: str) -> None:

@@ -24,8 +24,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding. `where` is "source", "target NAME", "cluster NAME", "clusters", "state", "journal", "notices NAME"
-    or "configuration"; with several sources it is "source NAME" and "journal NAME"."""
+    """One finding. `where` is "source", "target NAME", "cluster NAME", "clusters", "state", "journal", "notices NAME",
+    "host" or "configuration"; with several sources it is "source NAME" and "journal NAME"."""
 
     what: str
     why: str
