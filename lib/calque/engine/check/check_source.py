@@ -72,7 +72,7 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
         if copied_tables:
             copied_tables = check_roots(source, copied_tables, findings)
         if copied_tables:
-            check_readable(source.storage, copied_tables, findings)
+            check_readable(source.catalog, source.storage, copied_tables, findings)
             if source.shared_storage:
                 check_tables(copied_tables.items(), findings)
             if source.server is not None:
@@ -311,19 +311,23 @@ def why_not(why_not_read: Callable[[str], Refused | None], location: str) -> Ref
         return None
 
 
-def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings: Findings) -> None:
+def check_readable(
+    catalog: CatalogReader, storage: Storage, tables: Mapping[TableName, Table], findings: Findings
+) -> None:
     """Check a sample of the tables: whether their directories exist, can be listed, and are no Hudi tables that the
-    metastore does not know as such."""
+    metastore does not know as such. A directory that is missing is looked for again, after the table's definition is
+    read again, because the table may have been dropped or moved meanwhile."""
     missing_names, timeline_names = [], []
-    for name, location in sampled(tables):
-        try:
+    try:
+        for name, location in sampled(tables):
             if not storage.exists(location):
                 missing_names.append(name)
             if HUDI_TIMELINE in storage.children(location) and is_plain(tables[name]):
                 timeline_names.append(name)
-        except (Unavailable, Refused, AccessRefused) as error:
-            findings.refused("source", error)
-            return
+        missing_names = [name for name in missing_names if is_missing_still(catalog, storage, name, tables[name])]
+    except (Unavailable, Refused, AccessRefused) as error:
+        findings.refused("source", error)
+        return
     if missing_names:
         findings.add(
             "source",
@@ -337,6 +341,14 @@ def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings
             f"The directories of {listed(timeline_names)} are those of Hudi tables, and the metastore does not say so"
         )
         findings.add("source", Severity.WARNING, what, REASONS[HUDI], EXCLUDE)
+
+
+def is_missing_still(catalog: CatalogReader, storage: Storage, name: TableName, before: Table) -> bool:
+    """Tell whether the table still has the location of its definition `before`, and nothing is there."""
+    table, location = catalog.table(name), location_of(before)
+    return (
+        table is not None and location is not None and location_of(table) == location and not storage.exists(location)
+    )
 
 
 def check_links(why_not_linked: Callable[[str], str], tables: Mapping[TableName, Table], findings: Findings) -> None:
