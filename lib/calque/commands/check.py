@@ -39,14 +39,14 @@ def run(settings: CommandSettings, config: Config, master: str = "") -> int:
 
     findings = look(config, settings.app, master)
     if settings.json:
-        print_json({"ok": findings.ok, "findings": findings.entries})
+        print_json({"ok": findings.ok, "findings": [finding.document() for finding in findings.entries]})
     else:
         print_findings(findings)
     if findings.unreachable:
-        print_error("not everything can be reached", "See the findings", "Check again when it answers")
+        print_error("Not everything can be reached", "See the findings", "Check again when it answers")
         return Unavailable.exit_code
     if not findings.ok:
-        print_error("something must be changed", "See the findings that are errors", "Mend them, and check again")
+        print_error("Something must be changed", "See the findings that are errors", "Mend them, and check again")
         return Refused.exit_code
     return 0
 
@@ -234,13 +234,20 @@ WORDS = re.compile(r"(?!calque\b)[a-z]+,? (?!=)")
 
 
 def print_findings(findings: Findings) -> None:
+    """Print the findings for people, those that are equal but for where they are once, and none that is as expected."""
     from calque.commands.output import print_line
 
-    for where in dict.fromkeys(finding.where for finding in findings.entries):
-        print_line(f"{where}:")
-        for finding in findings.entries:
-            if finding.where == where:
-                print_line(f"  {finding.severity.value}: {text_of(finding)}")
+    places_of: dict[tuple[str, str], list[str]] = {}
+    for finding in findings.entries:
+        if not finding.expected:
+            places_of.setdefault((finding.severity.value, text_of(finding)), []).append(finding.where)
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for (severity, text), places in places_of.items():
+        lines.setdefault(tuple(dict.fromkeys(places)), []).append(f"  {severity}: {text}")
+    for shared_places, texts in lines.items():
+        print_line(f"{', '.join(shared_places)}:")
+        for text in texts:
+            print_line(text)
     print_line("All is well." if findings.ok else "Not all is well.")
 
 
