@@ -119,9 +119,14 @@ class App:
         `environment` is the process's own where None is given. Raises `Refused` with the line of each problem,
         `Unavailable` and `Broken`.
         """
+        return self.amended(self.read(path, environment))
+
+    def read(self, path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
+        """Return the configuration in the file, checked whole, without what the state folder adds. Raises as `load`
+        does."""
         from calque.config import load
 
-        return self.amended(load(path, self.file_kinds(), environment))
+        return load(path, self.file_kinds(), environment)
 
     def file_kinds(self) -> FileKinds:
         """Return the sections that a configuration may have besides the kernel's."""

@@ -13,9 +13,8 @@ from calque.commands.options import (
     epoch_reference,
     examples,
     need_command,
-    one_target,
+    one_target_option,
     shared,
-    targets_option,
 )
 from calque.model.names import TableName
 
@@ -41,38 +40,38 @@ def command(context: click.Context) -> None:
 
 
 @command.command("list", epilog=examples("calque epochs list", "calque epochs list --target dr --json"))
-@targets_option
+@one_target_option
 @shared
 @click.pass_obj
 def list_command(settings: CommandSettings, targets: Sequence[str]) -> int:
     """List epochs, oldest first."""
-    config = settings.load()
-    return list_epochs(settings, config, one_target(config, targets))
+    config, target = settings.load_for_one(targets)
+    return list_epochs(settings, config, target)
 
 
 @command.command("show", epilog=examples("calque epochs show 57", "calque epochs show @812 --target dr"))
 @click.argument("epoch", metavar="N", type=epoch_reference)
-@targets_option
+@one_target_option
 @shared
 @click.pass_obj
 def show_command(settings: CommandSettings, epoch: EpochReference, targets: Sequence[str]) -> int:
     """Show what epoch N changed; @N is an event id."""
-    config = settings.load()
-    return show(settings, config, one_target(config, targets), epoch)
+    config, target = settings.load_for_one(targets)
+    return show(settings, config, target, epoch)
 
 
 @command.command("diff", epilog=examples("calque epochs diff 57 60", "calque epochs diff @700 @812 --target dr"))
 @click.argument("before", metavar="A", type=epoch_reference)
 @click.argument("after", metavar="B", type=epoch_reference)
-@targets_option
+@one_target_option
 @shared
 @click.pass_obj
 def diff_command(
     settings: CommandSettings, before: EpochReference, after: EpochReference, targets: Sequence[str]
 ) -> int:
     """Show what changed from epoch A to epoch B; @N is an event id."""
-    config = settings.load()
-    return diff(settings, config, one_target(config, targets), before, after)
+    config, target = settings.load_for_one(targets)
+    return diff(settings, config, target, before, after)
 
 
 def list_epochs(settings: CommandSettings, config: Config, target: str) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import CommandSettings, examples, one_target, shared, targets_option
+from calque.commands.options import CommandSettings, examples, one_target_option, shared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ WORDS = {"shown": "shown", "passed_over": "passed over", "waiting": "waits", "be
 
 @click.command("history", epilog=examples("calque history sales.x", "calque history sales.x --target dr --json"))
 @click.argument("table", metavar="TABLE")
-@targets_option
+@one_target_option
 @shared
 @click.pass_obj
 def command(settings: CommandSettings, table: str, targets: Sequence[str]) -> int:
@@ -28,8 +28,8 @@ def command(settings: CommandSettings, table: str, targets: Sequence[str]) -> in
     Which events of the table it shows, which it passed over and why, and which wait: as far back as the journal and the
     ledger go, and over 50000 events at most.
     """
-    config = settings.load()
-    return run(settings, config, one_target(config, targets), table)
+    config, target = settings.load_for_one(targets)
+    return run(settings, config, target, table)
 
 
 def run(settings: CommandSettings, config: Config, target: str, table: str) -> int:

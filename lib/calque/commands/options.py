@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,6 +40,22 @@ class CommandSettings:
         config = self.load_any()
         config.require_source()
         return config
+
+    def load_for_one(self, names: Sequence[str]) -> tuple[Config, str]:
+        """Return the configuration, and the named target or the only one. Raises as `load` does, and a usage error
+        where the file has several targets and none is named: that is known before the state folder is looked at."""
+        config = self.app.read(self.config)
+        if not names and len(config.targets) > 1:
+            raise several_targets(config.targets)
+        config = self.app.amended(config)
+        config.require_source()
+        match config.select(names):
+            case (name,):
+                return config, name
+            case ():
+                raise Refused("There is no target", "The configuration has none", "Add a section [targets.NAME]")
+            case many:
+                raise several_targets(many)
 
     def load_any(self) -> Config:
         """Return the configuration with what the state folder adds; it may be one that replicates nothing."""
@@ -142,6 +158,11 @@ def serve_option(command: F) -> F:
     return click.option("--serve", metavar="HOST:PORT", type=address, default="", help=text)(command)
 
 
+def one_target_option(command: F) -> F:
+    text = "The target; needed where there are several."
+    return click.option("--target", "targets", metavar="NAME", multiple=True, callback=_at_most_one, help=text)(command)
+
+
 def target_option(command: F) -> F:
     return click.option(
         "--target", metavar="NAME", multiple=True, required=True, callback=_exactly_one, help="The target."
@@ -166,19 +187,19 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def one_target(config: Config, names: Sequence[str]) -> str:
-    """Return the named target, or the only one of the configuration. Raises a usage error where neither tells which one
-    is meant."""
-    targets = config.select(names)
-    if len(targets) == 1:
-        return targets[0]
-    raise click.UsageError(f"--target is needed once. There are {', '.join(config.targets)}")
+def several_targets(names: Iterable[str]) -> click.UsageError:
+    """Return the error of a command about one target for which none of several is named."""
+    return click.UsageError(f"--target is missing. There are several targets: {', '.join(names)}. Name one")
 
 
-def _exactly_one(_context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> str:
-    if len(values) != 1:
+def _at_most_one(_context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> Sequence[str]:
+    if len(values) > 1:
         raise click.BadParameter(f"given {len(values)} times, and one target is meant", param=parameter)
-    return values[0]
+    return values
+
+
+def _exactly_one(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> str:
+    return _at_most_one(context, parameter, values)[0]
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:

@@ -204,6 +204,21 @@ def test_an_unknown_target_is_refused_by_every_command(words: str, capsys: pytes
     assert capsys.readouterr() == ("", said)
 
 
+@pytest.mark.parametrize("words", ["epochs list", "epochs show 3", "epochs diff 3 4", "history a.b"])
+def test_a_command_about_one_target_asks_for_it_before_it_looks_at_the_state(
+    words: str, configured: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = TEMPLATE + '[targets.lake]\nmetastore = "thrift://127.0.0.1:9085"\nwarehouse = "file:///data/lake"\n'
+    (configured / "calque.toml").write_text(text, encoding="utf-8")
+    (configured / "state").write_text("no folder", encoding="utf-8")
+    assert main(words.split()) == 64
+    command = words.partition(" 3")[0].removesuffix(" a.b")
+    said = f"--target is missing. There are several targets: dr, lake. Name one. See 'calque {command} --help'."
+    assert capsys.readouterr() == ("", f"calque: {said}\n")
+    assert main([*words.split(), "--target", "dr", "--target", "lake"]) == 64
+    assert "--target: given 2 times, and one target is meant." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", ["-c other.toml --json check", "check --json -c other.toml"])
 def test_shared_options_stand_before_or_after_the_command(
     words: str, configured: Path, capsys: pytest.CaptureFixture[str]
