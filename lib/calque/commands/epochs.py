@@ -109,7 +109,9 @@ def show(settings: CommandSettings, config: Config, target: str, epoch: EpochRef
 def diff(settings: CommandSettings, config: Config, target: str, before: EpochReference, after: EpochReference) -> int:
     """Print what changed after epoch `before`, up to and including epoch `after`. Raises `Refused` where `before` comes
     after `after`, or where there is no such epoch."""
-    from calque.commands.output import print_json, print_line, print_table
+    from collections import Counter
+
+    from calque.commands.output import counted, print_json, print_line, print_table, tallied
     from calque.control.epoch_rows import epoch_row
     from calque.errors import Refused
 
@@ -129,14 +131,16 @@ def diff(settings: CommandSettings, config: Config, target: str, before: EpochRe
         return 0
     print_line(
         f"{target}: epoch {first.epoch} (event {first.event_id}) to epoch {last.epoch} (event {last.event_id}): "
-        + ", ".join(f"{value} {name}" for name, value in totals.items())
+        + ", ".join(
+            f"{value} bytes" if name == "bytes" else counted(value, name[:-1]) for name, value in totals.items()
+        )
     )
     print_table(
         ("object", "changes", "files", "location"),
         [
             (
                 label(row),
-                ", ".join(change["change"] for change in row["changes"]),
+                tallied(Counter(change["change"] for change in row["changes"])),
                 None if row["files"] is None else len(row["files"]),
                 row["location"] or None,
             )

@@ -67,8 +67,21 @@ def line(link: Mapping[str, Any]) -> str:
 
 def outcome(link: Mapping[str, Any]) -> str:
     if link["fate"] != "shown":
-        return f"{WORDS[link['fate']]}, {link['why']}"
-    changes = ", ".join(f"{count} {change}" if count > 1 else change for change, count in link["changes"].items())
-    files = f", {link['files']} files ({link['bytes']} bytes)" if link["files"] else ""
+        return f"{WORDS[link['fate']]}: {link['why']}{passed_at(link)}"
+    from calque.commands.output import counted, tallied
+
+    files = f", {counted(link['files'], 'file')} ({link['bytes']} bytes)" if link["files"] else ""
     epoch = "" if link["epoch"] is None else f", epoch {link['epoch']} at {link['published_at']}"
-    return f"{'bridge' if link['bridge'] else 'shown'}, {changes}{files}{epoch}"
+    return f"{'bridge' if link['bridge'] else 'shown'}, {tallied(link['changes'])}{files}{epoch}"
+
+
+def passed_at(link: Mapping[str, Any]) -> str:
+    """Return when the target passed an event that it does not show, else when the source logged it, as the end of a
+    line; empty where neither is known."""
+    from datetime import UTC, datetime
+
+    if link["epoch"] is not None:
+        return f"; epoch {link['epoch']} at {link['published_at']}"
+    if link["event_time"]:
+        return f"; logged at {datetime.fromtimestamp(link['event_time'], UTC).isoformat()}"
+    return ""

@@ -37,7 +37,7 @@ def command(settings: CommandSettings, target: str, after: int, tables: Sequence
 def run(settings: CommandSettings, config: Config, target: str, after: int, tables: Sequence[str]) -> int:
     """Leave the request to replay, and print which tables were touched after event `after`. `tables` are patterns; none
     stands for all. Raises `Refused` where the journal does not reach back."""
-    from calque.commands.output import print_json, print_line
+    from calque.commands.output import counted, print_json, print_line
     from calque.control.requests import leave_request
     from calque.control.status_records import is_running
     from calque.core.policy.patterns import chosen
@@ -53,6 +53,7 @@ def run(settings: CommandSettings, config: Config, target: str, after: int, tabl
     if settings.json:
         print_json({"target": target, "from": after, "tables": names})
     else:
+        touched_tables = f"{counted(len(names), 'table')} {'was' if len(names) == 1 else 'were'} touched"
         moment = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
-        print_line(f"{target}: {len(names)} tables were touched after event {after}: read again {moment}")
+        print_line(f"{target}: {touched_tables} after event {after}: read again {moment}")
     return 0
