@@ -52,6 +52,9 @@ def run(
     for refusal in (*unsupported(config), *settings.app.missing_extras(config)):
         raise refusal
     spark_session.begin(Path(config.state.path))
+    from calque.control.process_locks import roles, tell_of_holders
+
+    tell_of_holders(Path(config.state.path), roles(config, config.sources, targets))
     from calque.commands.output import print_json
     from calque.control.status import snapshot
     from calque.streams.job import run_job
