@@ -10,7 +10,10 @@ import click
 from calque.commands.options import CommandSettings, examples, shared
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from calque.config import Config
+    from calque.config.checks import Endpoint
     from calque.engine.check.findings import Finding, Findings
     from calque.engine.check.sides import Target
     from calque.extension import App
@@ -186,7 +189,7 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
     from calque.control.processes import processes
     from calque.engine.check.findings import Severity
     from calque.errors import CalqueError
-    from calque.serve.http import require_free
+    from calque.serve.http import DEFAULT, require_free
 
     endpoint = wiring.config.serve.address
     if endpoint is not None and not is_loopback(endpoint.host) and wiring.config.serve.tls.tls() is None:
@@ -195,12 +198,31 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
     own_ports = {
         process.serves.rpartition(":")[2] for process in processes(wiring.control) if process.host == gethostname()
     }
+    if wiring.config.serve.is_default():
+        look_at_default_address(DEFAULT, own_ports, findings)
     if endpoint is None or str(endpoint.port) in own_ports:
         return
     try:
         require_free(endpoint)
     except CalqueError as error:
         findings.refused("configuration", error)
+
+
+def look_at_default_address(default: Endpoint, own_ports: Collection[str], findings: Findings) -> None:
+    """Add a warning where a process of another deployment has the default address, and this one gets any free port.
+    `own_ports` are those of this deployment's processes."""
+    from calque.engine.check.findings import Severity
+    from calque.errors import CalqueError
+    from calque.serve.http import require_free
+
+    if str(default.port) in own_ports:
+        return
+    try:
+        require_free(default)
+    except CalqueError:
+        what = f"{default} is taken: `calque run` serves health and metrics at another port"
+        why = f"A Prometheus scrape of {default.port} reads what listens there, such as another deployment"
+        findings.add("configuration", Severity.WARNING, what, why, "Write [serve] address with a port of its own")
 
 
 def look_at_journal(source: SourceWiring, findings: Findings) -> None:

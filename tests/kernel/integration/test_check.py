@@ -59,7 +59,9 @@ def check(metastores: dict[str, Metastore], tmp_path: Path, capsys: pytest.Captu
         } | target
         lines = [f"{key} = {toml(value)}" for key, value in keys.items()]
         file = tmp_path / "calque.toml"
-        file.write_text("\n".join(["[source]", 'name = "hq"', f'metastore = "{uri}"', more, "[targets.dr]", *lines]))
+        serve = ["[serve]", 'address = ""']
+        source = ["[source]", 'name = "hq"', f'metastore = "{uri}"', more]
+        file.write_text("\n".join([*serve, *source, "[targets.dr]", *lines]))
         code = main(["check", "--json", "-c", str(file)])
         said = capsys.readouterr()
         assert said.out, said.err
@@ -272,7 +274,7 @@ def test_people_get_lines_grouped_by_place_and_one_line_on_stderr(
     file = tmp_path / "calque.toml"
     file.write_text(
         f'[source]\nname = "hq"\nmetastore = "{metastores["none"].uri}"\n'
-        f'[targets.dr]\nmetastore = "{metastores["healthy"].uri}"\nwarehouse = "dr"\n'
+        f'[targets.dr]\nmetastore = "{metastores["healthy"].uri}"\nwarehouse = "dr"\n[serve]\naddress = ""\n'
     )
     assert main(["check", "-c", str(file)]) == 65
     out, err = capsys.readouterr()

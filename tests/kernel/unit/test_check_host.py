@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from calque.cli import main
+from calque.commands.check import look_at_default_address
+from calque.config.checks import Endpoint
 from calque.engine.check.findings import Findings, Severity
 from calque.engine.check.host import LEAST_FREE, LEAST_OPEN_FILES, Host, check_host, require_host
 from calque.errors import Refused
@@ -174,3 +177,17 @@ def test_statements_ask_nothing_of_the_host(
     monkeypatch.setenv("JAVA_HOME", "/nonexistent")
     assert main(["sql", "HELP", "-c", str(folder / "calque.toml")]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_default_address_that_another_has_is_a_warning_and_none_where_a_process_of_ours_has_it() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        default, findings = Endpoint(*listener.getsockname()), Findings()
+        look_at_default_address(default, {str(default.port)}, findings)
+        assert findings.entries == []
+        look_at_default_address(default, (), findings)
+    [finding] = findings.entries
+    assert (finding.severity, finding.where) == (Severity.WARNING, "configuration")
+    assert finding.what == f"{default} is taken: `calque run` serves health and metrics at another port"
+    free = Findings()
+    look_at_default_address(default, (), free)
+    assert free.entries == []
