@@ -20,9 +20,9 @@ from calque.config.reader import SECTIONS
 
 MARKED = re.compile(r"<!-- begin (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 SECTION = re.compile(r"(# )?\[([a-z]+)[^]]*\]")
-KEY = re.compile(r"(# )?([a-z_]+) = (.+?)(?:\s{2,}# (.*))?")
-"""A line of the configuration that `calque init` writes: an example begins with a hash sign, and so do all lines of a
-section that is one."""
+KEY = re.compile(r"(# ?)?([a-z_]+) = (.+?)(?:\s{2,}# (.*))?")
+"""A line of the configuration that `calque init` writes: a default that is a comment begins with a hash sign. An
+example begins with a hash sign and a blank, and so do all lines of a section that is one."""
 WIDTH = 100
 PACKAGE = Path(__file__).parents[1] / "lib" / "calque"
 
@@ -50,7 +50,7 @@ def template_rows(section: str) -> Iterator[tuple[str, tuple[str, str]]]:
         if header:
             current, above, is_example = header[2], "", bool(header[1])
         elif key and current == section:
-            has_default = is_example or not key[1]
+            has_default = is_example or key[1] != "# "
             example = "" if has_default else f"e.g. `{key[3]}`"
             yield key[2], (key[3] if has_default else "", "; ".join(filter(None, (above or key[4], example))))
             above = ""

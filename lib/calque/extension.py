@@ -132,6 +132,12 @@ class App:
         """Return the sections that a configuration may have besides the kernel's."""
         return file_kinds_of(self.plugins)
 
+    def parse(self, path: Path, text: str) -> Config:
+        """Return the configuration that the file `path` would have with this text, checked whole. Raises `Refused`."""
+        from calque.config.reader import parse
+
+        return parse(path, text, self.file_kinds())
+
     def amended(self, config: Config) -> Config:
         """Return the configuration with what the state folder adds to it now, to further configurations that it names,
         too."""

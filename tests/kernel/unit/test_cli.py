@@ -238,11 +238,11 @@ def test_the_later_shared_option_wins(configured: Path, capsys: pytest.CaptureFi
 
 def test_a_wrong_configuration_is_one_line_and_65(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = configured / "calque.toml"
-    file.write_text(TEMPLATE.replace('poll = "250ms"', 'pol = "250ms"'), encoding="utf-8")
+    file.write_text(TEMPLATE.replace('#poll = "250ms"', 'pol = "250ms"'), encoding="utf-8")
     assert main(["status"]) == 65
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("calque: calque.toml:8: source.pol is no key. The nearest is poll.")
+    assert err.startswith("calque: calque.toml:9: source.pol is no key. The nearest is poll.")
 
 
 def test_debug_shows_the_traceback_before_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,7 +277,7 @@ def test_init_names_every_key_there_is(tmp_path: Path) -> None:
     config = APP.load(file)
     for section in config.sections():
         for key in type(section).model_fields:
-            assert f"\n{key} = " in TEMPLATE or f"\n# {key} = " in TEMPLATE
+            assert any(f"\n{sign}{key} = " in TEMPLATE for sign in ("", "#", "# "))
 
 
 def test_init_overwrites_nothing(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
