@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import signal
 import sys
@@ -81,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code. `arguments` are the process's own where None is given."""
     settings = CommandSettings(app=APP)
     if arguments is None and (instruction := os.environ.get(COMPLETE)):
+        logging.disable()
         return shell_complete(commands, {"obj": settings}, "calque", COMPLETE, instruction)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the caller has closed it, and wants nothing printed

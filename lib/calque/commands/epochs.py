@@ -10,6 +10,7 @@ from calque.commands.options import (
     Commands,
     CommandSettings,
     EpochReference,
+    complete_epochs,
     epoch_reference,
     examples,
     need_command,
@@ -50,7 +51,7 @@ def list_command(settings: CommandSettings, targets: Sequence[str]) -> int:
 
 
 @command.command("show", epilog=examples("calque epochs show 57", "calque epochs show @812 --target dr"))
-@click.argument("epoch", metavar="N", type=epoch_reference)
+@click.argument("epoch", metavar="N", type=epoch_reference, shell_complete=complete_epochs)
 @one_target_option
 @shared
 @click.pass_obj
@@ -61,8 +62,8 @@ def show_command(settings: CommandSettings, epoch: EpochReference, targets: Sequ
 
 
 @command.command("diff", epilog=examples("calque epochs diff 57 60", "calque epochs diff @700 @812 --target dr"))
-@click.argument("before", metavar="A", type=epoch_reference)
-@click.argument("after", metavar="B", type=epoch_reference)
+@click.argument("before", metavar="A", type=epoch_reference, shell_complete=complete_epochs)
+@click.argument("after", metavar="B", type=epoch_reference, shell_complete=complete_epochs)
 @one_target_option
 @shared
 @click.pass_obj

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import CommandSettings, examples, one_target_option, shared
+from calque.commands.options import CommandSettings, complete_tables, examples, one_target_option, shared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ WORDS = {"shown": "shown", "passed_over": "passed over", "waiting": "waits", "be
 
 
 @click.command("history", epilog=examples("calque history sales.x", "calque history sales.x --target dr --json"))
-@click.argument("table", metavar="TABLE")
+@click.argument("table", metavar="TABLE", shell_complete=complete_tables)
 @one_target_option
 @shared
 @click.pass_obj

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from calque.errors import Refused, nearest
+from calque.errors import CalqueError, Refused, nearest
 from calque.extension import App
 
 if TYPE_CHECKING:
     from calque.config import Config
+    from calque.wiring.wiring import Wiring
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_CONFIG, CONFIG_VARIABLE = "calque.toml", "CALQUE_CONFIG"
@@ -129,6 +130,65 @@ def choice(text: str, choices: Sequence[str]) -> str:
     return text
 
 
+Words = Callable[[click.Context, str], Iterable[str]]
+Completion = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def quietly(words: Words) -> Completion:
+    """Return a function for `shell_complete` of click that returns those of the words that go on as the line does; none
+    where an error ends the look for them."""
+
+    def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            return [word for word in words(context, incomplete) if word.startswith(incomplete)]
+        except (CalqueError, OSError):
+            return []
+
+    return complete
+
+
+def _target_words(context: click.Context, _incomplete: str) -> Iterable[str]:
+    settings = context.ensure_object(CommandSettings)
+    return settings.app.read(settings.config).targets
+
+
+def _table_words(context: click.Context, _incomplete: str) -> Iterable[str]:
+    from calque.control.known_names import known_tables
+
+    return known_tables(*_world(context))
+
+
+def _epoch_words(context: click.Context, incomplete: str) -> Iterable[str]:
+    """Return the numbers of a target's epochs, or behind an `@` their event ids; none where it is not clear which
+    target is meant."""
+    from calque.control.known_names import known_epochs, known_events
+
+    wiring, targets = _world(context)
+    if len(targets) != 1:
+        return ()
+    if incomplete.startswith("@"):
+        return [f"@{event_id}" for event_id in known_events(wiring, targets)]
+    return known_epochs(wiring, targets[0], incomplete)
+
+
+def _event_words(context: click.Context, _incomplete: str) -> Iterable[str]:
+    from calque.control.known_names import known_events
+
+    return map(str, known_events(*_world(context)))
+
+
+def _world(context: click.Context) -> tuple[Wiring, Sequence[str]]:
+    """Return the wiring, and the targets on the line, or all targets where it names none. Raises `Refused`."""
+    settings = context.ensure_object(CommandSettings)
+    config = settings.app.read(settings.config)
+    named = context.params.get("targets") or context.params.get("target") or ()
+    return settings.app.wiring(config), config.select((named,) if isinstance(named, str) else named)
+
+
+complete_targets, complete_tables = quietly(_target_words), quietly(_table_words)
+complete_epochs, complete_event_ids = quietly(_epoch_words), quietly(_event_words)
+
+
 def shared(command: F) -> F:
     """Add `-c`, `--json` and `--debug` to a command. Their values are kept in `CommandSettings`."""
     options = (
@@ -148,8 +208,9 @@ def shared(command: F) -> F:
 
 
 def targets_option(command: F) -> F:
+    text = "Only this target; may be repeated."
     return click.option(
-        "--target", "targets", metavar="NAME", multiple=True, help="Only this target; may be repeated."
+        "--target", "targets", metavar="NAME", multiple=True, shell_complete=complete_targets, help=text
     )(command)
 
 
@@ -160,18 +221,19 @@ def serve_option(command: F) -> F:
 
 def one_target_option(command: F) -> F:
     text = "The target; needed where there are several."
-    return click.option("--target", "targets", metavar="NAME", multiple=True, callback=_at_most_one, help=text)(command)
+    settings: dict[str, Any] = {"callback": _at_most_one, "shell_complete": complete_targets, "help": text}
+    return click.option("--target", "targets", metavar="NAME", multiple=True, **settings)(command)
 
 
 def target_option(command: F) -> F:
-    return click.option(
-        "--target", metavar="NAME", multiple=True, required=True, callback=_exactly_one, help="The target."
-    )(command)
+    settings: dict[str, Any] = {"callback": _exactly_one, "shell_complete": complete_targets, "help": "The target."}
+    return click.option("--target", metavar="NAME", multiple=True, required=True, **settings)(command)
 
 
 def tables_option(command: F) -> F:
     text = "Only tables, named as at the source, that match: a glob or /regular expression/; may be repeated."
-    return click.option("--tables", metavar="PATTERN", type=pattern, multiple=True, help=text)(command)
+    settings: dict[str, Any] = {"type": pattern, "shell_complete": complete_tables, "help": text}
+    return click.option("--tables", metavar="PATTERN", multiple=True, **settings)(command)
 
 
 def data_option(command: F) -> F:

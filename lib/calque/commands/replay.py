@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import EVENT_ID, CommandSettings, examples, shared, tables_option, target_option
+from calque.commands.options import (
+    EVENT_ID,
+    CommandSettings,
+    complete_event_ids,
+    examples,
+    shared,
+    tables_option,
+    target_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +27,15 @@ if TYPE_CHECKING:
     epilog=examples("calque replay --target dr --from 700", "calque replay --target dr --from 700 --tables sales.x"),
 )
 @target_option
-@click.option("--from", "after", metavar="EVENT_ID", type=EVENT_ID, required=True, help="Forget what came after it.")
+@click.option(
+    "--from",
+    "after",
+    metavar="EVENT_ID",
+    type=EVENT_ID,
+    required=True,
+    shell_complete=complete_event_ids,
+    help="Forget what came after it.",
+)
 @tables_option
 @shared
 @click.pass_obj

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import Commands, CommandSettings, duration, examples, need_command, shared
+from calque.commands.options import (
+    Commands,
+    CommandSettings,
+    complete_tables,
+    complete_targets,
+    duration,
+    examples,
+    need_command,
+    shared,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,12 +38,12 @@ def pair(text: str) -> Pair:
 def set_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give the command the arguments `TABLE KEY=VALUE…`."""
     command = click.argument("pairs", metavar="KEY=VALUE...", type=pair, nargs=-1, required=True)(command)
-    return click.argument("table", metavar="TABLE")(command)
+    return click.argument("table", metavar="TABLE", shell_complete=complete_tables)(command)
 
 
 def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
     text = "Ask whether it is done at this target.  [default: at the source]"
-    return click.option("--target", metavar="NAME", help=text)(command)
+    return click.option("--target", metavar="NAME", shell_complete=complete_targets, help=text)(command)
 
 
 @click.group(
@@ -84,8 +93,10 @@ def mark_command(settings: CommandSettings, table: str, pairs: Sequence[Pair]) -
 
 
 @command.command("list", epilog=examples("calque done list", "calque done list sales.orders --target dr --json"))
-@click.argument("table", metavar="TABLE", required=False)
-@click.option("--target", metavar="NAME", help="Only those that are done at this target.")
+@click.argument("table", metavar="TABLE", required=False, shell_complete=complete_tables)
+@click.option(
+    "--target", metavar="NAME", shell_complete=complete_targets, help="Only those that are done at this target."
+)
 @shared
 @click.pass_obj
 def list_command(settings: CommandSettings, table: str | None, target: str | None) -> int:
