@@ -197,8 +197,8 @@ def check_compare_and_swap(target: Target, findings: Findings) -> None:
             target.where,
             Severity.INFO,
             "The metastore has no compare-and-swap for tables",
-            "An alteration of one of our tables by somebody else in the same moment can be overwritten unseen. Two "
-            "calques are kept apart by the lease all the same, but for a call that was under way when its writer lost "
-            "it and takes longer than a third of it",
-            "Hive 2.3.10 and 4.0.1 or later have it; else choose a lease that is long for the longest calls",
+            "A change of a replica by another program in the same moment can be overwritten unseen. The lease still "
+            "keeps two calque writers apart, except for a call that was under way when its writer lost the lease, and "
+            "that takes longer than a third of it",
+            "Set `lease` above your slowest metastore call; Hive 2.3.10 and 4.0.1 or later have compare-and-swap",
         )
