@@ -26,9 +26,9 @@ from calque.config.reader import SECTIONS
 
 MARKED = re.compile(r"<!-- made from the code: (.+?) -->\n.*?<!-- end -->", re.DOTALL)
 SECTION = re.compile(r"(# )?\[([a-z]+)[^]]*\]")
-KEY = re.compile(r"(# )?([a-z_]+) = (.+?)(?:\s{2,}# (.*))?")
-"""A line of the configuration that `calque init` writes: an example begins with a hash sign, and so do all lines of a
-section that is one."""
+KEY = re.compile(r"(# ?)?([a-z_]+) = (.+?)(?:\s{2,}# (.*))?")
+"""A line of the configuration that `calque init` writes: a default that is a comment begins with a hash sign. An
+example begins with a hash sign and a blank, and so do all lines of a section that is one."""
 WIDTH = 100
 DOCS = Path(__file__).parent
 PACKAGE = DOCS.parent / "lib" / "calque"
@@ -67,7 +67,7 @@ def template_rows(section: str) -> Iterator[tuple[str, tuple[str, str]]]:
         if header:
             current, above, is_example = header[2], "", bool(header[1])
         elif key and current == section:
-            has_default = is_example or not key[1]
+            has_default = is_example or key[1] != "# "
             example = "" if has_default else f"e.g. `{key[3]}`"
             yield key[2], (key[3] if has_default else "", "; ".join(filter(None, (above or key[4], example))))
             above = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import signal
 import sys
@@ -81,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit code. `arguments` are the process's own where None is given."""
     settings = CommandSettings(app=APP)
     if arguments is None and (instruction := os.environ.get(COMPLETE)):
+        logging.disable()
         return shell_complete(commands, {"obj": settings}, "calque", COMPLETE, instruction)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the caller has closed it, and wants nothing printed
@@ -267,20 +269,17 @@ def _version(context: click.Context, _parameter: click.Parameter, is_asked_for: 
 
 def _java() -> str:
     """Return the version of the Java that Spark would run on, as it tells it, and where it is."""
-    import re
-    import shutil
-    import subprocess
+    from subprocess import TimeoutExpired
 
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    from calque.java import java_program, java_version
+
+    program = java_program(os.environ)
     if program is None:
         return "is not on the PATH"
     try:
-        told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=10, check=False).stderr
-    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{java_version(program) or 'of an unknown version'} ({program})"
+    except (OSError, TimeoutExpired) as error:
         return f"does not start ({program}: {error})"
-    found = re.search(r'version "([^"]+)"', told)
-    return f"{found[1] if found else 'of an unknown version'} ({program})"
 
 
 if __name__ == "__main__":

@@ -125,13 +125,24 @@ class App:
         `environment` is the process's own where None is given. Raises `Refused` with the line of each problem,
         `Unavailable` and `Broken`.
         """
+        return self.amended(self.read(path, environment))
+
+    def read(self, path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
+        """Return the configuration in the file, checked whole, without what the state folder adds. Raises as `load`
+        does."""
         from calque.config import load
 
-        return self.amended(load(path, self.file_kinds(), environment))
+        return load(path, self.file_kinds(), environment)
 
     def file_kinds(self) -> FileKinds:
         """Return the sections that a configuration may have besides the kernel's."""
         return file_kinds_of(self.plugins)
+
+    def parse(self, path: Path, text: str) -> Config:
+        """Return the configuration that the file `path` would have with this text, checked whole. Raises `Refused`."""
+        from calque.config.reader import parse
+
+        return parse(path, text, self.file_kinds())
 
     def amended(self, config: Config) -> Config:
         """Return the configuration with what the state folder adds to it now, to further configurations that it names,

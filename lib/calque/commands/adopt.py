@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import CommandSettings, examples, pattern, shared, target_option
+from calque.commands.options import CommandSettings, complete_tables, examples, pattern, shared, target_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     type=pattern,
     multiple=True,
     required=True,
+    shell_complete=complete_tables,
     help="Tables, named as at the source; may be repeated.",
 )
 @shared

@@ -10,7 +10,10 @@ import click
 from calque.commands.options import CommandSettings, examples, shared
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from calque.config import Config
+    from calque.config.checks import Endpoint
     from calque.engine.check.findings import Finding, Findings
     from calque.engine.check.sides import Target
     from calque.extension import App
@@ -39,14 +42,14 @@ def run(settings: CommandSettings, config: Config, master: str = "") -> int:
 
     findings = look(config, settings.app, master)
     if settings.json:
-        print_json({"ok": findings.ok, "findings": findings.entries})
+        print_json({"ok": findings.ok, "findings": [finding.document() for finding in findings.entries]})
     else:
         print_findings(findings)
     if findings.unreachable:
-        print_error("not everything can be reached", "See the findings", "Check again when it answers")
+        print_error("Not everything can be reached", "See the findings", "Check again when it answers")
         return Unavailable.exit_code
     if not findings.ok:
-        print_error("something must be changed", "See the findings that are errors", "Mend them, and check again")
+        print_error("Something must be changed", "See the findings that are errors", "Mend them, and check again")
         return Refused.exit_code
     return 0
 
@@ -62,6 +65,8 @@ def look(config: Config, app: App, master: str = "") -> Findings:
         findings.refused("configuration", refusal)
     if lacking:
         return findings
+    if config.sources or not config.alone:
+        look_at_host(wiring, findings)
     if config.sources:
         look_at_deployment(wiring, findings, app, master)
     for check in app.checks():
@@ -70,6 +75,13 @@ def look(config: Config, app: App, master: str = "") -> Findings:
     if config.sources:
         look_at_endpoint(wiring, findings)
     return findings
+
+
+def look_at_host(wiring: Wiring, findings: Findings) -> None:
+    """Add what `calque run` would meet on this host."""
+    from calque.engine.check.host import Host, check_host
+
+    check_host(Host(wiring.folder.folders()), findings)
 
 
 def look_at_deployment(wiring: Wiring, findings: Findings, app: App, master: str) -> None:
@@ -177,7 +189,7 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
     from calque.control.processes import processes
     from calque.engine.check.findings import Severity
     from calque.errors import CalqueError
-    from calque.serve.http import require_free
+    from calque.serve.http import DEFAULT, require_free
 
     endpoint = wiring.config.serve.address
     if endpoint is not None and not is_loopback(endpoint.host) and wiring.config.serve.tls.tls() is None:
@@ -186,12 +198,31 @@ def look_at_endpoint(wiring: Wiring, findings: Findings) -> None:
     own_ports = {
         process.serves.rpartition(":")[2] for process in processes(wiring.control) if process.host == gethostname()
     }
+    if wiring.config.serve.is_default():
+        look_at_default_address(DEFAULT, own_ports, findings)
     if endpoint is None or str(endpoint.port) in own_ports:
         return
     try:
         require_free(endpoint)
     except CalqueError as error:
         findings.refused("configuration", error)
+
+
+def look_at_default_address(default: Endpoint, own_ports: Collection[str], findings: Findings) -> None:
+    """Add a warning where a process of another deployment has the default address, and this one gets any free port.
+    `own_ports` are those of this deployment's processes."""
+    from calque.engine.check.findings import Severity
+    from calque.errors import CalqueError
+    from calque.serve.http import require_free
+
+    if str(default.port) in own_ports:
+        return
+    try:
+        require_free(default)
+    except CalqueError:
+        what = f"{default} is taken: `calque run` serves health and metrics at another port"
+        why = f"A Prometheus scrape of {default.port} reads what listens there, such as another deployment"
+        findings.add("configuration", Severity.WARNING, what, why, "Write [serve] address with a port of its own")
 
 
 def look_at_journal(source: SourceWiring, findings: Findings) -> None:
@@ -225,13 +256,20 @@ WORDS = re.compile(r"(?!calque\b)[a-z]+,? (?!=)")
 
 
 def print_findings(findings: Findings) -> None:
+    """Print the findings for people, those that are equal but for where they are once, and none that is as expected."""
     from calque.commands.output import print_line
 
-    for where in dict.fromkeys(finding.where for finding in findings.entries):
-        print_line(f"{where}:")
-        for finding in findings.entries:
-            if finding.where == where:
-                print_line(f"  {finding.severity.value}: {text_of(finding)}")
+    places_of: dict[tuple[str, str], list[str]] = {}
+    for finding in findings.entries:
+        if not finding.expected:
+            places_of.setdefault((finding.severity.value, text_of(finding)), []).append(finding.where)
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for (severity, text), places in places_of.items():
+        lines.setdefault(tuple(dict.fromkeys(places)), []).append(f"  {severity}: {text}")
+    for shared_places, texts in lines.items():
+        print_line(f"{', '.join(shared_places)}:")
+        for text in texts:
+            print_line(text)
     print_line("All is well." if findings.ok else "Not all is well.")
 
 

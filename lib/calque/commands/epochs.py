@@ -9,11 +9,12 @@ import click
 from calque.commands.options import (
     Commands,
     CommandSettings,
+    complete_epochs,
     epoch_reference,
     examples,
     need_command,
+    one_target_option,
     shared,
-    targets_option,
 )
 from calque.control.epoch_rows import EpochReference
 
@@ -35,7 +36,7 @@ def command(context: click.Context) -> None:
 
 
 @command.command("list", epilog=examples("calque epochs list", "calque epochs list --target dr --json"))
-@targets_option
+@one_target_option
 @shared
 @click.pass_obj
 def list_command(settings: CommandSettings, targets: Sequence[str]) -> int:
@@ -44,8 +45,8 @@ def list_command(settings: CommandSettings, targets: Sequence[str]) -> int:
 
 
 @command.command("show", epilog=examples("calque epochs show 57", "calque epochs show @812 --target dr"))
-@click.argument("epoch", metavar="N", type=epoch_reference)
-@targets_option
+@click.argument("epoch", metavar="N", type=epoch_reference, shell_complete=complete_epochs)
+@one_target_option
 @shared
 @click.pass_obj
 def show_command(settings: CommandSettings, epoch: EpochReference, targets: Sequence[str]) -> int:
@@ -54,9 +55,9 @@ def show_command(settings: CommandSettings, epoch: EpochReference, targets: Sequ
 
 
 @command.command("diff", epilog=examples("calque epochs diff 57 60", "calque epochs diff @700 @812 --target dr"))
-@click.argument("before", metavar="A", type=epoch_reference)
-@click.argument("after", metavar="B", type=epoch_reference)
-@targets_option
+@click.argument("before", metavar="A", type=epoch_reference, shell_complete=complete_epochs)
+@click.argument("after", metavar="B", type=epoch_reference, shell_complete=complete_epochs)
+@one_target_option
 @shared
 @click.pass_obj
 def diff_command(
@@ -69,7 +70,7 @@ def diff_command(
 def list_epochs(settings: CommandSettings, targets: Sequence[str]) -> int:
     from calque.commands.output import print_json, print_table
 
-    rows = settings.answer("epochs list", targets=targets)
+    rows = settings.answer_for_one("epochs list", targets)
     if settings.json:
         print_json(rows)
     else:
@@ -82,7 +83,7 @@ def list_epochs(settings: CommandSettings, targets: Sequence[str]) -> int:
 def show(settings: CommandSettings, targets: Sequence[str], epoch: EpochReference) -> int:
     from calque.commands.output import print_json, print_line, print_table
 
-    document = settings.answer("epochs show", targets=targets, epoch=epoch)
+    document = settings.answer_for_one("epochs show", targets, epoch=epoch)
     if settings.json:
         print_json(document)
         return 0
@@ -99,14 +100,17 @@ def show(settings: CommandSettings, targets: Sequence[str], epoch: EpochReferenc
 def diff(settings: CommandSettings, targets: Sequence[str], before: EpochReference, after: EpochReference) -> int:
     """Print what changed after epoch `before`, up to and including epoch `after`. Raises `Refused` where `before` comes
     after `after`, or where there is no such epoch."""
-    from calque.commands.output import print_json, print_line, print_table
+    from collections import Counter
 
-    document = settings.answer("epochs diff", targets=targets, before=before, after=after)
+    from calque.commands.output import counted, print_json, print_line, print_table, tallied
+
+    document = settings.answer_for_one("epochs diff", targets, before=before, after=after)
     if settings.json:
         print_json(document)
         return 0
     first, last = document["from"], document["to"]
-    totals = ", ".join(f"{document[name]} {name}" for name in ("events", "hops", "files", "bytes"))
+    amounts = [counted(document[f"{noun}s"], noun) for noun in ("event", "hop", "file")]
+    totals = ", ".join([*amounts, f"{document['bytes']} bytes"])
     print_line(
         f"{document['target']}: epoch {first['epoch']} (event {first['event_id']}) to epoch {last['epoch']} "
         f"(event {last['event_id']}): {totals}"
@@ -116,7 +120,7 @@ def diff(settings: CommandSettings, targets: Sequence[str], before: EpochReferen
         [
             (
                 label(row),
-                ", ".join(change["change"] for change in row["changes"]),
+                tallied(Counter(change["change"] for change in row["changes"])),
                 None if row["files"] is None else len(row["files"]),
                 row["location"] or None,
             )

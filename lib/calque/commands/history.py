@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import CommandSettings, examples, shared, targets_option
+from calque.commands.options import CommandSettings, complete_tables, examples, one_target_option, shared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ WORDS = {"shown": "shown", "passed_over": "passed over", "waiting": "waits", "be
 
 
 @click.command("history", epilog=examples("calque history sales.x", "calque history sales.x --target dr --json"))
-@click.argument("table", metavar="TABLE")
-@targets_option
+@click.argument("table", metavar="TABLE", shell_complete=complete_tables)
+@one_target_option
 @shared
 @click.pass_obj
 def command(settings: CommandSettings, table: str, targets: Sequence[str]) -> int:
@@ -35,7 +35,7 @@ def run(settings: CommandSettings, targets: Sequence[str], table: str) -> int:
     table."""
     from calque.commands.output import print_json, print_line
 
-    history = settings.answer("history", targets=targets, table=table)
+    history = settings.answer_for_one("history", targets, table=table)
     if settings.json:
         print_json(history)
         return 0
@@ -56,8 +56,21 @@ def line(link: Mapping[str, Any]) -> str:
 
 def outcome(link: Mapping[str, Any]) -> str:
     if link["fate"] != "shown":
-        return f"{WORDS[link['fate']]}, {link['why']}"
-    changes = ", ".join(f"{count} {change}" if count > 1 else change for change, count in link["changes"].items())
-    files = f", {link['files']} files ({link['bytes']} bytes)" if link["files"] else ""
+        return f"{WORDS[link['fate']]}: {link['why']}{passed_at(link)}"
+    from calque.commands.output import counted, tallied
+
+    files = f", {counted(link['files'], 'file')} ({link['bytes']} bytes)" if link["files"] else ""
     epoch = "" if link["epoch"] is None else f", epoch {link['epoch']} at {link['published_at']}"
-    return f"{'bridge' if link['bridge'] else 'shown'}, {changes}{files}{epoch}"
+    return f"{'bridge' if link['bridge'] else 'shown'}, {tallied(link['changes'])}{files}{epoch}"
+
+
+def passed_at(link: Mapping[str, Any]) -> str:
+    """Return when the target passed an event that it does not show, else when the source logged it, as the end of a
+    line; empty where neither is known."""
+    from datetime import UTC, datetime
+
+    if link["epoch"] is not None:
+        return f"; epoch {link['epoch']} at {link['published_at']}"
+    if link["event_time"]:
+        return f"; logged at {datetime.fromtimestamp(link['event_time'], UTC).isoformat()}"
+    return ""

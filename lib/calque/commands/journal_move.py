@@ -41,7 +41,7 @@ def create_command(settings: CommandSettings) -> int:
 
 
 def run(settings: CommandSettings, config: Config) -> int:
-    from calque.commands.output import print_json, print_line
+    from calque.commands.output import counted, print_json, print_line
     from calque.control.process_locks import Roles, roles
     from calque.errors import Refused
 
@@ -64,8 +64,8 @@ def run(settings: CommandSettings, config: Config) -> int:
         print_line(f"Nothing to do: the journal is in {current}.")
     else:
         print_line(
-            f"The journal is in {to} now: {copy.events} events and {copy.listings} listings were copied, up to event "
-            f"{copy.last}. What is in {current} is left there."
+            f"The journal is in {to} now. Copied, up to event {copy.last}: {counted(copy.events, 'event')} and "
+            f"{counted(copy.listings, 'listing')}. What is in {current} is left there."
         )
     return 0
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from calque.control.epoch_rows import EpochReference
-from calque.errors import Refused, nearest
+from calque.errors import CalqueError, Refused, nearest
 from calque.extension import App
 
 if TYPE_CHECKING:
     from calque.config import Config
+    from calque.wiring.wiring import Wiring
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_CONFIG, CONFIG_VARIABLE = "calque.toml", "CALQUE_CONFIG"
@@ -54,6 +55,20 @@ class CommandSettings:
         try:
             return ask(self.config, question, arguments)
         except Declined:
+            return self.answer_alone(question, arguments)
+
+    def answer_for_one(self, question: str, targets: Sequence[str], **arguments: Any) -> Any:
+        """Return the answer about the target that is named, or the only one. Without a running process it is known
+        before the state folder is looked at that several targets are there and none is named."""
+        from calque.control.asking import Declined, ask, several_targets
+
+        arguments = {"targets": targets, **arguments}
+        try:
+            return ask(self.config, question, arguments)
+        except Declined:
+            names = self.app.read(self.config).targets
+            if not targets and len(names) > 1:
+                raise several_targets(names) from None
             return self.answer_alone(question, arguments)
 
     def answer_alone(self, question: str, arguments: Mapping[str, Any]) -> Any:
@@ -120,6 +135,65 @@ def choice(text: str, choices: Sequence[str]) -> str:
     return text
 
 
+Words = Callable[[click.Context, str], Iterable[str]]
+Completion = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def quietly(words: Words) -> Completion:
+    """Return a function for `shell_complete` of click that returns those of the words that go on as the line does; none
+    where an error ends the look for them."""
+
+    def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            return [word for word in words(context, incomplete) if word.startswith(incomplete)]
+        except (CalqueError, OSError):
+            return []
+
+    return complete
+
+
+def _target_words(context: click.Context, _incomplete: str) -> Iterable[str]:
+    settings = context.ensure_object(CommandSettings)
+    return settings.app.read(settings.config).targets
+
+
+def _table_words(context: click.Context, _incomplete: str) -> Iterable[str]:
+    from calque.control.known_names import known_tables
+
+    return known_tables(*_world(context))
+
+
+def _epoch_words(context: click.Context, incomplete: str) -> Iterable[str]:
+    """Return the numbers of a target's epochs, or behind an `@` their event ids; none where it is not clear which
+    target is meant."""
+    from calque.control.known_names import known_epochs, known_events
+
+    wiring, targets = _world(context)
+    if len(targets) != 1:
+        return ()
+    if incomplete.startswith("@"):
+        return [f"@{event_id}" for event_id in known_events(wiring, targets)]
+    return known_epochs(wiring, targets[0], incomplete)
+
+
+def _event_words(context: click.Context, _incomplete: str) -> Iterable[str]:
+    from calque.control.known_names import known_events
+
+    return map(str, known_events(*_world(context)))
+
+
+def _world(context: click.Context) -> tuple[Wiring, Sequence[str]]:
+    """Return the wiring, and the targets on the line, or all targets where it names none. Raises `Refused`."""
+    settings = context.ensure_object(CommandSettings)
+    config = settings.app.read(settings.config)
+    named = context.params.get("targets") or context.params.get("target") or ()
+    return settings.app.wiring(config), config.select((named,) if isinstance(named, str) else named)
+
+
+complete_targets, complete_tables = quietly(_target_words), quietly(_table_words)
+complete_epochs, complete_event_ids = quietly(_epoch_words), quietly(_event_words)
+
+
 def shared(command: F) -> F:
     """Add `-c`, `--json` and `--debug` to a command. Their values are kept in `CommandSettings`."""
     options = (
@@ -139,8 +213,9 @@ def shared(command: F) -> F:
 
 
 def targets_option(command: F) -> F:
+    text = "Only this target; may be repeated."
     return click.option(
-        "--target", "targets", metavar="NAME", multiple=True, help="Only this target; may be repeated."
+        "--target", "targets", metavar="NAME", multiple=True, shell_complete=complete_targets, help=text
     )(command)
 
 
@@ -149,15 +224,21 @@ def serve_option(command: F) -> F:
     return click.option("--serve", metavar="HOST:PORT", type=address, default="", help=text)(command)
 
 
+def one_target_option(command: F) -> F:
+    text = "The target; needed where there are several."
+    settings: dict[str, Any] = {"callback": _at_most_one, "shell_complete": complete_targets, "help": text}
+    return click.option("--target", "targets", metavar="NAME", multiple=True, **settings)(command)
+
+
 def target_option(command: F) -> F:
-    return click.option(
-        "--target", metavar="NAME", multiple=True, required=True, callback=_exactly_one, help="The target."
-    )(command)
+    settings: dict[str, Any] = {"callback": _exactly_one, "shell_complete": complete_targets, "help": "The target."}
+    return click.option("--target", metavar="NAME", multiple=True, required=True, **settings)(command)
 
 
 def tables_option(command: F) -> F:
     text = "Only tables, named as at the source, that match: a glob or /regular expression/; may be repeated."
-    return click.option("--tables", metavar="PATTERN", type=pattern, multiple=True, help=text)(command)
+    settings: dict[str, Any] = {"type": pattern, "shell_complete": complete_tables, "help": text}
+    return click.option("--tables", metavar="PATTERN", multiple=True, **settings)(command)
 
 
 def data_option(command: F) -> F:
@@ -173,10 +254,14 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def _exactly_one(_context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> str:
-    if len(values) != 1:
+def _at_most_one(_context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> Sequence[str]:
+    if len(values) > 1:
         raise click.BadParameter(f"given {len(values)} times, and one target is meant", param=parameter)
-    return values[0]
+    return values
+
+
+def _exactly_one(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> str:
+    return _at_most_one(context, parameter, values)[0]
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import click
@@ -100,6 +100,11 @@ def shown(cell: object) -> str:
 def counted(number: int, noun: str) -> str:
     """Return the number with the noun, which gets an s where it is not 1."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def tallied(counts: Mapping[str, int]) -> str:
+    """Return the words, each with the number of times that it comes where that is not 1: `add_partition (3)`."""
+    return ", ".join(f"{word} ({count})" if count != 1 else word for word, count in counts.items())
 
 
 def print_line(text: str) -> None:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from calque.commands.options import EVENT_ID, CommandSettings, examples, shared, tables_option, target_option
+from calque.commands.options import (
+    EVENT_ID,
+    CommandSettings,
+    complete_event_ids,
+    examples,
+    shared,
+    tables_option,
+    target_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +27,15 @@ if TYPE_CHECKING:
     epilog=examples("calque replay --target dr --from 700", "calque replay --target dr --from 700 --tables sales.x"),
 )
 @target_option
-@click.option("--from", "after", metavar="EVENT_ID", type=EVENT_ID, required=True, help="Forget what came after it.")
+@click.option(
+    "--from",
+    "after",
+    metavar="EVENT_ID",
+    type=EVENT_ID,
+    required=True,
+    shell_complete=complete_event_ids,
+    help="Forget what came after it.",
+)
 @tables_option
 @shared
 @click.pass_obj
@@ -37,7 +53,7 @@ def command(settings: CommandSettings, target: str, after: int, tables: Sequence
 def run(settings: CommandSettings, config: Config, target: str, after: int, tables: Sequence[str]) -> int:
     """Leave the request to replay, and print which tables were touched after event `after`. `tables` are patterns; none
     stands for all. Raises `Refused` where the journal does not reach back."""
-    from calque.commands.output import print_json, print_line
+    from calque.commands.output import counted, print_json, print_line
     from calque.control.requests import leave_request
     from calque.control.status_records import is_running
     from calque.core.policy.patterns import chosen
@@ -53,6 +69,7 @@ def run(settings: CommandSettings, config: Config, target: str, after: int, tabl
     if settings.json:
         print_json({"target": target, "from": after, "tables": names})
     else:
+        touched_tables = f"{counted(len(names), 'table')} {'was' if len(names) == 1 else 'were'} touched"
         moment = "now" if is_running(wiring, target) else "as soon as `calque run` runs"
-        print_line(f"{target}: {len(names)} tables were touched after event {after}: read again {moment}")
+        print_line(f"{target}: {touched_tables} after event {after}: read again {moment}")
     return 0

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 
 from calque.commands.options import CommandSettings, examples, head_or_event, shared, targets_option
-from calque.control.asking import digest_of_file
 from calque.logs.setup import log_to_stderr
 from calque.streams.signals import ended_by_signals
 
@@ -30,6 +29,8 @@ def command(settings: CommandSettings, until: str | int | None, targets: Sequenc
     id at the start), or with 75 when only tables that are set aside are missing.
     """
     with ended_by_signals() as stopping:
+        from calque.control.asking import digest_of_file
+
         digest = digest_of_file(settings.config)
         config = settings.load()
         log_to_stderr(config.log.format, config.log.level)
@@ -56,7 +57,11 @@ def run(
     for refusal in (*unsupported(config), *settings.app.missing_extras(config)):
         raise refusal
     spark_session.begin(Path(config.state.path))
+    from calque.control.process_locks import roles, tell_of_holders
+
+    tell_of_holders(Path(config.state.path), roles(config, config.sources, targets))
     from calque.commands.output import print_json
+    from calque.control.asking import digest_of_file
     from calque.control.status import snapshot
     from calque.streams.job import run_job
     from calque.streams.reload import ConfigurationReader

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import CommandSettings, examples, shared
+from calque.commands.options import CommandSettings, complete_targets, examples, shared
 from calque.errors import CalqueError, print_error
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class StatementsCommand(click.Command):
 )
 @click.argument("statements", required=False)
 @click.option("-f", "--file", metavar="FILE", help="Read the statements from this file; - is standard input.")
-@click.option("--target", metavar="NAME", help="What statements mean that name no target.")
+@click.option(
+    "--target", metavar="NAME", shell_complete=complete_targets, help="What statements mean that name no target."
+)
 @click.option("--csv", is_flag=True, help="Print rows as CSV, with a line of column names before them.")
 @shared
 @click.pass_obj

@@ -170,7 +170,9 @@ def stock(settings: CommandSettings, config: Config, targets: Sequence[str]) -> 
         print_json(documents[0] if len(documents) == 1 else documents)
     else:
         for name, count in counts.items():
-            print_line(f"{name}: {count} directories of before recorded; `calque sweep` removes them after grace")
+            print_line(
+                f"{name}: directories of before that are recorded: {count}. `calque sweep` removes them after grace"
+            )
     return 0
 
 
@@ -249,18 +251,20 @@ def document(
 def print_swept(
     results: Mapping[str, SweepResult], deleted_rows: Mapping[str, DeletedRows], options: SweepOptions
 ) -> None:
-    from calque.commands.output import print_line
+    from calque.commands.output import counted, print_line
 
     done = "would remove" if options.dry else "removed"
     for name, result in results.items():
         for item in result.removed:
-            print_line(f"{name}: {done} {item.place} ({item.reason}; {item.files} files, {item.bytes} bytes)")
+            print_line(
+                f"{name}: {done} {item.place} ({item.reason}; {counted(item.files, 'file')}, {item.bytes} bytes)"
+            )
         for kept in result.kept:
             print_line(f"{name}: kept {kept.place}: {kept.reason}")
         for trouble in result.troubles:
             print_line(f"{name}: left {trouble.place}: {trouble.reason}")
         for unknown in result.unknown:
-            content = f"{unknown.files} files, {unknown.bytes} bytes"
+            content = f"{counted(unknown.files, 'file')}, {unknown.bytes} bytes"
             print_line(f"{name}: unknown {unknown.place}: {unknown.reason} ({content})")
         if result.held:
             print_line(
@@ -269,11 +273,12 @@ def print_swept(
             )
         files, size = sum(item.files for item in result.removed), sum(item.bytes for item in result.removed)
         print_line(
-            f"{name}: {done} {len(result.removed)} with {files} files and {size} bytes; {len(result.kept)} kept, "
-            f"{len(result.unknown)} unknown, {result.records} wait for their grace, {result.epochs} epochs forgotten"
+            f"{name}: {done} {len(result.removed)} with {counted(files, 'file')} and {size} bytes; "
+            f"{len(result.kept)} kept, {len(result.unknown)} unknown, {result.records} wait for their grace, "
+            f"{counted(result.epochs, 'epoch')} forgotten"
         )
     rows = sum(deleted_rows.values(), start_rows())
-    print_line(f"journal: {rows.events} events and {rows.evidence} listings forgotten")
+    print_line(f"journal: {counted(rows.events, 'event')} and {counted(rows.evidence, 'listing')} forgotten")
 
 
 def start_rows() -> DeletedRows:

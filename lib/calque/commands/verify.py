@@ -111,5 +111,6 @@ def amounts(counts: ComparedCounts) -> str:
         (counts.partitions, "partition"),
         (counts.files, "file"),
     )
-    text = ", ".join(f"{number} {noun}{'' if number == 1 else 's'}" for number, noun in pairs)
-    return f"{text} ({counts.bytes} bytes)"
+    from calque.commands.output import counted
+
+    return f"{', '.join(counted(number, noun) for number, noun in pairs)} ({counts.bytes} bytes)"

@@ -24,6 +24,8 @@ from calque.model.secrets import Options
 Item = TypeVar("Item")
 SMALLEST, LARGEST = 10**6, 10**9
 """The smallest and the largest size of a file that small ones are combined into, in bytes."""
+LEAST_LEASE = 1.0
+"""The shortest lease on a target, in seconds."""
 LOGIN = ("user", "password")
 REGISTRY_OPTIONS = frozenset(
     {
@@ -70,6 +72,13 @@ def endpoint(text: str) -> Endpoint:
 def _positive(value: float) -> float:
     if value <= 0:
         raise Refused("it is zero", "It must be longer than that", 'Write "1s"')
+    return value
+
+
+def _lease(value: float) -> float:
+    if value < LEAST_LEASE:
+        why = "It is renewed after each third of it, and a metastore under load takes a second to answer"
+        raise Refused(f"it is shorter than {LEAST_LEASE:.0f} s", why, f'Write "{LEAST_LEASE:.0f}s" or more')
     return value
 
 
@@ -377,6 +386,7 @@ OptionalName = Annotated[str, AfterValidator(with_pydantic_errors(_optional_sour
 Principal = Annotated[str, AfterValidator(with_pydantic_errors(_principal))]
 User = Annotated[str, AfterValidator(with_pydantic_errors(_user))]
 Duration = Annotated[float, BeforeValidator(with_pydantic_errors(units.seconds))]
+LeaseDuration = Annotated[Duration, AfterValidator(with_pydantic_errors(_lease))]
 PositiveDuration = Annotated[Duration, AfterValidator(with_pydantic_errors(_positive))]
 Scan = Annotated[float | None, BeforeValidator(with_pydantic_errors(_scan))]
 Scans = Annotated[Mapping[str, float | None], BeforeValidator(_scans)]

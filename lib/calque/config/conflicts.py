@@ -96,9 +96,11 @@ def _onto_itself(name: str, admission: Admission) -> Iterator[tuple[Path, Refuse
 
 def _between(one: Target, other: Target) -> Iterator[tuple[Path, Refused]]:
     place = _shared_place(one, other)
-    name = shared_name(one.admission(), other.admission()) if place else ""
-    if name:
-        what = f'{one.name} and {other.name} would both write names like "{name}" into {place}'
+    shared = shared_name(one.admission(), other.admission()) if place else None
+    if shared is not None:
+        exceptions = [*one.keys.exclude, *other.keys.exclude, *one.keys.rename, *other.keys.rename]
+        written = "every table" if shared.pattern == "*.*" and not exceptions else f'names like "{shared.pattern}"'
+        what = f"{one.name} and {other.name} would both write {written} into {place}"
         todo = "Give them different names, or exclude what the other takes"
         yield ("targets", other.name, "metastore"), Refused(what, "Each replica belongs to one stream", todo)
 

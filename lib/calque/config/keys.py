@@ -17,6 +17,7 @@ from calque.config.checks import (
     Folder,
     KafkaOptions,
     Keytab,
+    LeaseDuration,
     Location,
     MessageSize,
     Metastores,
@@ -235,7 +236,7 @@ class Target(MetastoreSection):
     drops: Literal["follow", "keep"] = "follow"
     grace: Duration = 3600.0
     max_drop: Share = 0.1
-    lease: PositiveDuration = 30.0
+    lease: LeaseDuration = 30.0
     bandwidth: Bandwidth = 0
     parallel_copies: Annotated[int, Field(ge=0)] = 0
     external_base: OptionalLocation = ""

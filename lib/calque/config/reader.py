@@ -79,6 +79,12 @@ def load(path: str | Path, kinds: FileKinds = KERNEL_ALONE, environment: Mapping
     return replace(config, others=others)
 
 
+def parse(path: Path, text: str, kinds: FileKinds = KERNEL_ALONE) -> Config:
+    """Return the configuration that the file `path` would have with this text, checked whole. The file need not exist,
+    and no variable of the environment counts. Raises `Refused` with the line of each problem."""
+    return _parsed(path, text, kinds, {})[0]
+
+
 def _other(path: Path, lines: FileLines, key: KeyPath, other: Path, kinds: FileKinds) -> Config:
     """Return the configuration at `other`, which the key of the file at `path` names. Raises `Refused` at that key."""
     try:
@@ -92,7 +98,10 @@ def _other(path: Path, lines: FileLines, key: KeyPath, other: Path, kinds: FileK
 
 
 def _loaded(path: Path, kinds: FileKinds, environment: Mapping[str, str]) -> tuple[Config, FileLines]:
-    text = _text(path)
+    return _parsed(path, _text(path), kinds, environment)
+
+
+def _parsed(path: Path, text: str, kinds: FileKinds, environment: Mapping[str, str]) -> tuple[Config, FileLines]:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -146,6 +146,12 @@ def content_of(path: Path) -> bytes:
 
 # Errors
 
+
+def several_targets(names: Iterable[str]) -> WrongUsage:
+    """Return the error of a command about one target for which none of several is named."""
+    return WrongUsage("--target is missing", f"There are several targets: {', '.join(names)}", "Name one")
+
+
 KINDS: Mapping[int, type[CalqueError]] = {kind.exit_code: kind for kind in (WrongUsage, Refused, Unavailable, Broken)}
 
 

@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
@@ -169,7 +169,10 @@ class RoleLock:
             self.name_lock()
             self.lease.keep(ignore)
         elif is_first_look:
-            LOG.info("%s: %s is replaced if it shows no sign of life", self.role, watched.holder.writer)
+            seconds = watched.holder.seconds
+            LOG.info(
+                "%s: %s is replaced if it shows no sign of life for %.0f s", self.role, watched.holder.writer, seconds
+            )
         return watched is None
 
     def lock_file(self) -> None:
@@ -253,6 +256,25 @@ def holder(state: Path, role: str) -> int | None:
             return None if is_locked(lock, fcntl.LOCK_SH) else process_in(path)
     except FileNotFoundError:
         return None
+
+
+def tell_of_holders(state: Path, wanted_roles: Mapping[str, float]) -> None:
+    """Log at once which processes of this host have the roles, and how long a process waits for them that takes the
+    roles with these leases."""
+    by_process: dict[int, list[str]] = {}
+    for role in wanted_roles:
+        with suppress(OSError):
+            if (pid := holder(state, role)) is not None:
+                by_process.setdefault(pid, []).append(role)
+    for pid, roles_of_process in by_process.items():
+        longest = max(wanted_roles[role] for role in roles_of_process)
+        LOG.warning(
+            "Process %d runs %s here. This one waits for a sign of life from it, for %.0f s at most: it ends where "
+            "there is one, and takes the work over where there is none",
+            pid,
+            ", ".join(roles_of_process),
+            longest,
+        )
 
 
 def lock_of(state: Path, role: str) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calque.control.free_space import free_bytes
+from calque.control.free_space import free_at
 from calque.errors import CalqueError, Unavailable
 from calque.ports.records import MISSING, Json, Records, Stamp
 
@@ -122,7 +122,7 @@ class ProcessPresence:
                 self.reload_requested.set()
 
     def tell(self) -> None:
-        self.free_bytes = free_bytes(str(self.state))
+        self.free_bytes = free_at(str(self.state))
         with self.lock:
             self.told_at = time.monotonic()
             answer: dict[str, Json] = {

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calque.config import Config
+from calque.control.asking import several_targets
 from calque.control.epoch_documents import diff_document, list_document, show_document
 from calque.control.epoch_rows import EpochReference
 from calque.control.status import StatusParts, quarantined, snapshot
 from calque.control.table_history import table_history
 from calque.core.policy.patterns import chosen
-from calque.errors import Refused, WrongUsage
+from calque.errors import Refused
 from calque.model.names import table_name
 from calque.wiring.wiring import Wiring
 
@@ -23,7 +24,7 @@ def one_target(config: Config, names: Sequence[str]) -> str:
     targets = config.select(names)
     if len(targets) == 1:
         return targets[0]
-    raise WrongUsage("--target is needed once", f"There are {', '.join(config.targets)}", "Name one of them")
+    raise several_targets(config.targets)
 
 
 def status(wiring: Wiring, parts: StatusParts) -> Any:

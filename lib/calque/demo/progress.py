@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from calque.commands.output import counted
 from calque.commands.status import reading
 from calque.control.status import snapshot
 from calque.errors import CalqueError
@@ -188,11 +189,15 @@ def reads(view: View) -> list[str]:
 def line(view: View, changes: int) -> str:
     """Return the state of the source and of all targets in one line."""
     targets = (
-        f"{name} {target['state']} at {target['position'] or 0}"
-        f" ({view.work[name].events} events in {view.work[name].hops} hops{tables(target)})"
+        f"{name} {target['state']} at {target['position'] or 0} ({work_of(view, name)}{tables(target)})"
         for name, target in view.status["targets"].items()
     )
     return f"  source at {view.head} after {changes} changes; " + "; ".join(targets)
+
+
+def work_of(view: View, target: str) -> str:
+    work = view.work[target]
+    return f"{counted(work.events, 'event')} in {counted(work.hops, 'hop')}"
 
 
 def tables(target: Mapping[str, Any]) -> str:

@@ -3,18 +3,14 @@
 import hashlib
 import importlib.util
 import os
-import re
-import shutil
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import pyspark
 
 from calque.errors import Unavailable
+from calque.java import is_new_enough, java_program, java_version
 from calque.resources import TO_INSTALL, cache_folder
-
-_NEEDED = 17
 
 
 def java_17() -> Path:
@@ -22,16 +18,14 @@ def java_17() -> Path:
 
     Raises `Unavailable` when there is none or it is older than 17.
     """
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    program = java_program(os.environ)
     todo = "Install a Java 17 runtime (Debian and Ubuntu: openjdk-17-jre-headless) or set JAVA_HOME to one"
-    if program is None or not Path(program).exists():
+    if program is None or not program.exists():
         raise Unavailable("Java is missing", "Spark and the metastores run on it", todo)
-    output = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', output)
-    if version is None or int(version[1]) < _NEEDED:
-        raise Unavailable("Java is too old", f"{program} says {output}", todo)
-    return Path(program)
+    version = java_version(program)
+    if not is_new_enough(version):
+        raise Unavailable("Java is too old", f"{program} is {version or 'of an unknown version'}", todo)
+    return program
 
 
 def java_21() -> Path:

@@ -22,6 +22,7 @@ from calque.control.question import HttpQuestion
 from calque.control.status import snapshot
 from calque.control.waiting import EventWait
 from calque.core.records.reached_state import ReachedState, reached_state
+from calque.engine.check.host import Host, require_host
 from calque.engine.failpoints import NAMES, is_known
 from calque.errors import AccessRefused, CalqueError, Refused, StateUnusable, Unavailable
 from calque.logs.setup import log_to_stderr, report_error
@@ -70,6 +71,7 @@ def run_job(
     refusals = (*unsupported(wiring.config), *taking_nothing(wiring.config), *kinds.missing_extras(wiring.config))
     for refusal in refusals:
         raise refusal
+    require_host(Host(wiring.folder.folders()))
     wiring.folder.open()
     wiring.folder.require_known_format()
     with Roles(wiring.state) as held_roles:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from calque.control.free_space import free_bytes
+from calque.control.free_space import free_at
 from calque.control.status_records import copying_of, failing_of, iso, reading_of, rounded, tell
 from calque.control.verify_record import newest_verification
 from calque.core.records.gap_states import dealt_with
@@ -128,7 +128,7 @@ class TargetReport:
         if time.monotonic() < self.look_next:
             return
         self.look_next = time.monotonic() + LOOK_SECONDS
-        self.free_bytes = free_bytes(self.current.target.plug.keys.warehouse)
+        self.free_bytes = free_at(self.current.target.plug.keys.warehouse)
         record = newest_verification(self.control, self.name)
         self.verified = verified_of(record) if record is not None else None
 

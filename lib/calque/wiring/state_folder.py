@@ -77,20 +77,19 @@ class StateFolder:
         Other users lose what an older calque let them read there. Raises `Unavailable`, and `StateUnusable` where the
         folder is another user's.
         """
-        for folder in (self.path, self.checkpoints()):
-            if folder is not None:
-                with reaching(f"{folder} can't be used", folder):
-                    folder.parent.mkdir(parents=True, exist_ok=True)
-                    make_folder(folder)
-                    if (folder / "control").exists():
-                        require_own(folder / "control")
-                    require_room(folder)
+        for folder in self.folders():
+            with reaching(f"{folder} can't be used", folder):
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(folder)
+                if (folder / "control").exists():
+                    require_own(folder / "control")
+                require_room(folder)
         restrict_below(self.path, [self.path / place for place in PLACES_OF_PINS])
 
-    def checkpoints(self) -> Path | None:
-        """Return the folder of checkpoints; None where it is not on this machine's file system."""
-        path = local_path(self.section.checkpoints)
-        return None if path is None else Path(path)
+    def folders(self) -> Sequence[Path]:
+        """Return the state folder, and the folder of checkpoints where it is on this machine's file systems."""
+        checkpoints = local_path(self.section.checkpoints)
+        return (self.path,) if checkpoints is None else (self.path, Path(checkpoints))
 
     def identity(self) -> str:
         """Return the folder's own id, made at the first call and recorded with the format of its records. Raises as

@@ -59,7 +59,9 @@ def check(metastores: dict[str, Metastore], tmp_path: Path, capsys: pytest.Captu
         } | target
         lines = [f"{key} = {toml(value)}" for key, value in keys.items()]
         file = tmp_path / "calque.toml"
-        file.write_text("\n".join(["[source]", 'name = "hq"', f'metastore = "{uri}"', more, "[targets.dr]", *lines]))
+        serve = ["[serve]", 'address = ""']
+        source = ["[source]", 'name = "hq"', f'metastore = "{uri}"', more]
+        file.write_text("\n".join([*serve, *source, "[targets.dr]", *lines]))
         code = main(["check", "--json", "-c", str(file)])
         said = capsys.readouterr()
         assert said.out, said.err
@@ -115,7 +117,7 @@ def test_a_healthy_world_passes_and_is_left_as_it_was(
     code, document = check(**NOTHING)
     assert (code, of(document, "error")) == (0, [])
     said = of(document, "info")
-    assert ("source", "The metastore answers; it is Hive 3") in said
+    assert ("source", "The metastore answers; it is Hive 3, and does not say which") in said
     assert ("source", "The log is written with each change (a transactional listener)") in said
     assert ("target dr", "The metastore has no compare-and-swap for tables") in said
     writer = HiveClient(metastores["healthy"].uri)
@@ -129,13 +131,13 @@ def test_awkward_tables_are_named_with_what_to_do(check: Check) -> None:
     code, document = check()
     assert (code, of(document, "error")) == (0, [])
     warnings = [what for _, what in of(document, "warning")]
-    assert "1 tables of a storage handler can't be replicated: sales.hbase" in warnings
-    assert "1 Hudi tables can't be replicated: sales.trips" in warnings
+    assert "Tables of a storage handler can't be replicated: sales.hbase" in warnings
+    assert "Hudi tables can't be replicated: sales.trips" in warnings
     assert "The directories of sales.rides are those of Hudi tables, and the metastore does not say so" in warnings
     assert any(what.startswith("sales.plain, sales.same share file:/") for what in warnings)
     assert any("sales.inner at" in what and "lies inside sales.plain, sales.same at" in what for what in warnings)
     assert not any("beside" in what for what in warnings)
-    assert "1 objects stand in the way: dr_sales.plain" in warnings
+    assert "Objects stand in the way: dr_sales.plain" in warnings
     infos = [what for _, what in of(document, "info")]
     assert not any("Delta" in what or "ice" in what for what in [*infos, *warnings])
 
@@ -244,7 +246,7 @@ def test_a_replica_that_can_take_the_source_s_files_along_is_named(
         TableName("dr_sales", "beside"), replace(replica, parameters=own | {"external.table.purge": "true"})
     )
     assert of(check(**policy)[1], "warning") == [
-        ("target dr", "1 tables can take the source's files along: dr_sales.beside")
+        ("target dr", "Tables can take the source's files along: dr_sales.beside")
     ]
     writer.drop_table(TableName("dr_sales", "beside"), delete_data=False)
     writer.close()
@@ -254,7 +256,7 @@ def test_a_warehouse_that_is_the_source_s_own_is_an_error_where_its_files_stay(c
     code, document = check(data="none", include=["sales.beside"], warehouse=f"file:{sales}")
     assert code == 65
     assert of(document, "error") == [
-        ("target dr", f"1 tables of the source lie in the warehouse file://{sales}: sales.beside")
+        ("target dr", f"Tables of the source lie in the warehouse file://{sales}: sales.beside")
     ]
 
 
@@ -272,14 +274,14 @@ def test_people_get_lines_grouped_by_place_and_one_line_on_stderr(
     file = tmp_path / "calque.toml"
     file.write_text(
         f'[source]\nname = "hq"\nmetastore = "{metastores["none"].uri}"\n'
-        f'[targets.dr]\nmetastore = "{metastores["healthy"].uri}"\nwarehouse = "dr"\n'
+        f'[targets.dr]\nmetastore = "{metastores["healthy"].uri}"\nwarehouse = "dr"\n[serve]\naddress = ""\n'
     )
     assert main(["check", "-c", str(file)]) == 65
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert [line for line in lines if not line.startswith("  ")] == ["source:", "target dr:", "Not all is well."]
     assert any(line.startswith("  error: No listener writes the log. ") for line in lines)
-    assert err == "calque: something must be changed. See the findings that are errors. Mend them, and check again.\n"
+    assert err == "calque: Something must be changed. See the findings that are errors. Mend them, and check again.\n"
 
 
 def test_a_warehouse_that_only_the_metastore_can_not_reach_is_an_error(check: Check) -> None:

@@ -86,8 +86,8 @@ def test_a_common_text_matches_both_and_none_means_none(one: str, other: str) ->
 @given(admissions, admissions)
 def test_a_shared_name_is_written_by_both(one: Admission, other: Admission) -> None:
     shared = shared_name(one, other)
-    if shared and not shared.startswith("/"):
-        target = TableName(*shared.split(".", 1))
+    if shared is not None and not shared.name.startswith("/"):
+        target = TableName(*shared.name.split(".", 1))
         assert one.source_of(target)
         assert other.source_of(target)
 

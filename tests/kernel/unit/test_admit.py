@@ -178,3 +178,20 @@ def test_two_globs_share_a_text_or_do_not(one: str, other: str, common: bool) ->
 )
 def test_two_policies_write_one_name_or_do_not(one: Admission, other: Admission, shared: bool) -> None:
     assert (bool(shared_name(one, other)), bool(shared_name(other, one))) == (shared, shared)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shown"),
+    [
+        (admission(), admission(), "*.*"),
+        (admission(), admission(("sales.*",)), "sales.*"),
+        (admission(("sal*.*",)), admission(("sales.*",)), "sales.*"),
+        (admission(("sales.*",)), admission(("*.orders",)), "sales.orders"),
+        (admission(("hr.staff",), rename={"hr.staff": "a.b"}), admission(), "a.b"),
+        (admission((r"/sales[.].*/",)), admission((r"/sales[.].*/",)), "/sales[.].*/"),
+    ],
+)
+def test_people_read_no_invented_name_of_what_two_policies_write(one: Admission, other: Admission, shown: str) -> None:
+    found = shared_name(one, other)
+    assert found is not None
+    assert found.pattern == shown

@@ -204,6 +204,21 @@ def test_an_unknown_target_is_refused_by_every_command(words: str, capsys: pytes
     assert capsys.readouterr() == ("", said)
 
 
+@pytest.mark.parametrize("words", ["epochs list", "epochs show 3", "epochs diff 3 4", "history a.b"])
+def test_a_command_about_one_target_asks_for_it_before_it_looks_at_the_state(
+    words: str, configured: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = TEMPLATE + '[targets.lake]\nmetastore = "thrift://127.0.0.1:9085"\nwarehouse = "file:///data/lake"\n'
+    (configured / "calque.toml").write_text(text, encoding="utf-8")
+    (configured / "state").write_text("no folder", encoding="utf-8")
+    assert main(words.split()) == 64
+    command = words.partition(" 3")[0].removesuffix(" a.b")
+    said = f"--target is missing. There are several targets: dr, lake. Name one. See 'calque {command} --help'."
+    assert capsys.readouterr() == ("", f"calque: {said}\n")
+    assert main([*words.split(), "--target", "dr", "--target", "lake"]) == 64
+    assert "--target: given 2 times, and one target is meant." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", ["-c other.toml --json check", "check --json -c other.toml"])
 def test_shared_options_stand_before_or_after_the_command(
     words: str, configured: Path, capsys: pytest.CaptureFixture[str]
@@ -223,11 +238,11 @@ def test_the_later_shared_option_wins(configured: Path, capsys: pytest.CaptureFi
 
 def test_a_wrong_configuration_is_one_line_and_65(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = configured / "calque.toml"
-    file.write_text(TEMPLATE.replace('poll = "250ms"', 'pol = "250ms"'), encoding="utf-8")
+    file.write_text(TEMPLATE.replace('#poll = "250ms"', 'pol = "250ms"'), encoding="utf-8")
     assert main(["status"]) == 65
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith("calque: calque.toml:8: source.pol is no key. The nearest is poll.")
+    assert err.startswith("calque: calque.toml:9: source.pol is no key. The nearest is poll.")
 
 
 def test_debug_shows_the_traceback_before_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -262,7 +277,7 @@ def test_init_names_every_key_there_is(tmp_path: Path) -> None:
     config = APP.load(file)
     for section in config.sections():
         for key in type(section).model_fields:
-            assert f"\n{key} = " in TEMPLATE or f"\n# {key} = " in TEMPLATE
+            assert any(f"\n{sign}{key} = " in TEMPLATE for sign in ("", "#", "# "))
 
 
 def test_init_overwrites_nothing(configured: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -297,7 +297,10 @@ def test_a_mistake_at_the_source_is_told_with_its_line(tmp_path: Path, line: str
         ('max_drop = "101%"', 'calque.toml:7: targets.dr.max_drop: "101%" is not a percentage.'),
         ("bandwidth = 0", "calque.toml:7: targets.dr.bandwidth: it is zero. Nothing could be copied."),
         ('bandwidth = "fast"', 'calque.toml:7: targets.dr.bandwidth: "fast" is not a size.'),
-        ('lease = "0s"', "calque.toml:7: targets.dr.lease: it is zero."),
+        (
+            'lease = "0s"',
+            "calque.toml:7: targets.dr.lease: it is shorter than 3 s. It is renewed after each third of it, and",
+        ),
         (
             'external_base = "hdfs://nn/../x"',
             'calque.toml:7: targets.dr.external_base: "hdfs://nn/../x" steps upwards.',
@@ -627,9 +630,11 @@ warehouse = "file:///data/{warehouse}"
 @pytest.mark.parametrize(
     ("address", "warehouse", "line", "said"),
     [
-        ("LOCALHOST:9084", "copy", "", 'dr and copy would both write names like "z.z" into thrift://localhost:9084.'),
+        ("LOCALHOST:9084", "copy", "", "dr and copy would both write every table into thrift://localhost:9084."),
+        ("LOCALHOST:9084", "copy", 'exclude = ["*.tmp_*"]', 'dr and copy would both write names like "*.*" into'),
+        ("LOCALHOST:9084", "copy", 'include = ["sales.*"]', 'dr and copy would both write names like "sales.*" into'),
         ("x:1,thrift://127.0.0.1:9084", "copy", 'include = ["a.t"]', 'dr and copy would both write names like "a.t"'),
-        ("x:9084", "dr", "", 'dr and copy would both write names like "z.z" into file:///data/dr.'),
+        ("x:9084", "dr", "", "dr and copy would both write every table into file:///data/dr."),
     ],
 )
 def test_two_targets_that_write_the_same_names_are_refused(

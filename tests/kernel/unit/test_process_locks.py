@@ -15,7 +15,7 @@ from shutil import copytree
 
 import pytest
 
-from calque.control.process_locks import Roles, holder
+from calque.control.process_locks import Roles, holder, tell_of_holders
 from calque.engine.lease.fence import FencedHit
 from calque.errors import Broken, Unavailable
 
@@ -72,6 +72,20 @@ def test_a_process_that_lives_keeps_its_role_and_is_named(other: Other, tmp_path
     )
     assert (holder(tmp_path, ROLE), holder(tmp_path, "capture")) == (other.process.pid, None)
     assert sorted(path.name for path in (tmp_path / "locks").glob(".*")) == []
+
+
+def test_a_start_says_at_once_which_process_has_the_roles_and_how_long_it_waits(
+    other: Other, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tell_of_holders(tmp_path, {ROLE: 30.0, "capture": 600.0})
+    [told] = caplog.messages
+    assert told.startswith(
+        f"Process {other.process.pid} runs {ROLE} here. This one waits for a sign of life from it, for 30 s"
+    )
+    other.close()
+    tell_of_holders(tmp_path, {ROLE: 30.0})
+    tell_of_holders(tmp_path / "nothing", {ROLE: 30.0})
+    assert caplog.messages == [told]
 
 
 def test_a_suspended_process_is_replaced_after_its_lease_and_begins_no_effect_when_it_wakes_up(

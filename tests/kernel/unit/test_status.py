@@ -15,7 +15,7 @@ import pytest
 
 from calque.app import APP
 from calque.commands.status import show
-from calque.control.free_space import free_bytes
+from calque.control.free_space import free_at
 from calque.control.pause_rules import PauseAction, change
 from calque.control.process_locks import Roles
 from calque.control.processes import ProcessPresence
@@ -141,9 +141,9 @@ def test_the_newest_comparison_is_told(wiring: Wiring) -> None:
 
 def test_free_space_is_known_of_folders_on_this_host_alone(tmp_path: Path) -> None:
     later = tmp_path / "warehouse" / "of tomorrow"
-    assert (free_bytes(str(later)) or 0) > 0
-    assert free_bytes(later.as_uri()) is not None
-    assert [free_bytes(place) for place in ("s3://bucket/dr", "hdfs://nn:8020/dr", "file://nas/dr")] == [None] * 3
+    assert (free_at(str(later)) or 0) > 0
+    assert free_at(later.as_uri()) is not None
+    assert [free_at(place) for place in ("s3://bucket/dr", "hdfs://nn:8020/dr", "file://nas/dr")] == [None] * 3
 
 
 def test_a_process_that_was_killed_has_stopped_whatever_it_told_last(wiring: Wiring) -> None:

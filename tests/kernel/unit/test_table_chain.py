@@ -38,16 +38,22 @@ def test_a_hop_passes_over_the_states_between_its_ends() -> None:
         (1, "one", False),
         (2, "two", True),
     ]
+    assert (links[1].epoch, links[1].published_at, links[3].epoch) == (2, "two", None)
     assert (links[2].changes, links[2].files, links[2].bytes) == ({"add_partition": 2}, 2, 20)
 
 
 def test_what_waits_says_why_and_what_the_ledger_forgot_is_no_claim() -> None:
     links = chain([entry(10), entry(20), entry(30)], [row(20)], EPOCHS, SPANS, 20, "set aside")
     assert [(link.fate, link.why) for link in links] == [
-        (Fate.BEFORE, "it is older than what the ledger remembers of the table"),
+        (Fate.BEFORE, "the ledger remembers nothing of the table so far back"),
         (Fate.SHOWN, ""),
         (Fate.WAITING, "set aside"),
     ]
+
+
+def test_an_event_from_before_the_first_remembered_epoch_has_none() -> None:
+    links = chain([entry(10), entry(30)], [row(40)], EPOCHS[1:], SPANS, 45, "")
+    assert [(link.fate, link.epoch) for link in links] == [(Fate.BEFORE, None), (Fate.BEFORE, 2), (Fate.SHOWN, 2)]
 
 
 def test_an_exact_read_is_a_state_without_an_event_and_statistics_make_none() -> None:

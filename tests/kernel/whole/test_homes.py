@@ -221,10 +221,10 @@ def test_check_tells_what_came_from_the_target_and_what_is_a_replica_itself() ->
     assert there[0] == ["of_a.t"]
     assert back[0] == ["of_b.t"]
     assert [finding.what for finding in back[1].entries] == [
-        "1 tables came from this target, and are not carried back: of_a.t"
+        "Tables that came from this target are not carried back: of_a.t"
     ]
     assert on[0] == ["of_a.t", "of_b.t"]
-    assert [finding.what for finding in on[1].entries] == ["1 tables are replicas themselves: of_a.t"]
+    assert [finding.what for finding in on[1].entries] == ["Tables are replicas themselves: of_a.t"]
 
 
 def test_check_tells_of_two_metastores_with_one_name() -> None:

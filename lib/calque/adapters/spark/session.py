@@ -23,10 +23,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from calque.errors import Refused
+from calque.java import DOES_NOT_START, SUBMITTED, TO_INSTALL
 
 LOG = logging.getLogger(__name__)
-SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""The environment variable that is there when spark-submit started this process: the JVM runs already."""
 
 NOT_FOR_SPARK = ("METASTORE_CONF_DIR", "HIVE_CONF_DIR", "SPARK_HOME", "SPARK_CONNECT_MODE")
 """The environment variables that Spark's JVM must not inherit: settings of a metastore, and another Spark than the
@@ -200,9 +199,7 @@ def launched(app_name: str, settings: Mapping[str, str], local_dir: Path) -> Spa
         try:
             gateway = launch_gateway(spark_conf, options)  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as problem:
-            raise Refused(
-                "Spark's JVM does not start", first_line(log, before), "Install Java 17 and set JAVA_HOME"
-            ) from problem
+            raise Refused(DOES_NOT_START, first_line(log, before), TO_INSTALL) from problem
         return SparkSession(SparkContext(conf=spark_conf, gateway=gateway))
 
 

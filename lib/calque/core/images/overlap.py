@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from string import ascii_lowercase, digits
@@ -17,20 +18,29 @@ Symbol = frozenset[str] | None
 """The characters that may stand at one place; None for `*`."""
 
 
-def shared_name(one: Admission, other: Admission) -> str:
-    """Return a name at the target that both policies would write, or "" when none was found.
+@dataclass(frozen=True, slots=True)
+class SharedName:
+    """A name at the target that two policies would write, or a regular expression that both include. `pattern` is the
+    text for people: the name, or a glob such as `sales.*` where the name is only an example of it."""
+
+    name: str
+    pattern: str
+
+
+def shared_name(one: Admission, other: Admission) -> SharedName | None:
+    """Return a name at the target that both policies would write, or None when none was found.
 
     A name that is returned is certainly written by both, or is a regular expression that both include. Globs are
     compared exactly but for excludes. For regular expressions only equal ones are found, and names that globs and plain
     names of the other side suggest.
     """
-    for name in _suggestions(one, other):
+    for name, pattern in _suggestions(one, other):
         if one.source_of(name) and other.source_of(name):
-            return str(name)
+            return SharedName(str(name), pattern)
     equal = _expressions(one) & _expressions(other)
     if equal and one.policy.rename == other.policy.rename and one.policy.exclude == other.policy.exclude:
-        return f"/{min(equal)}/"
-    return ""
+        return SharedName(f"/{min(equal)}/", f"/{min(equal)}/")
+    return None
 
 
 def common_text(one: str, other: str) -> str | None:
@@ -38,15 +48,19 @@ def common_text(one: str, other: str) -> str | None:
     return _meet(_symbols(one), _symbols(other))
 
 
-def _suggestions(one: Admission, other: Admission) -> Iterator[TableName]:
+def _suggestions(one: Admission, other: Admission) -> Iterator[tuple[TableName, str]]:
+    """Yield names that both may write, each with its `SharedName.pattern`."""
     for side in (one, other):
-        yield from (side.name_at_target(name) for name in side.named() if name.table)
+        for name in (side.name_at_target(name) for name in side.named() if name.table):
+            yield name, str(name)
     for first_database, first_table in _images(one):
         for second_database, second_table in _images(other):
             database = common_text(first_database, second_database)
             table = common_text(first_table, second_table)
             if database and table:
-                yield TableName(database, table)
+                shown_database = "*" if first_database == second_database == "*" else database
+                shown_table = "*" if first_table == second_table == "*" else table
+                yield TableName(database, table), f"{shown_database}.{shown_table}"
 
 
 def _images(admission: Admission) -> Iterator[tuple[str, str]]:

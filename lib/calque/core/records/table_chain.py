@@ -35,9 +35,9 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An event of the table, or an exact read of it. For a shown event `epoch` is the number of the epoch that tells of
-    it, `changes` counts the operations of the hop that ends here, and `files` and `bytes` are totals over the hop's
-    objects."""
+    """An event of the table, or an exact read of it. `epoch` is the number of the epoch that tells of a shown event, or
+    in which the target passed another one; None where the ledger does not remember it. For a shown event `changes`
+    counts the operations of the hop that ends here, and `files` and `bytes` are totals over the hop's objects."""
 
     event_id: EventId
     kind: str
@@ -142,7 +142,10 @@ def link(
             **event,
         )
     fate, why = fate_of(event_id, entry, stops, shows, reason)
-    return Link(event_id, fate=fate, why=why, **event)
+    passing = None if fate is Fate.WAITING else epoch_of(event_id, epochs)
+    if passing is None or event_id <= passing.from_event_id:
+        return Link(event_id, fate=fate, why=why, **event)
+    return Link(event_id, fate=fate, why=why, epoch=passing.epoch, published_at=passing.published_at, **event)
 
 
 def event_fields(entry: Entry, names: Collection[TableName]) -> dict[str, Any]:
@@ -171,7 +174,7 @@ def fate_of(
     place = bisect_left(stops, event_id)
     if place < len(stops):
         if place == 0:
-            return Fate.BEFORE, "it is older than what the ledger remembers of the table"
+            return Fate.BEFORE, "the ledger remembers nothing of the table so far back"
         return Fate.PASSED_OVER, f"one hop goes from event {stops[place - 1]} to event {stops[place]}"
     return Fate.PASSED_OVER, "the target shows its effect without an operation of its own"
 

@@ -35,7 +35,7 @@ def carried_to(
     returned_names = {name for name, table in tables.items() if not home_names.isdisjoint(path_of(table.parameters))}
     if returned_names:
         names = listed(sorted(returned_names))
-        what = f"{len(returned_names)} tables came from this target, and are not carried back: {names}"
+        what = f"Tables that came from this target are not carried back: {names}"
         findings.add(target.where, Severity.INFO, what)
     replicas = sorted(
         name for name, table in tables.items() if SOURCE in (table.parameters or {}) and name not in returned_names
@@ -44,8 +44,8 @@ def carried_to(
         findings.add(
             target.where,
             Severity.INFO,
-            f"{len(replicas)} tables are replicas themselves: {listed(replicas)}",
-            "files that are appended to them in place raise no event",
+            f"Tables are replicas themselves: {listed(replicas)}",
+            "Files that are appended to them in place raise no event",
             'Let whoever makes them have appends = "new_directory", or look for such files by `scan`',
         )
     return {name: table for name, table in tables.items() if name not in returned_names}
@@ -56,7 +56,7 @@ def tell_namesake(where: str, namesake: RegisteredSource, source_id: str, findin
         where,
         Severity.WARNING,
         f'Two metastores are called "{namesake.name}"',
-        f"one has the id {namesake.id}, the source {source_id}; their objects carry the same marks",
+        f"One has the id {namesake.id}, the source {source_id}; their objects carry the same marks",
         "Give each source a [source] name of its own; if the source has taken the other's place, drop the view "
         f"{record_of(namesake)}",
     )

@@ -16,7 +16,7 @@ def weakness(server: MetastoreInfo) -> tuple[str, str, str] | None:
         return (
             "The log of Hive 2 is weak: two events can get one id",
             (
-                "of changes made in one moment some can be missed until an id is seen to come twice, or the table is "
+                "Of changes made in one moment some can be missed until an id is seen to come twice, or the table is "
                 f"read again, which costs the promise {LAW_1}"
             ),
             "Move the source to Hive 3.0 or later",
@@ -32,14 +32,14 @@ def weakness(server: MetastoreInfo) -> tuple[str, str, str] | None:
         return (
             "The log is weak: events are written after their changes, not with them",
             (
-                "one can be lost or come in another order, and the replica lacks the change until the table is read "
+                "One can be lost or come in another order, and the replica lacks the change until the table is read "
                 f"again, which costs the promise {LAW_1}"
             ),
             f"{cure}; remove the listener from metastore.event.listeners",
         )
     return (
         "No listener writes the log",
-        f"changes raise no events, and nothing would be replicated, which costs the promise {LAW_1}",
+        f"Changes raise no events, and nothing would be replicated, which costs the promise {LAW_1}",
         cure,
     )
 
@@ -50,11 +50,11 @@ def check_log(source: Source, server: MetastoreInfo, findings: Findings) -> None
     if log_weakness is not None:
         what, why, todo = log_weakness
         if source.allow_weak_log:
-            findings.add("source", Severity.WARNING, what, f"allow_weak_log accepts that {why}", todo)
+            findings.add("source", Severity.WARNING, what, f"{why}; allow_weak_log accepts that", todo)
         else:
             findings.add("source", Severity.ERROR, what, why, f"{todo}; or accept it by source.allow_weak_log = true")
     elif listeners.transactional:
-        findings.add("source", Severity.INFO, "The log is written with each change (a transactional listener)")
+        findings.add_expected("source", "The log is written with each change (a transactional listener)")
     elif listeners.is_reported:
         names = ", ".join(listeners.others)
         todo = "Make sure that it does; then this can be left as it is"
@@ -62,7 +62,7 @@ def check_log(source: Source, server: MetastoreInfo, findings: Findings) -> None
             "source",
             Severity.WARNING,
             f"It can't be known whether {names} writes events with their changes",
-            "its name is not that of Hive's own listener",
+            "Its name is not that of Hive's own listener",
             todo,
         )
     else:
@@ -70,14 +70,14 @@ def check_log(source: Source, server: MetastoreInfo, findings: Findings) -> None
             "source",
             Severity.WARNING,
             "It can't be known whether the log's listener is transactional",
-            "the server does not tell its settings",
+            "The server does not tell its settings",
             "Look for metastore.transactional.event.listeners in its configuration",
         )
     check_inserts(source, server, findings)
     if not is_hive_4(server.version()):
         what = "The log's table may lack an index on its event ids, which Hive 4 adds"
         todo = 'See that there is one: CREATE INDEX "NOTIFICATION_LOG_EVENT_ID" ON "NOTIFICATION_LOG" ("EVENT_ID")'
-        findings.add("source", Severity.INFO, what, "each read of the log reads all of it then", todo)
+        findings.add("source", Severity.INFO, what, "Each read of the log reads all of it then", todo)
     check_notifications(source, server, findings)
 
 
@@ -103,7 +103,7 @@ def check_notifications(source: Source, server: MetastoreInfo, findings: Finding
             "source",
             Severity.ERROR,
             "The log can't be read",
-            f"the metastore answers other calls: {error.why}",
+            f"The metastore answers other calls: {error.why}",
             "Look into the metastore's log",
         )
         return
@@ -112,11 +112,11 @@ def check_notifications(source: Source, server: MetastoreInfo, findings: Finding
             "source",
             Severity.WARNING,
             "The log is empty",
-            "nothing was changed since it is written, or nothing writes it",
+            "Nothing was changed since it is written, or nothing writes it",
             "Change something at the source, and check again",
         )
     else:
-        findings.add("source", Severity.INFO, f"The newest event is {newest}")
+        findings.add_expected("source", f"The newest event is {newest}")
     for what, why, todo in weaknesses(rows, newest):
         findings.add("source", Severity.WARNING, what, why, todo)
 

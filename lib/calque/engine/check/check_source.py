@@ -28,7 +28,7 @@ from calque.engine.check.check_log import check_log
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.kept_files import check_kept_files
 from calque.engine.check.shared_storage import check_tables
-from calque.engine.check.sides import Source
+from calque.engine.check.sides import Source, answers
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName, table_name
@@ -47,14 +47,14 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
     try:
         if source.server is None:
             source.catalog.databases()
-            findings.add("source", Severity.INFO, "The catalog answers; it keeps no log, and is looked at")
+            findings.add_expected("source", "The catalog answers; it keeps no log, and is looked at")
         else:
             version = source.server.version()
-            findings.add("source", Severity.INFO, f"The metastore answers; it is Hive {version}")
+            findings.add_expected("source", answers(version))
             check_log(source, source.server, findings)
         admissions = [Admission(policy) for policy in policies]
         tables = tables_of(source.catalog, admissions, findings)
-        findings.add("source", Severity.INFO, f"{len(tables)} tables and views are admitted")
+        tell_admitted(len(tables), findings)
         check_kinds(tables, findings)
         check_views_of_engines(tables, admissions, findings)
         check_remote_databases(source.catalog, admissions, findings)
@@ -72,7 +72,7 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
         if copied_tables:
             copied_tables = check_roots(source, copied_tables, findings)
         if copied_tables:
-            check_readable(source.storage, copied_tables, findings)
+            check_readable(source.catalog, source.storage, copied_tables, findings)
             if source.shared_storage:
                 check_tables(copied_tables.items(), findings)
             if source.server is not None:
@@ -83,6 +83,15 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
         findings.refused("source", error)
         return {}
     return tables
+
+
+def tell_admitted(count: int, findings: Findings) -> None:
+    if count == 0:
+        findings.add("source", Severity.INFO, "0 tables and views are admitted")
+    else:
+        findings.add_expected(
+            "source", f"{count} tables and views are admitted" if count > 1 else "1 table or view is admitted"
+        )
 
 
 def tables_of(catalog: CatalogReader, admissions: Sequence[Admission], findings: Findings) -> dict[TableName, Table]:
@@ -137,11 +146,11 @@ def check_kinds(tables: Mapping[TableName, Table], findings: Findings) -> None:
             kinds.setdefault((kind, refused.refusal if refused is not None else ""), []).append(name)
     for (kind, _), names in sorted(kinds.items()):
         if kind in REASONS or kind in POINTING.values():
-            what = f"{len(names)} {kind} can't be replicated: {listed(names)}"
+            what = f"{kind[:1].upper()}{kind[1:]} can't be replicated: {listed(names)}"
             findings.add("source", Severity.WARNING, what, reason_of(tables[names[0]], kind), EXCLUDE)
         else:
-            what = f"{len(names)} {kind}: {listed(names)}"
-            why = "their commits raise no events; following them comes with a later version"
+            what = f"{kind[:1].upper()}{kind[1:]}: {listed(names)}"
+            why = "Their commits raise no events; following them comes with a later version"
             findings.add("source", Severity.INFO, what, why, "Exclude them until then")
 
 
@@ -159,7 +168,7 @@ def check_views_of_engines(
         and any(admission.takes(name) and admission.subset.has_table(table) for admission in renaming)
     ]
     if names:
-        what = f"{len(names)} views can't be shown under `rename`: {listed(names)}"
+        what = f"Views can't be shown under `rename`: {listed(names)}"
         findings.add("source", Severity.WARNING, what, ENCODED_TEXT, BY_HAND)
 
 
@@ -171,7 +180,7 @@ def check_remote_databases(catalog: CatalogReader, admissions: Sequence[Admissio
     databases = [catalog.database(name) for name in admitted_names]
     names = [one.name for one in databases if one is not None and database_obstacle(one)]
     if names:
-        what = f"{len(names)} {REMOTE} can't be replicated: {', '.join(names)}"
+        what = f"{REMOTE[:1].upper()}{REMOTE[1:]} can't be replicated: {', '.join(names)}"
         findings.add("source", Severity.WARNING, what, REASONS[REMOTE], EXCLUDE)
 
 
@@ -204,7 +213,7 @@ def check_locations(tables: Mapping[TableName, Table], findings: Findings) -> No
 
 
 OVERLAP = (
-    "what is written through one shows in the other without an event for it",
+    "What is written through one shows in the other without an event for it",
     "Give each table a directory of its own; else the replica of the other is late until it is read again",
 )
 PlacedTables = tuple[Place, list[TableName]]
@@ -252,7 +261,7 @@ def check_roots(source: Source, tables: Mapping[TableName, Table], findings: Fin
         alike = {name: why for name, why in refusals.items() if (why.todo == EXCLUDE) is of_partitions}
         if alike:
             first = next(iter(alike.values()))
-            what = f"{len(alike)} tables are set aside for what they name: {listed(list(alike))}"
+            what = f"Tables are set aside for what they name: {listed(list(alike))}"
             findings.add("source", Severity.WARNING, what, f"{first.what}. {first.why}".removesuffix(". "), first.todo)
     return {name: table for name, table in tables.items() if name not in refusals}
 
@@ -288,7 +297,7 @@ def check_resources(
             findings.defective("source", error)
     if refusals:
         first = next(iter(refusals.values()))
-        what = f"{len(refusals)} functions are set aside for their resources: {listed(list(refusals))}"
+        what = f"Functions are set aside for their resources: {listed(list(refusals))}"
         findings.add("source", Severity.WARNING, what, f"{first.what}. {first.why}", first.todo)
 
 
@@ -311,19 +320,23 @@ def why_not(why_not_read: Callable[[str], Refused | None], location: str) -> Ref
         return None
 
 
-def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings: Findings) -> None:
+def check_readable(
+    catalog: CatalogReader, storage: Storage, tables: Mapping[TableName, Table], findings: Findings
+) -> None:
     """Check a sample of the tables: whether their directories exist, can be listed, and are no Hudi tables that the
-    metastore does not know as such."""
+    metastore does not know as such. A directory that is missing is looked for again, after the table's definition is
+    read again, because the table may have been dropped or moved meanwhile."""
     missing_names, timeline_names = [], []
-    for name, location in sampled(tables):
-        try:
+    try:
+        for name, location in sampled(tables):
             if not storage.exists(location):
                 missing_names.append(name)
             if HUDI_TIMELINE in storage.children(location) and is_plain(tables[name]):
                 timeline_names.append(name)
-        except (Unavailable, Refused, AccessRefused) as error:
-            findings.refused("source", error)
-            return
+        missing_names = [name for name in missing_names if is_missing_still(catalog, storage, name, tables[name])]
+    except (Unavailable, Refused, AccessRefused) as error:
+        findings.refused("source", error)
+        return
     if missing_names:
         findings.add(
             "source",
@@ -337,6 +350,14 @@ def check_readable(storage: Storage, tables: Mapping[TableName, Table], findings
             f"The directories of {listed(timeline_names)} are those of Hudi tables, and the metastore does not say so"
         )
         findings.add("source", Severity.WARNING, what, REASONS[HUDI], EXCLUDE)
+
+
+def is_missing_still(catalog: CatalogReader, storage: Storage, name: TableName, before: Table) -> bool:
+    """Tell whether the table still has the location of its definition `before`, and nothing is there."""
+    table, location = catalog.table(name), location_of(before)
+    return (
+        table is not None and location is not None and location_of(table) == location and not storage.exists(location)
+    )
 
 
 def check_links(why_not_linked: Callable[[str], str], tables: Mapping[TableName, Table], findings: Findings) -> None:
@@ -353,7 +374,7 @@ def check_links(why_not_linked: Callable[[str], str], tables: Mapping[TableName,
         )
     elif sample:
         what = "Files that the source removes or replaces are kept by hard links until every target has them"
-        findings.add("source", Severity.INFO, what)
+        findings.add_expected("source", what)
 
 
 def sampled(tables: Mapping[TableName, Table]) -> list[tuple[TableName, str]]:

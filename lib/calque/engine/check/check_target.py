@@ -10,7 +10,7 @@ from calque.core.images.image import is_ours
 from calque.core.policy.admit import Admission
 from calque.engine.check.check_permissions import check_permissions
 from calque.engine.check.findings import Findings, Severity, listed
-from calque.engine.check.sides import Target, is_hive_4
+from calque.engine.check.sides import Target, answers, is_hive_4
 from calque.engine.target.armed_tables import is_armed
 from calque.errors import AccessRefused, Refused, Unavailable
 from calque.model.hive import Column, Database, SerDe, Table, location_of
@@ -20,7 +20,7 @@ from calque.ports import Conflict
 from calque.ports.services import managed_warehouse
 
 WRITERS = "Engines that reach the metastore can write to replicas"
-WHY_WRITERS = "no parameter and no grant in a metastore keeps them from it"
+WHY_WRITERS = "No parameter and no grant in a metastore keeps them from it"
 TODO_WRITERS = "A pre-event listener or the network does: see Writers at targets in docs/limits.md"
 """The cure that is given for every target, and for links."""
 
@@ -39,17 +39,17 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
             target.where,
             Severity.ERROR,
             f"{first} and {second} would both be {admission.name_at_target(first)}",
-            "a name at the target is one object's",
+            "A name at the target is one object's",
             "Rename one of them to another name, or exclude it",
         )
     try:
         version = target.server.version()
-        findings.add(target.where, Severity.INFO, f"The metastore answers; it is Hive {version}")
+        findings.add_expected(target.where, answers(version))
         if not is_hive_4(version):
             what = "If its database is PostgreSQL, an index may be missing there that Hive 4 adds"
             todo = 'See that there is one: CREATE INDEX "SDS_N50" ON "SDS" USING btree ("CD_ID")'
-            findings.add(target.where, Severity.INFO, what, "each change of a partition reads all of SDS then", todo)
-        findings.add(target.where, Severity.INFO, WRITERS, WHY_WRITERS, TODO_WRITERS)
+            findings.add(target.where, Severity.INFO, what, "Each change of a partition reads all of SDS then", todo)
+        findings.add_expected(target.where, WRITERS, WHY_WRITERS, TODO_WRITERS)
         check_conflicts(target, admission, tables, findings)
         if admission.leaves_some:
             left = {name: table for name, table in tables.items() if not admission.copies(name)}
@@ -84,8 +84,8 @@ def check_conflicts(
         findings.add(
             target.where,
             Severity.WARNING,
-            f"{len(foreign_names)} objects stand in the way: {listed(foreign_names)}",
-            f"they carry no calque.source of {target.policy.source}, so they are not overwritten and their tables are "
+            f"Objects stand in the way: {listed(foreign_names)}",
+            f"They carry no calque.source of {target.policy.source}, so they are not overwritten and their tables are "
             "quarantined",
             "Drop or rename them there, take them over with `calque adopt`, or rename the tables in the policy",
         )
@@ -93,7 +93,7 @@ def check_conflicts(
         findings.add(
             target.where,
             Severity.WARNING,
-            f"{len(armed_names)} tables can take the source's files along: {listed(armed_names)}",
+            f"Tables can take the source's files along: {listed(armed_names)}",
             "Somebody made them managed, or set parameters like external.table.purge: dropping one deletes the files, "
             "renaming one moves them",
             "Have them written anew with `calque repair`, and keep users of the target from altering replicas",
@@ -112,8 +112,7 @@ def check_files_at_source(target: Target, tables: Mapping[TableName, Table], fin
         findings.add(
             target.where,
             Severity.ERROR,
-            f"{len(inner_names)} tables of the source lie in the warehouse {target.policy.warehouse}: "
-            f"{listed(inner_names)}",
+            f"Tables of the source lie in the warehouse {target.policy.warehouse}: {listed(inner_names)}",
             "The target's databases and calque's own directories are made there, and nothing is to be written at the "
             "source",
             "Choose another directory for it, if only for these",
@@ -193,14 +192,14 @@ def check_compare_and_swap(target: Target, findings: Findings) -> None:
     finally:
         target.storage.remove([location])
     if has_compare_and_swap:
-        findings.add(target.where, Severity.INFO, "The metastore has compare-and-swap for tables")
+        findings.add_expected(target.where, "The metastore has compare-and-swap for tables")
     else:
         findings.add(
             target.where,
             Severity.INFO,
             "The metastore has no compare-and-swap for tables",
-            "an alteration of one of our tables by somebody else in the same moment can be overwritten unseen. Two "
-            "calques are kept apart by the lease all the same, but for a call that was under way when its writer lost "
-            "it and takes longer than a third of it",
-            "Hive 2.3.10 and 4.0.1 or later have it; else choose a lease that is long for the longest calls",
+            "A change of a replica by another program in the same moment can be overwritten unseen. The lease still "
+            "keeps two calque writers apart, except for a call that was under way when its writer lost the lease, and "
+            "that takes longer than a third of it",
+            "Set `lease` above your slowest metastore call; Hive 2.3.10 and 4.0.1 or later have compare-and-swap",
         )

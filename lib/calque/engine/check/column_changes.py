@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calque.engine.check.findings import Findings, Severity
+from calque.engine.check.findings import Findings
 from calque.engine.check.sides import Source, Target
 from calque.errors import Unavailable
 from calque.ports.services import COLUMN_CHANGES, forbids_column_changes
@@ -15,7 +15,7 @@ def check_column_changes(source: Source, target: Target, findings: Findings) -> 
     if not takes_changes(source) or forbids_column_changes(target.server) is False:
         return
     what = f"{COLUMN_CHANGES} is false at the source, and not here"
-    findings.add(target.where, Severity.INFO, what, "calque's own connections set it where a change needs it")
+    findings.add_expected(target.where, what, "calque's own connections set it where a change needs it")
 
 
 def takes_changes(source: Source) -> bool:

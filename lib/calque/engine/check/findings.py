@@ -24,14 +24,20 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding. `where` is "source", "target NAME", "cluster NAME", "clusters", "state", "journal", "notices NAME"
-    or "configuration"; with several sources it is "source NAME" and "journal NAME"."""
+    """One finding. `where` is "source", "target NAME", "cluster NAME", "clusters", "state", "journal", "notices NAME",
+    "host" or "configuration"; with several sources it is "source NAME" and "journal NAME"."""
 
     what: str
     why: str
     todo: str
     severity: Severity
     where: str
+    expected: bool = False
+    """Whether it is as it should be, or so in every deployment. No document has it."""
+
+    def document(self) -> dict[str, str]:
+        texts = {"what": self.what, "why": self.why, "todo": self.todo}
+        return {**texts, "severity": self.severity.value, "where": self.where}
 
 
 @dataclass(slots=True)
@@ -47,6 +53,10 @@ class Findings:
 
     def add(self, where: str, severity: Severity, what: str, why: str = "", todo: str = "") -> None:
         self.entries.append(Finding(what, why, todo, severity, where))
+
+    def add_expected(self, where: str, what: str, why: str = "", todo: str = "") -> None:
+        """Add a fact that is as it should be, or so in every deployment. The output for people leaves it out."""
+        self.entries.append(Finding(what, why, todo, Severity.INFO, where, expected=True))
 
     def add_all(self, others: Findings, source: str) -> None:
         """Add the findings of one of several sources and of its targets. Findings at "source" and "journal" get the

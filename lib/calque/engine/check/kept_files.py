@@ -65,7 +65,7 @@ def check_kept_files(
     if not databases:
         return
     if change_manager_setting(server, "cm.enabled").lower() != "true":
-        why = "its change manager is off (hive.repl.cm.enabled), or the server does not tell its settings"
+        why = "Its change manager is off (hive.repl.cm.enabled), or the server does not tell its settings"
         findings.add("source", Severity.INFO, "Hive keeps no files that it removes or replaces", why, PASSED_OVER)
         return
     kept_names = [database.name for database in databases if is_kept(database)]
@@ -74,7 +74,7 @@ def check_kept_files(
         retain = change_manager_setting(server, "cm.retain")
         how_long = f" for {retain}" if retain else ", for how long is not told"
         what = f"Hive keeps files of managed tables that it removes or replaces in {', '.join(kept_names)}{how_long}"
-        findings.add("source", Severity.INFO, what)
+        findings.add_expected("source", what)
         check_root(source, server, findings)
     if other_names:
         what = f"Hive keeps no files that it removes or replaces in {', '.join(other_names)}"

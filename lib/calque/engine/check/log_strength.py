@@ -35,14 +35,14 @@ def weaknesses(rows: Sequence[Entry], current: EventId) -> Iterator[Weakness]:
     if repeated_ids:
         yield (
             f"The log gave event id {repeated_ids[0]} to two events" + others(len(repeated_ids)),
-            f"it costs the promise {LAW_1} until all tables are compared, which each such id asks for",
+            f"It costs the promise {LAW_1} until all tables are compared, which each such id asks for",
             CURE,
         )
     if holes:
         first, last = holes[0]
         yield (
             f"The log lacks events {first} to {last}" + others(len(holes)),
-            f"it costs the promise {LAW_1} until all tables are compared, if calque has not read them yet",
+            f"It costs the promise {LAW_1} until all tables are compared, if calque has not read them yet",
             CURE,
         )
     bare_entries = [entry for entry in rows if entry.keys.kind is EventKind.UNKNOWN]
@@ -53,7 +53,7 @@ def weaknesses(rows: Sequence[Entry], current: EventId) -> Iterator[Weakness]:
                 f"{len(bare_entries)} of the log's newest {len(rows)} events do not say what they made of their object "
                 f"({kinds}; event {bare_entries[0].event_id} first)"
             ),
-            f"it costs the promise {LAW_2}: their tables are read again, and what was between is passed over",
+            f"It costs the promise {LAW_2}: their tables are read again, and what was between is passed over",
             "Let the source's metastore write messages with objects (metastore.event.message.factory of Hive's own)",
         )
 

@@ -58,5 +58,10 @@ def where_of(target: str) -> str:
     return f"target {target}"
 
 
+def answers(version: str) -> str:
+    """Return the text for a metastore of that version that answers. Servers before Hive 4 say no exact version."""
+    return f"The metastore answers; it is Hive {version}{'' if is_hive_4(version) else ', and does not say which'}"
+
+
 def is_hive_4(version: str) -> bool:
     return int(version.partition(".")[0]) >= 4

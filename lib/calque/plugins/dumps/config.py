@@ -32,10 +32,10 @@ def dump_root(section: Repl) -> tuple[str, ...]:
 TEMPLATE = """\
 [repl]                                      # REPL DUMP and REPL LOAD
 # root = "hdfs://ns/repl"                   # where dumps lie: hive.repl.rootdir
-retain = 3                                  # finished dumps of a database that stay; 0 for all
-source = ""                                 # the source's name in marks of what is loaded; "" for [source] name
-mode = "seed"                               # seed | hive4: without FROM a bootstrap, or on from the last loaded dump
-storage = {}                                # for what lies below root; those of [source] when left out
+#retain = 3                                 # finished dumps of a database that stay; 0 for all
+#source = ""                                # the source's name in marks of what is loaded; "" for [source] name
+#mode = "seed"                              # seed | hive4: without FROM a bootstrap, or on from the last loaded dump
+#storage = {}                               # for what lies below root; those of [source] when left out
 """
 REPL = SectionKind(
     name="repl",

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.options import Commands, CommandSettings, duration, examples, need_command, shared
-from calque.control.asking import error_of
+from calque.commands.options import (
+    Commands,
+    CommandSettings,
+    complete_tables,
+    complete_targets,
+    duration,
+    examples,
+    need_command,
+    shared,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,12 +37,12 @@ def pair(text: str) -> Pair:
 def set_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give the command the arguments `TABLE KEY=VALUE…`."""
     command = click.argument("pairs", metavar="KEY=VALUE...", type=pair, nargs=-1, required=True)(command)
-    return click.argument("table", metavar="TABLE")(command)
+    return click.argument("table", metavar="TABLE", shell_complete=complete_tables)(command)
 
 
 def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
     text = "Ask whether it is done at this target.  [default: at the source]"
-    return click.option("--target", metavar="NAME", help=text)(command)
+    return click.option("--target", metavar="NAME", shell_complete=complete_targets, help=text)(command)
 
 
 @click.group(
@@ -82,8 +90,10 @@ def mark_command(settings: CommandSettings, table: str, pairs: Sequence[Pair]) -
 
 
 @command.command("list", epilog=examples("calque done list", "calque done list sales.orders --target dr --json"))
-@click.argument("table", metavar="TABLE", required=False)
-@click.option("--target", metavar="NAME", help="Only those that are done at this target.")
+@click.argument("table", metavar="TABLE", required=False, shell_complete=complete_tables)
+@click.option(
+    "--target", metavar="NAME", shell_complete=complete_targets, help="Only those that are done at this target."
+)
 @shared
 @click.pass_obj
 def list_command(settings: CommandSettings, table: str | None, target: str | None) -> int:
@@ -117,9 +127,7 @@ def check_command(settings: CommandSettings, table: str, pairs: Sequence[Pair], 
     """
     answer = settings.answer("done check", table=table, values=values_of(pairs), target=target)
     tell(settings, answer)
-    if answer["error"] is not None:
-        raise error_of(answer["error"])
-    return 0
+    return ended(answer)
 
 
 @command.command(
@@ -144,6 +152,13 @@ def wait_command(
     set_asked = {"table": table, "values": values_of(pairs), "target": target, "timeout": timeout}
     answer = waited(settings, set_asked, timeout)
     tell(settings, answer)
+    return ended(answer)
+
+
+def ended(answer: Mapping[str, Any]) -> int:
+    """Return the exit code of a set that is done. Raises the answer's error."""
+    from calque.control.asking import error_of
+
     if answer["error"] is not None:
         raise error_of(answer["error"])
     return 0

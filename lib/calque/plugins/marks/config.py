@@ -38,9 +38,9 @@ def model_at(_path: KeyPath) -> type[Done]:
 
 TEMPLATE = """\
 [done]                                      # sets of partitions that are marked done: `calque done mark`
-retention = "30d"                           # marks are kept that long; a table's parameter calque.done.retention wins
-retentions = {}                             # by table, the longest pattern wins: { "logs.*" = "7d" }
-metastore = false                           # whether metastores are told, too (LOAD_DONE), the source's among them
+#retention = "30d"                          # marks are kept that long; a table's parameter calque.done.retention wins
+#retentions = {}                            # by table, the longest pattern wins: { "logs.*" = "7d" }
+#metastore = false                          # whether metastores are told, too (LOAD_DONE), the source's among them
 """
 DONE = SectionKind(
     name="done",

@@ -40,7 +40,7 @@ def check_kafka_channel(name: str, cluster: KafkaInfo, topics: Iterable[str], fi
     where = f"notices {name}"
     try:
         brokers = cluster.brokers()
-        findings.add(where, Severity.INFO, f"Kafka answers; it has {brokers} broker{'s' if brokers != 1 else ''}")
+        findings.add_expected(where, f"Kafka answers; it has {brokers} broker{'s' if brokers != 1 else ''}")
         for topic_name in list(topics)[:SHOWN]:
             topic = cluster.topic(topic_name)
             if topic is None:
@@ -50,7 +50,7 @@ def check_kafka_channel(name: str, cluster: KafkaInfo, topics: Iterable[str], fi
                 what = f"The user may not {' or '.join(denied_operations).lower()} topic {topic_name}"
                 todo = f"Allow it {', '.join(NEEDED)} there"
                 findings.add(where, Severity.ERROR, what, "Kafka's access control says so", todo)
-            check_writers(where, topic, "subscribers take what others write there for notices", findings)
+            check_writers(where, topic, "Subscribers take what others write there for notices", findings)
             if topic.partitions > 1:
                 what = f"Topic {topic_name} has {topic.partitions} partitions"
                 why = "Each table's notices stay in order there, those of the topic do not"
@@ -67,6 +67,6 @@ def check_channel(name: str, broker: NoticeBroker, topic: str, findings: Finding
     except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(where, error)
     else:
-        findings.add(where, Severity.INFO, "The broker answers, and takes the login")
+        findings.add_expected(where, "The broker answers, and takes the login")
     finally:
         broker.close()

@@ -22,7 +22,7 @@ def check_links(wiring: Wiring, findings: Findings) -> None:
         return
     if links:
         what = "Engines that reach the metastore can write to links, and through them to remote files"
-        findings.add("remotes", Severity.INFO, what, WHY_WRITERS, TODO_WRITERS)
+        findings.add_expected("remotes", what, WHY_WRITERS, TODO_WRITERS)
     for name, record in links.items():
         if record.reason:
             findings.add("remotes", Severity.WARNING, f"The link {name} is set aside", record.reason, "")

@@ -9,7 +9,16 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, Strict
 
-from calque.config.checks import Keytab, OptionalFile, OptionalLocation, OptionTable, PositiveDuration, Principal, User
+from calque.config.checks import (
+    Keytab,
+    LeaseDuration,
+    OptionalFile,
+    OptionalLocation,
+    OptionTable,
+    PositiveDuration,
+    Principal,
+    User,
+)
 from calque.config.keys import Journal, MetastoreSection, Section, Source, Target, TlsSection
 from calque.config.login_misfits import misfits
 from calque.config.places import metastores
@@ -74,7 +83,7 @@ class Remotes(MetastoreSection):
     warehouse: OptionalLocation = ""
     allow: Annotated[tuple[Pattern, ...], Strict(False)] = ()
     interval: PositiveDuration = 10.0
-    lease: PositiveDuration = 30.0
+    lease: LeaseDuration = 30.0
     storage: OptionTable = {}  # noqa: RUF012 - pydantic copies it
     credentials: Annotated[Mapping[str, Credentials], AfterValidator(_named)] = {}
 

@@ -65,7 +65,10 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
     here.database("rm1_local")
     linked.link("rm1_local.orders", "rm1_shop.orders")
     assert here.parts("rm1_local.orders") == []
-    linked.link_database("rm1_all", "rm1_shop")
+    created = linked.calque("sql", f"CREATE REMOTE DATABASE rm1_all CONNECTED TO rm1_shop {linked.properties('DB')}")
+    waits = "rm1_all is linked, and empty. No `calque run` follows links. Start one: it fills the link."
+    assert created == (0, "", f"calque: {waits}\n")
+    assert {linked.state(name) for name in ("rm1_local.orders", "rm1_all")} == {"waiting"}
     here.table("rm1_all.taken", own="yes")
     linked.config.write_text(linked.config.read_text().replace('address = ""', 'address = "127.0.0.1:0"'))
     with linked.running():

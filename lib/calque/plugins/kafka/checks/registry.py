@@ -19,7 +19,7 @@ def check_registry(registry: SchemaRegistryInfo, findings: Findings) -> None:
         return
     if schema_id is not None:
         what = f"The schema registry has the schema of events, as id {schema_id} of {registry.subject}"
-        findings.add(WHERE, Severity.INFO, what)
+        findings.add_expected(WHERE, what)
     elif not is_accepted:
         findings.add(
             WHERE,

@@ -19,7 +19,7 @@ SHOWN = 5
 def check_topics(cluster: KafkaInfo, required_topics: Sequence[RequiredTopic], findings: Findings) -> None:
     try:
         brokers = cluster.brokers()
-        findings.add(WHERE, Severity.INFO, f"Kafka answers; it has {counted(brokers, 'broker', 'brokers')}")
+        findings.add_expected(WHERE, f"Kafka answers; it has {counted(brokers, 'broker', 'brokers')}")
         for required in required_topics:
             topic = cluster.topic(required.name)
             if topic is None:
@@ -28,7 +28,7 @@ def check_topics(cluster: KafkaInfo, required_topics: Sequence[RequiredTopic], f
                 findings.add(WHERE, Severity.WARNING, what, why, "Say `calque journal create` to make it now")
             else:
                 check_topic(topic, required, brokers, findings)
-                check_writers(WHERE, topic, "what others write there is taken for events of the source", findings)
+                check_writers(WHERE, topic, "What others write there is taken for events of the source", findings)
     except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(WHERE, error)
 
@@ -41,7 +41,7 @@ def check_topic(topic: TopicInfo, required: RequiredTopic, brokers: int, finding
     check_copies(topic, brokers, findings)
     check_size(topic, required, findings)
     if len(findings.entries) == count_before:
-        findings.add(WHERE, Severity.INFO, f"Topic {topic.name} is as it should be")
+        findings.add_expected(WHERE, f"Topic {topic.name} is as it should be")
 
 
 def check_writers(where: str, topic: TopicInfo, why: str, findings: Findings) -> None:
@@ -49,7 +49,7 @@ def check_writers(where: str, topic: TopicInfo, why: str, findings: Findings) ->
     calque."""
     if topic.is_open:
         what = f"Everybody who reaches Kafka may write to topic {topic.name}"
-        findings.add(where, Severity.INFO, what, f"the brokers have no access control; {why}")
+        findings.add(where, Severity.INFO, what, f"{why}: the brokers have no access control")
     elif topic.writers:
         shown = ", ".join(topic.writers[:SHOWN])
         more = f" and {len(topic.writers) - SHOWN} more" if len(topic.writers) > SHOWN else ""
@@ -76,7 +76,7 @@ def check_order(topic: TopicInfo, required: RequiredTopic, findings: Findings) -
             WHERE,
             Severity.ERROR,
             f"Topic {topic.name} has {partitions} instead of {required.partitions}",
-            "the order of events is the order in one partition",
+            "The order of events is the order in one partition",
             "Name another topic below [journal], or delete this one; then say `calque journal create`",
         )
 
@@ -90,9 +90,9 @@ def check_kept(topic: TopicInfo, required: RequiredTopic, findings: Findings) ->
             Severity.ERROR,
             f"Topic {topic.name} has cleanup.policy = {','.join(sorted(policies))}",
             (
-                "its newest records could be removed, which say where the journal ends"
+                "Its newest records could be removed, which say where the journal ends"
                 if required.compacted
-                else "records would go from between others, and events are read one after the other"
+                else "Records would go from between others, and events are read one after the other"
             ),
             altering(topic, "cleanup.policy", *required_policies),
         )
@@ -104,7 +104,7 @@ def check_kept(topic: TopicInfo, required: RequiredTopic, findings: Findings) ->
             WHERE,
             Severity.ERROR,
             f"Topic {topic.name} keeps records for {days(kept_ms)}, and [journal] retention is {days(required_ms)}",
-            "a target that stops for longer is compared with the source again",
+            "A target that stops for longer is compared with the source again",
             f"{altering(topic, 'retention.ms', str(required_ms))}, or shorten [journal] retention",
         )
     if topic.number("retention.bytes") >= 0:
@@ -112,7 +112,7 @@ def check_kept(topic: TopicInfo, required: RequiredTopic, findings: Findings) ->
             WHERE,
             Severity.WARNING,
             f"Topic {topic.name} keeps at most {topic.number('retention.bytes')} bytes",
-            "many changes in a short time push events out before their time",
+            "Many changes in a short time push events out before their time",
             altering(topic, "retention.bytes", "-1"),
         )
 
@@ -124,19 +124,19 @@ def check_copies(topic: TopicInfo, brokers: int, findings: Findings) -> None:
             WHERE,
             Severity.ERROR,
             f"Topic {topic.name} has {counted(topic.copies, 'copy', 'copies')}, and min.insync.replicas is {minimum}",
-            "nothing can be appended",
+            "Nothing can be appended",
             altering(topic, "min.insync.replicas", str(max(topic.copies - 1, 1))),
         )
     elif topic.copies == 1:
         severity = Severity.WARNING if brokers > 1 else Severity.INFO
-        why = "its events are lost with the disk of one broker, and tables are read again then"
+        why = "Its events are lost with the disk of one broker, and tables are read again then"
         findings.add(WHERE, severity, f"Topic {topic.name} has one copy", why, "Give it three")
     elif minimum == topic.copies:
         findings.add(
             WHERE,
             Severity.WARNING,
             f"Topic {topic.name} has min.insync.replicas = {minimum}, as many as it has copies",
-            "while one broker is down nothing can be appended, and targets wait",
+            "While one broker is down nothing can be appended, and targets wait",
             altering(topic, "min.insync.replicas", str(minimum - 1)),
         )
     elif minimum == 1 and topic.copies >= SAFE_COPIES:
@@ -144,7 +144,7 @@ def check_copies(topic: TopicInfo, brokers: int, findings: Findings) -> None:
             WHERE,
             Severity.WARNING,
             f"Topic {topic.name} has min.insync.replicas = 1",
-            "what one broker alone confirmed is lost with it",
+            "What one broker alone confirmed is lost with it",
             altering(topic, "min.insync.replicas", "2"),
         )
     if topic.settings.get("unclean.leader.election.enable") == "true":
@@ -152,7 +152,7 @@ def check_copies(topic: TopicInfo, brokers: int, findings: Findings) -> None:
             WHERE,
             Severity.WARNING,
             f"Topic {topic.name} has unclean.leader.election.enable = true",
-            "a broker that lacks events may become its leader, and they are captured again if the log still has them",
+            "A broker that lacks events may become its leader, and they are captured again if the log still has them",
             altering(topic, "unclean.leader.election.enable", "false"),
         )
 
@@ -164,7 +164,7 @@ def check_size(topic: TopicInfo, required: RequiredTopic, findings: Findings) ->
             WHERE,
             Severity.WARNING,
             f"Topic {topic.name} takes messages of at most {limit} bytes",
-            "larger events are compressed, then cut in pieces, which every reader has to put together",
+            "Larger events are compressed, then cut in pieces, which every reader has to put together",
             altering(topic, "max.message.bytes", "1048588"),
         )
 

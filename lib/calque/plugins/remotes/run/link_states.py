@@ -15,10 +15,13 @@ from calque.model.ledger import DatabaseRow, StateRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.model.part_states import FAILED
 from calque.plugins.remotes.model import LinkRecord
+from calque.plugins.remotes.run.reconcile_links import is_followed
 from calque.plugins.remotes.wiring.remotes import remotes_at, target_of, with_links
 from calque.wiring.wiring import Wiring
 
-LIVE, READING, UNREACHABLE, GONE, SET_ASIDE = "live", "reading", "unreachable", "gone", "set_aside"
+LIVE, READING, WAITING = "live", "reading", "waiting"
+UNREACHABLE, GONE, SET_ASIDE = "unreachable", "gone", "set_aside"
+NOT_FOLLOWED = "No `calque run` follows links"
 BY_STATE = {TableState.LIVE: LIVE, TableState.QUARANTINED: SET_ASIDE}
 Row = Mapping[str, object]
 
@@ -35,6 +38,8 @@ class ProjectionState:
     state: str
     problem: str
     unread: Mapping[TableName, str]
+    followed: bool = True
+    """Whether a process follows the links."""
 
 
 @dataclass(slots=True)
@@ -106,7 +111,8 @@ class LinkStates:
             state, problem = state or UNREACHABLE, problem or str(error)
         unread: Mapping[str, str] = capture.get(UNREAD) or {}
         named = {TableName(*name.split(".", 1)): reason for name, reason in unread.items()}
-        return ProjectionState(target.admission(), rows, position, state, problem, named)
+        followed = is_followed(remotes_at(wiring)) or report["state"] != "stopped"
+        return ProjectionState(target.admission(), rows, position, state, problem, named, followed)
 
 
 def row_of(name: TableName, connected_to: str, via: str, state: str, event_id: EventId | None, reason: str) -> Row:
@@ -129,10 +135,10 @@ def of_table(projection: ProjectionState, remote: TableName) -> tuple[str, Event
         return projection.state, shows, projection.problem
     if remote in projection.unread:
         return SET_ASIDE, shows, projection.unread[remote]
-    if row is not None:
-        return BY_STATE.get(row.state, READING), shows, row.reason
-    if projection.position is None:
-        return READING, None, ""
+    if row is not None and row.state in BY_STATE:
+        return BY_STATE[row.state], shows, row.reason
+    if row is not None or projection.position is None:
+        return to_be_read(projection, shows, "" if row is None else row.reason)
     return GONE, projection.position, f"{remote} is not there; the link stays, empty, and comes back with it"
 
 
@@ -142,4 +148,11 @@ def of_database(projection: ProjectionState, remote: TableName) -> tuple[str, Ev
     row = projection.rows.get(remote)
     if isinstance(row, DatabaseRow) and row.state is TableState.QUARANTINED:
         return SET_ASIDE, projection.position, row.reason
-    return (READING if projection.position is None else LIVE), projection.position, ""
+    if projection.position is None:
+        return to_be_read(projection, None, "")
+    return LIVE, projection.position, ""
+
+
+def to_be_read(projection: ProjectionState, shows: EventId | None, reason: str) -> tuple[str, EventId | None, str]:
+    """Return the state of an object that does not show all yet: a process reads it, or it waits for one."""
+    return (READING, shows, reason) if projection.followed else (WAITING, shows, NOT_FOLLOWED)

@@ -230,6 +230,11 @@ def settle(remotes: RemotesWiring, names: Collection[TableName] | None = None) -
             remotes.put(replace(now, leaving=still_leaving))
 
 
+def is_followed(remotes: RemotesWiring) -> bool:
+    """Tell whether a process follows the links."""
+    return holder(remotes.folder.path, ROLE) is not None
+
+
 def drop_link(remotes: RemotesWiring, database: TableName, seconds: float = SETTLED_SECONDS) -> None:
     """End the link of a database, and drop its tables. Where a process follows the links, that process drops them, and
     this call waits for it for at most `seconds`. Raises `Unavailable` where tables are still there after that time."""
@@ -239,17 +244,17 @@ def drop_link(remotes: RemotesWiring, database: TableName, seconds: float = SETT
         remotes.put(replace(registry, links=links, leaving={**registry.leaving, database: DROP}))
     deadline = time.monotonic() + seconds
     while True:
-        is_followed = holder(remotes.folder.path, ROLE) is not None
-        if not is_followed:
+        followed = is_followed(remotes)
+        if not followed:
             settle(remotes, (database,))
         if database not in remotes.registry().leaving:
             return
         if time.monotonic() > deadline:
             what = f"{database} is no link any more, but its tables are still there"
-            if is_followed:
+            if followed:
                 raise Unavailable(what, "`calque run` drops them", "See its log")
             raise Unavailable(what, "Somebody changes them all the time", "Say it again, or start `calque run`")
-        time.sleep(0.05 if is_followed else 0.5)
+        time.sleep(0.05 if followed else 0.5)
 
 
 def fit(remotes: RemotesWiring, catalog: Catalog, link: LinkDefinition, one: Table | Database) -> None:

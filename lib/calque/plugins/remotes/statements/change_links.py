@@ -31,7 +31,8 @@ from calque.plugins.remotes.core.definitions import (
 from calque.plugins.remotes.core.objects import empty_location, unfilled_table
 from calque.plugins.remotes.core.permission import refusal
 from calque.plugins.remotes.model import LinkDefinition
-from calque.plugins.remotes.run.reconcile_links import drop_link, look, objects_of
+from calque.plugins.remotes.run.link_states import NOT_FOLLOWED
+from calque.plugins.remotes.run.reconcile_links import drop_link, is_followed, look, objects_of
 from calque.plugins.remotes.statements.kinds import (
     CreateRemoteDatabase,
     CreateRemoteTable,
@@ -86,6 +87,7 @@ def create_remote_table(statement: CreateRemoteTable, session: Session) -> Resul
     except Conflict as error:
         raise taken(local, error) from error
     look(remotes, [local])
+    tell_if_waiting(remotes, local, session)
     return NO_RESULT
 
 
@@ -111,7 +113,14 @@ def create_remote_database(statement: CreateRemoteDatabase, session: Session) ->
     except Conflict as error:
         raise taken(local, error) from error
     look(remotes, [local])
+    tell_if_waiting(remotes, local, session)
     return NO_RESULT
+
+
+def tell_if_waiting(remotes: RemotesWiring, local: TableName, session: Session) -> None:
+    """Say that a new link stays empty, where no process follows links."""
+    if not is_followed(remotes):
+        session.note(f"{local} is linked, and empty. {NOT_FOLLOWED}. Start one: it fills the link")
 
 
 def drop_remote_table(statement: DropRemoteTable, session: Session) -> Result:
