@@ -77,7 +77,7 @@ def _positive(value: float) -> float:
 
 def _lease(value: float) -> float:
     if value < LEAST_LEASE:
-        why = "It is renewed after each third of it, and a metastore under load takes a second to answer"
+        why = "It is renewed after each third of it, and a metastore under load takes that long to answer"
         raise Refused(f"it is shorter than {LEAST_LEASE:.0f} s", why, f'Write "{LEAST_LEASE:.0f}s" or more')
     return value
 

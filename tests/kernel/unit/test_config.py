@@ -299,7 +299,7 @@ def test_a_mistake_at_the_source_is_told_with_its_line(tmp_path: Path, line: str
         ('bandwidth = "fast"', 'calque.toml:7: targets.dr.bandwidth: "fast" is not a size.'),
         (
             'lease = "0s"',
-            "calque.toml:7: targets.dr.lease: it is shorter than 3 s. It is renewed after each third of it, and",
+            "calque.toml:7: targets.dr.lease: it is shorter than 1 s. It is renewed after each third of it, and",
         ),
         (
             'external_base = "hdfs://nn/../x"',
