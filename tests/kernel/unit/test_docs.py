@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -11,14 +12,17 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
+import configuration_schema
 import from_code
 import pytest
+from jsonschema import Draft202012Validator
 from lifecycle import picture
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from calque.app import APP
 from calque.cli import commands
+from calque.commands.init import template
 from calque.config.file import form_of
 from calque.core.records.lifecycle import State, Transition
 from support.places import ROOT
@@ -127,6 +131,7 @@ def with_secrets(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> st
     return re.sub(r'(_file"? = ")[^"]+', rf"\g<1>{folder}/secret", text)
 
 
+SCHEMA = Draft202012Validator(json.loads(configuration_schema.FILE.read_text(encoding="utf-8")))
 EXAMPLES = [(page, text) for page in PAGES for text in blocks(page, "toml")]
 WHOLE = [(page, text) for page, text in EXAMPLES if completed(tomllib.loads(text)) == tomllib.loads(text)]
 
@@ -188,6 +193,38 @@ def test_every_whole_example_of_a_configuration_is_loaded(
 
 def test_there_are_whole_examples_of_a_configuration() -> None:
     assert len(WHOLE) >= 2
+
+
+def complaints(data: Mapping[str, Any]) -> list[str]:
+    """The places of which an editor says that they are wrong, by the schema of `calque.toml`."""
+    return [error.json_path for error in SCHEMA.iter_errors(data)]
+
+
+def test_the_schema_of_the_configuration_is_what_the_code_gives() -> None:
+    committed = configuration_schema.FILE.read_text(encoding="utf-8")
+    assert committed == from_code.schema(), "Run `make tables` and commit what it wrote."
+
+
+def test_the_schema_takes_the_configuration_that_init_writes_and_every_example_of_a_page() -> None:
+    assert complaints(tomllib.loads(template(APP.file_kinds().sections))) == []
+    found = {text: complaints(completed(tomllib.loads(text))) for _, text in EXAMPLES}
+    assert {text: places for text, places in found.items() if places} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("[sorce]", "$"),
+        ("[targets.dr]\nmetastores = 'thrift://dr:9083'", "$.targets.dr"),
+        ("[targets.'d r']\nmetastore = 'thrift://dr:9083'\nwarehouse = '/dr'", "$.targets"),
+        ("[source]\nname = 'hq'\nmetastore = 'thrift://hq:9083'\nscan = true", "$.source.scan"),
+        ("[source]\nname = 'hq'\nmetastore = 'thrift://hq:9083'\nauth = 'kerberus'", "$.source.auth"),
+        ("[window]\nmax_events = 0", "$.window.max_events"),
+        ("[remotes]\nmetastore = 'thrift://dr:9083'\nwarehouse = '/dr'\nallow = 'thrift://*'", "$.remotes.allow"),
+    ],
+)
+def test_the_schema_finds_what_is_wrong(text: str, place: str) -> None:
+    assert place in complaints(tomllib.loads(text))
 
 
 @pytest.mark.parametrize("section", from_code.MODELS)
