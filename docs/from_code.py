@@ -1,4 +1,5 @@
-"""The parts of the pages that are made from the code: tables of keys, statements, rooms and modules, help of commands.
+"""The parts of the pages that are made from the code: tables of keys, statements, rooms and modules, help of commands,
+and signatures.
 
 `make tables` runs this module: it writes these parts into the pages, between their marks, draws the picture of a
 table's life, and writes the schema of `calque.toml`. All of it is committed, because a code host shows it without a
@@ -16,6 +17,7 @@ from typing import Literal, get_args, get_origin
 
 import click
 import configuration_schema
+import signatures
 from lifecycle import picture
 from pydantic.fields import FieldInfo
 
@@ -175,6 +177,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "rooms of the engine": lambda: rooms("calque.engine"),
     "plugins": plugins,
     "statements": statements,
+    **{part: lambda part=part: signatures.functions(part) for part in signatures.FUNCTIONS},
+    **{part: lambda part=part: signatures.methods(part) for part in signatures.METHODS},
     **{f"keys of {section}": lambda section=section: keys(section) for section in MODELS},
     **{f"modules of {plugin}": lambda plugin=plugin: modules(plugin) for plugin in PLUGINS},
 }
