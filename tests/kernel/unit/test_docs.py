@@ -30,7 +30,14 @@ from support.services.authority import Authority
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 DECISIONS = (ROOT / "DECISIONS.md", *sorted((ROOT / "docs" / "decisions").glob("*.md")))
-LINKED = (*PAGES, *DECISIONS, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", ROOT / "schemas" / "README.md")
+LINKED = (
+    *PAGES,
+    *DECISIONS,
+    ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "schemas" / "README.md",
+)
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 MADE = re.compile(r"<!-- made from the code: (.+?) -->")
 LEAST = """\
@@ -162,9 +169,17 @@ def test_words_that_are_no_command_and_no_option_are_seen() -> None:
     assert unknown_words("statsu") == ["statsu"]
 
 
-def test_readme_names_every_command() -> None:
-    named = {name for line in command_lines(ROOT / "README.md") for name in line.split()[0].split("|")}
+def test_the_table_of_commands_names_every_command() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    table = page.partition("## At a glance\n")[2].partition("\n## ")[0]
+    named = {name for names in re.findall(r"^\| `calque ([\w|-]+)", table, re.MULTILINE) for name in names.split("|")}
     assert set(commands.commands) <= named
+
+
+def test_readme_leads_from_the_demo_to_a_running_replica() -> None:
+    named = [line.split()[0] for line in command_lines(ROOT / "README.md")]
+    assert [name for name in named if name in commands.commands][:5] == ["init", "check", "run", "status", "verify"]
+    assert {"demo", "test"} <= {match[1] for line in code_lines(ROOT / "README.md") if (match := MAKE.fullmatch(line))}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -258,7 +273,22 @@ def test_every_statement_on_a_page_can_be_parsed(page: Path) -> None:
 
 
 def test_readme_fits_on_a_few_screens() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
+
+
+def test_the_front_page_names_every_page_once_in_a_table_and_once_in_the_same_group_of_the_menu() -> None:
+    front = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    tables = {
+        group: re.findall(r"^\| \[[^]]+\]\(([\w/-]+)\.md\)", rows, re.MULTILINE)
+        for group, rows in re.findall(r"^\| (\w+) \| says \|\n((?:\|.*\n)+)", front, re.MULTILINE)
+    }
+    menu = {
+        group.lower(): names.split()
+        for group, names in re.findall(r":caption: (\w+)\n\n([^`]+)```", front, re.MULTILINE)
+    }
+    assert tables == menu
+    pages = {page.stem for page in PAGES if page.parent.name == "docs"} - {"index"} | {"decisions/index"}
+    assert sorted(name for names in menu.values() for name in names) == sorted(pages)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
