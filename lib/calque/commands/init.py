@@ -11,6 +11,7 @@ import click
 from calque.commands.options import CommandSettings, examples, shared
 from calque.commands.output import print_json, print_line
 from calque.errors import Refused
+from calque.resources import schemas_folder
 
 if TYPE_CHECKING:
     from calque.config.sections import SectionKind
@@ -149,11 +150,17 @@ def command(settings: CommandSettings, file: Path | None) -> int:
     return run(settings, file or Path(settings.config))
 
 
+def schema_line() -> str:
+    """Return the comment by which an editor finds the schema of the file: that of the calque that writes it."""
+    schema = schemas_folder() / "calque-toml.json"
+    return f"#:schema {schema.as_uri()}\n\n"
+
+
 def run(settings: CommandSettings, file: Path) -> int:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as output:
-            output.write(template(settings.app.file_kinds().sections))
+            output.write(schema_line() + template(settings.app.file_kinds().sections))
     except FileExistsError as error:
         problem = f"{error.filename} exists" if error.filename != str(file) else f"{file} exists already"
         raise Refused(problem, "calque init overwrites nothing", "Name another file, or remove that one") from None
