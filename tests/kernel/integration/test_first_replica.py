@@ -29,7 +29,9 @@ END = "-- the block has ended"
 def blocks() -> list[tuple[str, str]]:
     """The kind and the text of each block that a reader of the page carries out."""
     tokens = MarkdownIt("commonmark").parse(PAGE.read_text(encoding="utf-8"))
-    return [(token.info, token.content) for token in tokens if token.type == "fence" and token.info in {"sh", "text hive"}]
+    return [
+        (token.info, token.content) for token in tokens if token.type == "fence" and token.info in {"sh", "text hive"}
+    ]
 
 
 @contextmanager
