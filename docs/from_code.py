@@ -1,8 +1,9 @@
-"""The parts of the pages that are made from the code: tables of keys, statements, rooms and modules, help of commands.
+"""The parts of the pages that are made from the code: tables of keys, statements, rooms and modules, help of commands,
+and signatures.
 
-`make tables` runs this module: it writes these parts into the pages, between their marks, and draws the picture of a
-table's life. Pages and picture are committed, because a code host shows them without a build;
-`tests/kernel/unit/test_docs.py` fails while one of them differs from the code.
+`make tables` runs this module: it writes these parts into the pages, between their marks, draws the picture of a
+table's life, and writes the schema of `calque.toml`. All of it is committed, because a code host shows it without a
+build; `tests/kernel/unit/test_docs.py` fails while some of it differs from the code.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 import click
+import configuration_schema
+import signatures
 from lifecycle import picture
 from pydantic.fields import FieldInfo
 
@@ -36,10 +39,11 @@ PICTURE = DOCS / "pictures" / "life-of-a-table.svg"
 
 
 def write() -> None:
-    """Write the parts of all pages anew, and the picture."""
+    """Write the parts of all pages anew, the picture, and the schema."""
     for page in sorted(DOCS.glob("*.md")):
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
     PICTURE.write_text(picture(), encoding="utf-8")
+    configuration_schema.FILE.write_text(schema(), encoding="utf-8")
 
 
 def filled(page: str) -> str:
@@ -80,6 +84,12 @@ def default(field: FieldInfo, value: str) -> str:
         return "required"
     choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
     return f"`{value}`" if value or choices else "none"
+
+
+def schema() -> str:
+    """Return the schema of the configuration's file."""
+    said = {section: dict(template_rows(section)) for section in MODELS}
+    return configuration_schema.lines(configuration_schema.schema(MODELS, said))
 
 
 def escaped(text: str) -> str:
@@ -167,6 +177,8 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "rooms of the engine": lambda: rooms("calque.engine"),
     "plugins": plugins,
     "statements": statements,
+    **{part: lambda part=part: signatures.functions(part) for part in signatures.FUNCTIONS},
+    **{part: lambda part=part: signatures.methods(part) for part in signatures.METHODS},
     **{f"keys of {section}": lambda section=section: keys(section) for section in MODELS},
     **{f"modules of {plugin}": lambda plugin=plugin: modules(plugin) for plugin in PLUGINS},
 }

@@ -15,6 +15,7 @@ import click
 from calque.commands.options import CommandSettings, examples, pattern, shared
 from calque.commands.output import print_json, print_line
 from calque.errors import Refused, nearest, sentence
+from calque.resources import schemas_folder
 
 if TYPE_CHECKING:
     from calque.config.sections import SectionKind
@@ -266,6 +267,12 @@ def command(
     return run(settings, file or Path(settings.config), places)
 
 
+def schema_line() -> str:
+    """Return the comment by which an editor finds the schema of the file: that of the calque that writes it."""
+    schema = schemas_folder() / "calque-toml.json"
+    return f"#:schema {schema.as_uri()}\n\n"
+
+
 def run(settings: CommandSettings, file: Path, places: Places) -> int:
     """Write the file. Raises a usage error for places that no configuration can have, and `Refused` where the file is
     there, or can't be written."""
@@ -277,7 +284,7 @@ def run(settings: CommandSettings, file: Path, places: Places) -> int:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as output:
-            output.write(text)
+            output.write(schema_line() + text)
     except FileExistsError as error:
         problem = f"{error.filename} exists" if error.filename != str(file) else f"{file} exists already"
         raise Refused(problem, "calque init overwrites nothing", "Name another file, or remove that one") from None

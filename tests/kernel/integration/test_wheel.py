@@ -35,6 +35,7 @@ NEEDED = (
     "calque/statements/grammar.lark",
     "calque/plugins/dumps/grammar.lark",
     "calque/_schemas/README.md",
+    "calque/_schemas/calque-toml.json",
     "calque/_schemas/status-1.json",
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -11,14 +12,17 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
+import configuration_schema
 import from_code
 import pytest
+from jsonschema import Draft202012Validator
 from lifecycle import picture
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from calque.app import APP
 from calque.cli import commands
+from calque.commands.init import template
 from calque.config.file import form_of
 from calque.core.records.lifecycle import State, Transition
 from support.places import ROOT
@@ -26,7 +30,14 @@ from support.services.authority import Authority
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 DECISIONS = (ROOT / "DECISIONS.md", *sorted((ROOT / "docs" / "decisions").glob("*.md")))
-LINKED = (*PAGES, *DECISIONS, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", ROOT / "schemas" / "README.md")
+LINKED = (
+    *PAGES,
+    *DECISIONS,
+    ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "schemas" / "README.md",
+)
 CONFIGURATION = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 MADE = re.compile(r"<!-- made from the code: (.+?) -->")
 LEAST = """\
@@ -127,6 +138,7 @@ def with_secrets(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> st
     return re.sub(r'(_file"? = ")[^"]+', rf"\g<1>{folder}/secret", text)
 
 
+SCHEMA = Draft202012Validator(json.loads(configuration_schema.FILE.read_text(encoding="utf-8")))
 EXAMPLES = [(page, text) for page in PAGES for text in blocks(page, "toml")]
 WHOLE = [(page, text) for page, text in EXAMPLES if completed(tomllib.loads(text)) == tomllib.loads(text)]
 
@@ -157,9 +169,17 @@ def test_words_that_are_no_command_and_no_option_are_seen() -> None:
     assert unknown_words("statsu") == ["statsu"]
 
 
-def test_readme_names_every_command() -> None:
-    named = {name for line in command_lines(ROOT / "README.md") for name in line.split()[0].split("|")}
+def test_the_table_of_commands_names_every_command() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    table = page.partition("## At a glance\n")[2].partition("\n## ")[0]
+    named = {name for names in re.findall(r"^\| `calque ([\w|-]+)", table, re.MULTILINE) for name in names.split("|")}
     assert set(commands.commands) <= named
+
+
+def test_readme_leads_from_the_demo_to_a_running_replica() -> None:
+    named = [line.split()[0] for line in command_lines(ROOT / "README.md")]
+    assert [name for name in named if name in commands.commands][:5] == ["init", "check", "run", "status", "verify"]
+    assert {"demo", "test"} <= {match[1] for line in code_lines(ROOT / "README.md") if (match := MAKE.fullmatch(line))}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -188,6 +208,38 @@ def test_every_whole_example_of_a_configuration_is_loaded(
 
 def test_there_are_whole_examples_of_a_configuration() -> None:
     assert len(WHOLE) >= 2
+
+
+def complaints(data: Mapping[str, Any]) -> list[str]:
+    """The places of which an editor says that they are wrong, by the schema of `calque.toml`."""
+    return [error.json_path for error in SCHEMA.iter_errors(data)]
+
+
+def test_the_schema_of_the_configuration_is_what_the_code_gives() -> None:
+    committed = configuration_schema.FILE.read_text(encoding="utf-8")
+    assert committed == from_code.schema(), "Run `make tables` and commit what it wrote."
+
+
+def test_the_schema_takes_the_configuration_that_init_writes_and_every_example_of_a_page() -> None:
+    assert complaints(tomllib.loads(template(APP.file_kinds().sections))) == []
+    found = {text: complaints(completed(tomllib.loads(text))) for _, text in EXAMPLES}
+    assert {text: places for text, places in found.items() if places} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("[sorce]", "$"),
+        ("[targets.dr]\nmetastores = 'thrift://dr:9083'", "$.targets.dr"),
+        ("[targets.'d r']\nmetastore = 'thrift://dr:9083'\nwarehouse = '/dr'", "$.targets"),
+        ("[source]\nname = 'hq'\nmetastore = 'thrift://hq:9083'\nscan = true", "$.source.scan"),
+        ("[source]\nname = 'hq'\nmetastore = 'thrift://hq:9083'\nauth = 'kerberus'", "$.source.auth"),
+        ("[window]\nmax_events = 0", "$.window.max_events"),
+        ("[remotes]\nmetastore = 'thrift://dr:9083'\nwarehouse = '/dr'\nallow = 'thrift://*'", "$.remotes.allow"),
+    ],
+)
+def test_the_schema_finds_what_is_wrong(text: str, place: str) -> None:
+    assert place in complaints(tomllib.loads(text))
 
 
 @pytest.mark.parametrize("section", from_code.MODELS)
@@ -221,7 +273,22 @@ def test_every_statement_on_a_page_can_be_parsed(page: Path) -> None:
 
 
 def test_readme_fits_on_a_few_screens() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
+
+
+def test_the_front_page_names_every_page_once_in_a_table_and_once_in_the_same_group_of_the_menu() -> None:
+    front = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    tables = {
+        group: re.findall(r"^\| \[[^]]+\]\(([\w/-]+)\.md\)", rows, re.MULTILINE)
+        for group, rows in re.findall(r"^\| (\w+) \| says \|\n((?:\|.*\n)+)", front, re.MULTILINE)
+    }
+    menu = {
+        group.lower(): names.split()
+        for group, names in re.findall(r":caption: (\w+)\n\n([^`]+)```", front, re.MULTILINE)
+    }
+    assert tables == menu
+    pages = {page.stem for page in PAGES if page.parent.name == "docs"} - {"index"} | {"decisions/index"}
+    assert sorted(name for names in menu.values() for name in names) == sorted(pages)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

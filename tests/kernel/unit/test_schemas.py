@@ -12,8 +12,9 @@ from calque.cli import commands
 from calque.resources import schemas_folder
 from support.judges.documents import command_of, read_document, schema_name, validator
 
-SCHEMAS = sorted(path for path in schemas_folder().glob("*.json") if not path.name.startswith(("ledger-", "notice-1")))
-"""Of what commands print; `test_ledger_schemas` and `test_notices` hold the rest to the others."""
+OTHERS = ("ledger-", "notice-1", "calque-toml")
+SCHEMAS = sorted(path for path in schemas_folder().glob("*.json") if not path.name.startswith(OTHERS))
+"""Of what commands print; `test_ledger_schemas`, `test_notices` and `test_docs` hold the rest to the others."""
 
 
 def printing(command: click.Command = commands, name: str = "") -> Iterator[str]:
