@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -89,6 +90,8 @@ ANY = Endpoint("127.0.0.1", 0)
 
 NO_TOKENS = Tokens()
 TOKEN, METRICS_TOKEN = "of-all-pages-é", "of-metrics"
+SILENT = Console(dict, lambda _: {}, lambda _: {}, lambda *_: {}, lambda _: {}, lambda _: {})
+"""A page's process that has nothing to say."""
 
 
 @contextmanager
@@ -241,6 +244,66 @@ def test_pages_take_their_tokens_and_health_needs_none(tokens: Tokens) -> None:
         assert {path: [read(serving, path, one)[0] for one in given] for path in expected} == expected
         content = read(serving, "/status")[1]
         assert json.loads(content) == {"error": "This page needs a token: Authorization: Bearer TOKEN."}
+
+
+OWN, FOREIGN = "localhost:1", "calque.evil.example"
+
+
+@pytest.mark.parametrize(
+    ("path", "host", "authorization", "expected"),
+    [
+        ("/api/overview", OWN, "", 200),
+        ("/", OWN, "", 200),
+        ("/status", OWN, "", 200),
+        ("/metrics", "127.0.0.1", "", 200),
+        ("/api/overview", FOREIGN, "", 421),
+        ("/", FOREIGN, "", 421),
+        ("/metrics", FOREIGN, "", 421),
+        ("/api/overview", OWN, "Bearer wrong", 401),
+        ("/api/overview", FOREIGN, "Bearer wrong", 401),
+        ("/api/overview", FOREIGN, f"Bearer {TOKEN}", 200),
+        ("/healthz", FOREIGN, "", 200),
+    ],
+)
+def test_open_reading_needs_no_token_under_the_host_s_own_names(
+    tokens: Tokens, path: str, host: str, authorization: str, expected: int
+) -> None:
+    with served(lambda: WELL, tokens=replace(tokens, reading_is_open=True), console=SILENT) as serving:
+        assert answer(serving, path, host, authorization) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "authorization", "expected"),
+    [
+        (OWN, "", 401),
+        (FOREIGN, "", 401),
+        (OWN, "Bearer wrong", 401),
+        (OWN, f"Bearer {METRICS_TOKEN}", 401),
+        (OWN, f"Bearer {TOKEN}", 200),
+    ],
+)
+def test_with_open_reading_an_action_needs_the_token_as_ever(
+    tokens: Tokens, host: str, authorization: str, expected: int
+) -> None:
+    asked: list[ActionRequest] = []
+    console = replace(SILENT, act=lambda one: asked.append(one))
+    with served(lambda: WELL, tokens=replace(tokens, reading_is_open=True), console=console) as serving:
+        content = b'{"action": "pause", "target": "dr"}'
+        assert answer(serving, "/api/actions", host, authorization, content) == expected
+    assert len(asked) == (expected == 200)
+
+
+def answer(serving: Serving, path: str, host: str, authorization: str, content: bytes | None = None) -> int:
+    """The status of the answer to a request under that name of the host; with content it is an action."""
+    fields = {"Host": host, "Content-Type": "application/json"}
+    if authorization:
+        fields["Authorization"] = authorization.encode().decode("latin-1")
+    try:
+        with urlopen(Request(serving.address + path, content, fields), timeout=10) as found:
+            return int(found.status)
+    except HTTPError as error:
+        with error:
+            return error.code
 
 
 def test_libraries_of_the_page_are_as_they_were_published() -> None:
@@ -514,6 +577,11 @@ def test_who_asks_for_nothing_or_for_nonsense_holds_nobody_up(capsys: pytest.Cap
         ('tls = { ca = "c.pem" }', "10: serve.tls: certificate is missing."),
         ('tls = { certificate = "c.pem", key = "k.pem" }', "can't be used with the key"),
         ("tls = { verify = false }", "10: serve.tls.verify is no key."),
+        ('reading = "all"', "10: serve.reading"),
+        (
+            'address = "0.0.0.0:9400"\ntoken_env = "T"\nreading = "open"',
+            "0.0.0.0:9400 is beyond this host, and reading is open. Whoever reaches it could read the names of tables",
+        ),
     ],
 )
 def test_what_serving_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, said: str) -> None:
@@ -529,6 +597,8 @@ def test_a_job_serves_elsewhere_under_the_same_conditions(tmp_path: Path, monkey
     beyond = endpoint("0.0.0.0:9400")
     with pytest.raises(Refused, match="no token is given"):
         APP.load(written(tmp_path, "")).serve.at(beyond)
+    with pytest.raises(Refused, match="reading is open"):
+        APP.load(written(tmp_path, 'token_env = "T"\nreading = "open"')).serve.at(beyond)
     serve_settings = APP.load(written(tmp_path, 'token_env = "T"')).serve.at(beyond)
     assert (serve_settings.address, serve_settings.token(), serve_settings.is_default()) == (
         beyond,
