@@ -689,6 +689,14 @@ def test_the_lag_counts_from_when_the_first_event_that_is_missing_was_seen() -> 
     assert (heads.newest(), heads.lag_seconds(3, 51.0)) == (4, 1.0)
 
 
+def test_the_newest_event_that_was_seen_before_a_time_is_known() -> None:
+    heads = HeadTimes()
+    assert heads.newest_before(100.0) is None
+    for head, at in ((3, 10.0), (7, 20.0), (9, 30.0)):
+        heads.note_head(head, at)
+    assert [heads.newest_before(at) for at in (10.0, 10.5, 20.0, 30.0, 31.0)] == [None, 3, 3, 7, 9]
+
+
 def test_a_target_that_gets_nearer_tells_its_speed_and_when_it_has_caught_up() -> None:
     rates = PositionRates()
     rates.note(PositionSample(100.0, 1_000, 1_900))
