@@ -1,4 +1,4 @@
-"""The advice about problems: the task of a person and the command to type, as data, and functions that choose from it."""
+"""The advice about problems: the task of a person, and the command to type. Data, and functions that choose from it."""
 
 from __future__ import annotations
 

@@ -89,6 +89,12 @@ class TargetReport:
             self.last_reported = {"position": replica.epochs.position(), "epoch": replica.epoch.epoch}
         return self.last_reported
 
+    def last_known(self) -> tuple[EventId | None, int | None]:
+        """Return the position and the number of the newest epoch as they were reported last, also by an earlier
+        process; None for both where the target never had an epoch."""
+        position, epoch = (self.last_reported.get(key) for key in ("position", "epoch"))
+        return (position, epoch) if isinstance(position, int) and isinstance(epoch, int) else (None, None)
+
     def lag(self) -> tuple[float | None, int | None]:
         """Return the seconds and the events by which the target lags; None for both while that is not known."""
         replica, head = self.current.replica, self.head_times.newest()
@@ -224,6 +230,16 @@ class TargetReport:
         if replica is None:
             return 0, []
         return told_states.find(replica.tables, takes, state, offset, limit)
+
+    def find_all_tables(self, takes: Callable[[TableName], bool], state: str) -> list[TableRow]:
+        """Return all tables that `find_tables` counts, in no order."""
+        replica = self.current.replica
+        return [] if replica is None else told_states.find_all(replica.tables, takes, state)
+
+    def paused_names(self) -> list[TableName]:
+        """Return the tables that an operator holds back, and those that wait for them."""
+        replica = self.current.replica
+        return [] if replica is None else replica.tables.in_state(State.PAUSED, State.PARKED)
 
     def find_table(self, name: TableName) -> TableRow | None:
         rows = self.find_tables(lambda one: one == name, "", 0, 1)[1]

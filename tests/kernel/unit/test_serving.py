@@ -36,6 +36,8 @@ from calque.model.names import Span, TableName
 from calque.model.secrets import FileSecret, VariableSecret
 from calque.model.tls import ServerTls
 from calque.plugins.page.run.routes import FOLDER, ActionRequest, Console, front_page
+from calque.plugins.page.run.table_list import TableQuery
+from calque.ports.records import Json
 from calque.serve import http
 from calque.serve.connections import ACCEPTED
 from calque.serve.connections import MOST as MOST_OPEN
@@ -90,7 +92,16 @@ ANY = Endpoint("127.0.0.1", 0)
 
 NO_TOKENS = Tokens()
 TOKEN, METRICS_TOKEN = "of-all-pages-é", "of-metrics"
-SILENT = Console(dict, lambda _: {}, lambda _: {}, lambda *_: {}, lambda _: {}, lambda _: {})
+SILENT = Console(
+    overview=dict,
+    lags=lambda _: {},
+    tables=lambda _: {},
+    every_table=lambda _: iter(()),
+    table=lambda *_: {},
+    links=lambda _: {},
+    about=dict,
+    act=lambda _: {},
+)
 """A page's process that has nothing to say."""
 
 
@@ -314,7 +325,7 @@ def test_libraries_of_the_page_are_as_they_were_published() -> None:
 
 def test_what_the_page_refuses(tokens: Tokens) -> None:
     asked: list[ActionRequest] = []
-    console = Console(dict, lambda _: {}, lambda _: {}, lambda *_: {}, lambda _: {}, lambda one: asked.append(one))
+    console = replace(SILENT, act=lambda one: asked.append(one))
     action, as_json = b'{"action": "pause", "target": "dr"}', {"Content-Type": "application/json"}
 
     def post(serving: Serving, content: bytes = action, **headers: str) -> int:
@@ -449,7 +460,7 @@ def asked_as(serving: Serving, path: str, host: str, authorization: str = "") ->
 
 
 def test_without_a_token_only_this_hosts_own_names_are_answered_and_with_one_any(tokens: Tokens) -> None:
-    console = Console(dict, lambda _: {}, lambda _: {}, lambda *_: {}, lambda _: {}, lambda _: {})
+    console = SILENT
     evil, whole = "calque.evil.example:9400", f"Bearer {TOKEN}".encode().decode("latin-1")
     guarded = ("/status", "/metrics", "/", "/assets/page.js", "/api/overview", "/nothing")
     with served(lambda: WELL, console=console) as serving:
@@ -829,11 +840,11 @@ def test_several_sources_are_told_apart() -> None:
 def test_what_is_no_number_in_a_query_is_refused_and_asked_of_nobody(key: str, value: str) -> None:
     asked: list[object] = []
 
-    def tables(query: object) -> dict[str, object]:
+    def tables(query: TableQuery) -> Json:
         asked.append(query)
         return {}
 
-    console = Console(dict, lambda _: {}, tables, lambda *_: {}, lambda _: {}, lambda _: {})
+    console = replace(SILENT, tables=tables)
     with served(lambda: WELL, console=console) as serving:
         status, content = read(serving, f"/api/tables?{key}={value}")
         assert (status, "is no number" in content, asked) == (400, True, [])
