@@ -27,7 +27,9 @@ from calque.serve.known_facts import KnownFacts, LostEvents, PausedPattern
 from calque.serve.samples import CaptureSample, ChannelSample, ProcessSample, TargetSample
 
 LATE_SECONDS = 60.0
-"""Seconds by which a journal may lag behind its source, and a table behind its target, before it counts as late."""
+"""Seconds by which a table may lag behind its target before it counts as late."""
+BEHIND_SECONDS = 20.0
+"""Seconds by which a journal may lag behind its source before capture counts as behind: it takes an event within one."""
 LOW_BYTES = 1_000_000_000
 """Free bytes below which a disk counts as nearly full, as for the alert `CalqueDiskFillsUp`."""
 RECENT_SECONDS = 3600.0
@@ -147,7 +149,7 @@ def silent(part: str) -> Problem:
 def of_capture(source: str, capture: CaptureSample, now: float) -> Iterator[Problem]:
     """Yield that capture fails, with how far the journal is behind, or that it is behind although nothing fails."""
     missing = max((capture.head or 0) - capture.last, 0) if capture.last is not None else 0
-    is_late = missing > 0 and capture.lag_seconds >= LATE_SECONDS
+    is_late = missing > 0 and capture.lag_seconds >= BEHIND_SECONDS
     behind = f"The journal lacks {counted(missing, 'event')} of {source}." if missing else ""
     if capture.problem is not None:
         todo, command = advice(capture.problem)

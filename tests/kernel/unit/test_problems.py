@@ -13,7 +13,7 @@ from calque.model.gaps import GapCause
 from calque.model.part_states import Failing
 from calque.serve.known_facts import AsideObject, KnownFacts, LateTable, LostEvents, PausedPattern
 from calque.serve.problems import (
-    LATE_SECONDS,
+    BEHIND_SECONDS,
     LOW_BYTES,
     RECENT_SECONDS,
     Problem,
@@ -99,10 +99,10 @@ def test_capture_that_fails_says_how_far_the_journal_is_behind() -> None:
 
 
 def test_capture_that_does_not_fail_is_behind_once_its_lag_lasts() -> None:
-    assert of_capture(head=20, lag_seconds=LATE_SECONDS - 1) == ()
-    [found] = of_capture(head=20, lag_seconds=LATE_SECONDS)
+    assert of_capture(head=20, lag_seconds=BEHIND_SECONDS - 1) == ()
+    [found] = of_capture(head=20, lag_seconds=BEHIND_SECONDS)
     assert (found.kind, found.severity) == (ProblemKind.CAPTURE_BEHIND, Severity.LATE)
-    assert (found.reason, found.since) == ("The journal lacks 8 events of hq.", NOW - LATE_SECONDS)
+    assert (found.reason, found.since) == ("The journal lacks 8 events of hq.", NOW - BEHIND_SECONDS)
 
 
 def test_a_process_that_does_not_capture_says_nothing_of_capture() -> None:
