@@ -29,7 +29,7 @@ from calque.serve.samples import CaptureSample, ChannelSample, ProcessSample, Ta
 LATE_SECONDS = 60.0
 """Seconds by which a table may lag behind its target before it counts as late."""
 BEHIND_SECONDS = 20.0
-"""Seconds by which a journal may lag behind its source before capture counts as behind: it takes an event within one."""
+"""Seconds by which a journal may lag behind its source before capture counts as behind, which takes events at once."""
 LOW_BYTES = 1_000_000_000
 """Free bytes below which a disk counts as nearly full, as for the alert `CalqueDiskFillsUp`."""
 RECENT_SECONDS = 3600.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from itertools import islice
 from typing import Any
 
@@ -22,11 +22,12 @@ from calque.serve.samples import CaptureSample, ChannelSample, SourceSample, Tar
 from calque.serve.table_lag import lagging_of
 from calque.streams.target import TargetReplication
 
+PROBLEM_FIELDS = tuple(field.name for field in fields(Problem))
 NO_CAPTURE = CaptureSample(state="", problem=None, reachable=False, head=None, last=None)
 
 
 def problem_document(problem: Problem) -> dict[str, Json]:
-    document: dict[str, Json] = asdict(problem)
+    document: dict[str, Json] = {name: getattr(problem, name) for name in PROBLEM_FIELDS}
     return {**document, "severity": problem.severity.name.lower(), "failing": failing_document(problem.failing)}
 
 
