@@ -189,7 +189,8 @@ class PageData:
         aside = {name: self.aside(name, part, now) for name, part in parts.items()}
         seen = {(name, one.name): one.since or now for name, (_, objects) in aside.items() for one in objects}
         self.first_seen_aside = seen
-        links_aside = facts.links_aside()
+        told_as_tables = self.quarantined_links(parts)
+        links_aside = [row for row in facts.links_aside() if row["name"] not in told_as_tables]
         listed: list[LateTable] = [one for _, tables in late.values() for one in tables]
         return KnownFacts(
             aside=[one for _, objects in aside.values() for one in objects],
@@ -204,6 +205,16 @@ class PageData:
             links_aside_count=len(links_aside),
             silent_clusters=[(one["name"], one["metastore"]) for one in clusters if one["reachable"] is False],
         )
+
+    def quarantined_links(self, parts: Mapping[str, TargetReplication]) -> set[str]:
+        """Return the local names of links whose tables are in quarantine at their projection, which tells of them."""
+        targets = self.run.wiring.config.targets
+        projections = [part for name, part in parts.items() if name in targets and targets[name].links is not None]
+        return {
+            str(part.current.target.admission().name_at_target(row.name))
+            for part in projections
+            for row in part.report.find_all_tables(lambda _: True, TableState.QUARANTINED.value)
+        }
 
     def aside(self, target: str, part: TargetReplication, now: float) -> tuple[int, Sequence[AsideObject]]:
         """Return how many objects the target has in quarantine, and the first of them."""
