@@ -269,7 +269,7 @@ class PageData:
         }
 
     def every_table(self, query: TableQuery) -> Iterator[Mapping[str, Json]]:
-        """Return all tables that the query takes, whatever its offset and limit, one after the other."""
+        """Return all tables that the query takes, one after the other. Its offset and limit do not count."""
         part, sizes = self.part(query.target), self.sizes_of(query.target)
         rows = in_order(part.report.find_all_tables(takes_text(query.text), query.state), query, sizes)
         return (table_document(part, row, sizes.get(row.name)) for row in rows)

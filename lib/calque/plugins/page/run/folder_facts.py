@@ -52,8 +52,8 @@ class FolderFacts:
 
 @dataclass(slots=True)
 class EpochFacts:
-    """What the epochs of one target tell: its newest epochs and exceptions (bridges, parts, rereads, disarmed tables),
-    and since when objects are in quarantine. `note` takes the ledger's epochs one by one, in ascending order."""
+    """The facts that the epochs of one target tell: its newest epochs, exceptions (bridges, parts, rereads, disarmed
+    tables), and since when objects are in quarantine. `note` takes epochs one by one, in ascending order."""
 
     epoch: int = 0
     bridges: dict[str, Bridge] = field(default_factory=dict)
