@@ -7,7 +7,6 @@ and no streams beside it. `first paint` is the browser's own word for the moment
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Sequence
@@ -17,29 +16,21 @@ from urllib.request import urlopen
 
 from rig import arguments, memory_mib, tell, tell_machine, timed, wait_until
 
-from calque.app import APP
 from calque.config.checks import Endpoint
-from calque.core.records.lifecycle import State
-from calque.engine.sides.table_states import TableStates, TableStatus
-from calque.model.names import TableName
-from calque.plugins.page.run.console import PageData
 from calque.serve.guard import Tokens
 from calque.serve.http import Access, serve
 from calque.serve.pages import Pages
-from calque.streams.replicator_process import ReplicatorProcess
-from calque.streams.target import TargetReplication
 from support.services.browser import DESKTOP, Browser, browser, missing
-from support.worlds.worlds import World
+from support.worlds.pages import fill, page_of
 
 PAINT = "return performance.getEntriesByName('first-contentful-paint').map((entry) => entry.startTime)[0] ?? null"
-DATABASES = 100
 
 
 def main(given: Sequence[str] | None = None) -> None:
     options = arguments(__doc__, tables=100_000, targets=20, runs=10).parse_args(given)
     tell_machine()
     with tempfile.TemporaryDirectory(prefix="calque-bench-") as folder:
-        console = console_of(Path(folder), options.targets)
+        console = page_of(Path(folder), options.targets)
         before, _ = memory_mib(own_process())
         for part in console.targets().values():
             fill(part, options.tables)
@@ -66,50 +57,16 @@ def own_process() -> int:
     return int(Path("/proc/self").resolve().name)
 
 
-def console_of(folder: Path, targets: int) -> PageData:
-    """Of a process that has begun nothing."""
-    lines = ['[source]\nname = "hq"\nmetastore = "thrift://127.0.0.1:1"', f'[state]\npath = "{folder}/state"']
-    for number in range(targets):
-        lines.append(
-            f'[targets.t{number:02}]\nmetastore = "thrift://127.0.0.1:{2 + number}"\n'
-            f'warehouse = "file:{folder}/{number}"'
-        )
-    file = folder / "calque.toml"
-    file.write_text("\n".join(lines))
-    config = APP.load(file)
-    run = ReplicatorProcess(APP.wiring(config), tuple(config.targets))
-    run.parts = [TargetReplication(run, run.streams["hq"], name) for name in config.targets]
-    for part in run.parts:
-        world = World(1)
-        world.open()
-        world.settle()
-        part.current.replica, part.supervisor.state = world.replica, "running"  # type: ignore[attr-defined]
-    return PageData(run, has_token=False)
-
-
-def fill(part: TargetReplication, count: int) -> None:
-    """Tables as a ledger gives them; one in a thousand is set aside."""
-    assert part.current.replica is not None
-    rows = {
-        TableName(f"db{number % DATABASES}", f"t{number:06}"): TableStatus(State.LIVE, 812)
-        if number % 1000
-        else TableStatus(State.QUARANTINED, 700, "a view of that name stands there", 700)
-        for number in range(count)
-    }
-    part.current.replica.tables = TableStates(
-        812, rows, not_live={name for name, row in rows.items() if row.state is not State.LIVE}
-    )
-
-
 def answers(address: str, runs: int) -> None:
     for label, path in (
         ("overview", "overview"),
         ("tables, first page", "tables?target=t00"),
         ("tables, one of all by a part of its name", "tables?target=t00&q=t099999"),
         ("tables, those set aside", "tables?target=t00&state=quarantined"),
+        ("tables, by their lags", "tables?target=t00&order=lag"),
+        ("all tables as CSV", "export?target=t00&format=csv"),
     ):
-        found = json.loads(read(address, path))
-        assert found
+        assert read(address, path)
         times = []
         for _ in range(runs):
             time.sleep(1.05 if path == "overview" else 0.0)  # It is the same for all who ask within a second.

@@ -85,6 +85,7 @@ path = "state"                              # folder of journal, evidence, ledge
 # token_file = "/etc/calque/pages-token"    # or the file
 # metrics_token_env = "CALQUE_METRICS"      # the variable with a token that opens /metrics alone
 # metrics_token_file = "/etc/calque/metrics-token"  # or the file
+#reading = "token"                          # token | open: on this host without the token, which actions still need
 #tls = {}                                   # { certificate = "c.pem", key = "k.pem" }; ca: each client has to show one
 
 [log]                                       # of a running process, to standard error

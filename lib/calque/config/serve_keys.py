@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -47,6 +47,7 @@ class Serve(Section):
     token_file: SecretFile = None
     metrics_token_env: SecretVariable = None
     metrics_token_file: SecretFile = None
+    reading: Literal["token", "open"] = "token"
     tls: ServeTls = Field(default_factory=dict, validate_default=True)
 
     @model_validator(mode="after")
@@ -54,7 +55,7 @@ class Serve(Section):
         self.token()
         self.metrics_token()
         if self.address is not None:
-            with_pydantic_errors(self._require_token)(self.address)
+            with_pydantic_errors(self._require_guard)(self.address)
         return self
 
     def is_default(self) -> bool:
@@ -70,13 +71,21 @@ class Serve(Section):
 
     def at(self, address: Endpoint) -> Serve:
         """Return the section with another address. Raises `Refused` for an address beyond this host where no token is
-        given."""
-        self._require_token(address)
+        given, or where reading is open."""
+        self._require_guard(address)
         update: dict[str, Any] = {"address": address}
         return self.model_copy(update=update)
 
-    def _require_token(self, address: Endpoint) -> None:
-        if self.token() is None and not is_loopback(address.host):
+    def _require_guard(self, address: Endpoint) -> None:
+        if is_loopback(address.host):
+            return
+        if self.reading == "open":
+            raise Refused(
+                f"{address} is beyond this host, and reading is open",
+                "Whoever reaches it could read the names of tables, and what happens to them",
+                'Write reading = "token" below [serve], or an address on 127.0.0.1',
+            )
+        if self.token() is None:
             raise Refused(
                 f"{address} is beyond this host, and no token is given",
                 "Whoever reaches it could read the names of tables, and what happens to them",

@@ -2,7 +2,8 @@
 addresses this host by its own name.
 
 A foreign page could have a browser ask 127.0.0.1 under a name of its own, and read the answer as its own. It can't know
-a token, so that with a token the name of the host does not matter.
+a token, so that with a token the name of the host does not matter. Where reading is open, a request without a token may
+read under the host's own names, and everything but reading needs the token.
 """
 
 from __future__ import annotations
@@ -29,15 +30,18 @@ MOST_REQUESTS = 48
 """The number of requests for other pages that are answered at a time. It is lower than that of connections, so that
 there is always room for a probe."""
 METRICS = "/metrics"
+READING = frozenset({"GET", "HEAD"})
+"""The methods of requests that change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """The tokens of the pages. `every` opens every page, `metrics` that of the metrics; None where no such token is
-    given."""
+    given. With `reading_is_open` they are needed for actions alone."""
 
     every: Secret | None = None
     metrics: Secret | None = None
+    reading_is_open: bool = False
 
     def of(self, path: str) -> tuple[Secret, ...]:
         """Return the tokens of which each opens the page at `path`; none where it is open to every client."""
@@ -78,13 +82,16 @@ class Guard:
         await JSONResponse({"error": TEXTS[status]}, status, headers)(scope, receive, send)
 
     def refusal(self, scope: Scope) -> HTTPStatus | None:
+        headers = Headers(scope=scope)
         is_open = self.front is not None and scope["path"].startswith(self.front.open_folder)
         tokens = () if is_open else self.tokens.of(scope["path"])
         if not tokens:
-            is_guarded = self.tokens.every is not None or is_own_host(Headers(scope=scope))
+            is_guarded = self.tokens.every is not None or is_own_host(headers)
             return None if is_guarded else HTTPStatus.MISDIRECTED_REQUEST
+        if self.tokens.reading_is_open and scope["method"] in READING and not given(headers):
+            return None if is_own_host(headers) else HTTPStatus.MISDIRECTED_REQUEST
         values = list(readable(tokens))
-        if is_one_of(given(Headers(scope=scope)), values):
+        if is_one_of(given(headers), values):
             return None
         return HTTPStatus.UNAUTHORIZED if values else HTTPStatus.SERVICE_UNAVAILABLE
 

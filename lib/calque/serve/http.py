@@ -106,8 +106,14 @@ def serve(endpoint: Endpoint | None, pages: Pages, access: Access) -> Serving:
     try:
         return begun(bound(DEFAULT), pages, access)
     except Unavailable as problem:
-        LOG.info("%s", problem)
-        return begun(bound(Endpoint(DEFAULT.host, 0)), pages, access)
+        serving = begun(bound(Endpoint(DEFAULT.host, 0)), pages, access)
+        LOG.warning(
+            "%s. They are at %s: a Prometheus scrape of port %d reads another process",
+            problem.what,
+            serving.address,
+            DEFAULT.port,
+        )
+        return serving
 
 
 def begun(listener: socket.socket, pages: Pages, access: Access) -> Serving:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from calque.model.names import EventId
 
@@ -49,6 +49,12 @@ class HeadTimes:
         """Return when the newest event was first seen, in seconds since 1970; None before any was."""
         with self.lock:
             return self.times[-1] if self.times else None
+
+    def newest_before(self, at: float) -> EventId | None:
+        """Return the newest event that was first seen before the time `at`; None where none was."""
+        with self.lock:
+            place = bisect_left(self.times, at)
+            return self.ids[place - 1] if place else None
 
     def lag_seconds(self, position: EventId, now: float) -> float:
         """Return how many seconds ago an event was first seen that is beyond `position`; 0 where none is."""

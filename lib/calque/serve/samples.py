@@ -72,6 +72,8 @@ class CaptureSample:
     head: EventId | None
     last: EventId | None
     failing: Failing | None = None
+    lag_seconds: float = 0.0
+    """Age in seconds of the oldest event that the journal lacks; 0 where it lacks none."""
     newest_at: float | None = None
     """When the source's newest event was first seen, in seconds since 1970; None before any was."""
     pinned_bytes: int | None = None

@@ -152,6 +152,7 @@ class SourceCapture:
             head=times.newest(),
             last=self.last,
             failing=supervisor.failing(),
+            lag_seconds=times.lag_seconds(self.last, time.time()) if self.last is not None else 0.0,
             newest_at=times.newest_at(),
             pinned_bytes=self.pinned_bytes,
         )

@@ -182,7 +182,7 @@ def served(
     if serve_settings is None or (serve_settings.address is None and not serve_settings.is_default()):
         yield
         return
-    tokens = Tokens(serve_settings.token(), serve_settings.metrics_token())
+    tokens = Tokens(serve_settings.token(), serve_settings.metrics_token(), serve_settings.reading == "open")
     access = Access(tokens, serve_settings.tls.tls())
     page = run.kinds.page(run, tokens.every is not None) if run.kinds.page is not None else None
     front = page.front() if page is not None else None

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from calque.control.free_space import free_at
@@ -13,12 +14,13 @@ from calque.control.status_records import copying_of, failing_of, iso, reading_o
 from calque.control.verify_record import newest_verification
 from calque.core.records.gap_states import dealt_with
 from calque.core.records.lifecycle import UNREAD, State
-from calque.core.records.reached_state import ReachedState, reached_state
+from calque.core.records.reached_state import ReachedState, is_paused, reached_state
 from calque.engine.sides import told_states
 from calque.model.ledger import DatabaseRow, FunctionRow, TableRow, TableState
 from calque.model.names import EventId, TableName
 from calque.model.part_states import HELD_BACK
 from calque.ports.records import Json
+from calque.serve.known_facts import LateTable
 from calque.serve.rates import PositionRates, PositionSample
 from calque.serve.samples import TargetSample, VerifiedSample
 from calque.serve.table_lag import TableLag, lagging_of, table_lags
@@ -86,6 +88,12 @@ class TargetReport:
         if replica is not None and replica.opened and replica.epoch is not None:
             self.last_reported = {"position": replica.epochs.position(), "epoch": replica.epoch.epoch}
         return self.last_reported
+
+    def last_known(self) -> tuple[EventId | None, int | None]:
+        """Return the position and the number of the newest epoch as they were reported last, also by an earlier
+        process; None for both where the target never had an epoch."""
+        position, epoch = (self.last_reported.get(key) for key in ("position", "epoch"))
+        return (position, epoch) if isinstance(position, int) and isinstance(epoch, int) else (None, None)
 
     def lag(self) -> tuple[float | None, int | None]:
         """Return the seconds and the events by which the target lags; None for both while that is not known."""
@@ -189,6 +197,30 @@ class TargetReport:
             return ()
         return table_lags(told_states.behind(replica.tables, position), self.head_times, time.time())
 
+    def late_tables(self, seconds: float, most: int) -> tuple[int, list[LateTable]]:
+        """Return how many tables lag `seconds` longer than the target itself, and the `most` that are farthest behind.
+        Tables in quarantine and those that an operator holds back are left out."""
+        replica = self.current.replica
+        position = replica.epochs.position() if replica is not None else None
+        if replica is None or position is None:
+            return 0, []
+        now, tables = time.time(), replica.tables
+        late_below = self.head_times.newest_before(now - self.head_times.lag_seconds(position, now) - seconds) or 0
+        shown = told_states.behind(tables, min(position, late_below))
+        late = [(event, name, status.row(name)) for event, name in shown if (status := tables.rows.get(name))]
+        late = [one for one in late if one[2].state is not TableState.QUARANTINED and not is_paused(one[2])]
+        return len(late), [
+            LateTable(
+                target=self.name,
+                table=str(name),
+                state=row.state.value,
+                shows=event,
+                since=now - self.head_times.lag_seconds(event, now),
+                reason=row.reason,
+            )
+            for event, name, row in nsmallest(most, late, key=lambda one: one[:2])
+        ]
+
     def find_tables(
         self, takes: Callable[[TableName], bool], state: str, offset: int, limit: int
     ) -> tuple[int, list[TableRow]]:
@@ -198,6 +230,16 @@ class TargetReport:
         if replica is None:
             return 0, []
         return told_states.find(replica.tables, takes, state, offset, limit)
+
+    def find_all_tables(self, takes: Callable[[TableName], bool], state: str) -> list[TableRow]:
+        """Return all tables that `find_tables` counts, in no order."""
+        replica = self.current.replica
+        return [] if replica is None else told_states.find_all(replica.tables, takes, state)
+
+    def paused_names(self) -> list[TableName]:
+        """Return the tables that an operator holds back, and those that wait for them."""
+        replica = self.current.replica
+        return [] if replica is None else replica.tables.in_state(State.PAUSED, State.PARKED)
 
     def find_table(self, name: TableName) -> TableRow | None:
         rows = self.find_tables(lambda one: one == name, "", 0, 1)[1]

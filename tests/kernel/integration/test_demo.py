@@ -38,7 +38,7 @@ VIEWS = (
     ("phone", "", "Lag over time", (390, 844), "dark"),
     ("tables", "tables", "1 to ", (1280, 620), "light"),
     ("chain", "table/mirror/", "Its chain, newest first", (1280, 1000), "light"),
-    ("problems", "problems", "Quarantine", (1280, 420), "light"),
+    ("problems", "problems", "Gaps of the log so far", (1280, 420), "light"),
 )
 """Name of the picture, path of the view (of one table without its name), a text on it, size and colours of the
 screen."""

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from calque.model.policy import Policy
 from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.sandbox import Metastore, MetastoreSettings
 from support.services.deployments import Deployment, RealFiles, Target
-from support.services.mounts import can_mount, seen_by, with_disk
+from support.services.mounts import can_mount, filled, seen_by, with_disk
 from support.services.objects import ObjectStore
 from support.services.thriftproxy import Asked, asked
 from support.worlds.worlds import State
@@ -325,14 +325,3 @@ def test_a_full_disk_is_told_of_and_nothing_is_left_of_what_did_not_fit(faulty: 
         assert not faulty.told(DR)
     faulty.recovers()
     assert not [name for _, _, names in os.walk(faulty.seen_disk) for name in names if name.startswith(COPYING)]
-
-
-@contextmanager
-def filled(filler: Path) -> Iterator[None]:
-    """A disk without room for anything."""
-    with filler.open("wb", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(bytes(4096))
-    assert not os.statvfs(filler).f_bavail
-    yield
-    filler.unlink()

@@ -181,6 +181,7 @@ def test_a_small_file_gets_every_default(tmp_path: Path) -> None:
             "token_file": None,
             "metrics_token_env": None,
             "metrics_token_file": None,
+            "reading": "token",
             "tls": {"ca": "", "certificate": "", "key": ""},
         },
         "log": {"format": "text", "level": "info"},

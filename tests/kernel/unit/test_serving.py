@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -37,6 +37,8 @@ from calque.model.names import Span, TableName
 from calque.model.secrets import FileSecret, VariableSecret
 from calque.model.tls import ServerTls
 from calque.plugins.page.run.routes import FOLDER, ActionRequest, Console, front_page
+from calque.plugins.page.run.table_list import TableQuery
+from calque.ports.records import Json
 from calque.serve import http
 from calque.serve.connections import ACCEPTED
 from calque.serve.connections import MOST as MOST_OPEN
@@ -91,6 +93,17 @@ ANY = Endpoint("127.0.0.1", 0)
 
 NO_TOKENS = Tokens()
 TOKEN, METRICS_TOKEN = "of-all-pages-é", "of-metrics"
+SILENT = Console(
+    overview=dict,
+    lags=lambda _: {},
+    tables=lambda _: {},
+    every_table=lambda _: iter(()),
+    table=lambda *_: {},
+    links=lambda _: {},
+    about=dict,
+    act=lambda _: {},
+)
+"""A page's process that has nothing to say."""
 
 
 @contextmanager
@@ -245,6 +258,66 @@ def test_pages_take_their_tokens_and_health_needs_none(tokens: Tokens) -> None:
         assert json.loads(content) == {"error": "This page needs a token: Authorization: Bearer TOKEN."}
 
 
+OWN, FOREIGN = "localhost:1", "calque.evil.example"
+
+
+@pytest.mark.parametrize(
+    ("path", "host", "authorization", "expected"),
+    [
+        ("/api/overview", OWN, "", 200),
+        ("/", OWN, "", 200),
+        ("/status", OWN, "", 200),
+        ("/metrics", "127.0.0.1", "", 200),
+        ("/api/overview", FOREIGN, "", 421),
+        ("/", FOREIGN, "", 421),
+        ("/metrics", FOREIGN, "", 421),
+        ("/api/overview", OWN, "Bearer wrong", 401),
+        ("/api/overview", FOREIGN, "Bearer wrong", 401),
+        ("/api/overview", FOREIGN, f"Bearer {TOKEN}", 200),
+        ("/healthz", FOREIGN, "", 200),
+    ],
+)
+def test_open_reading_needs_no_token_under_the_host_s_own_names(
+    tokens: Tokens, path: str, host: str, authorization: str, expected: int
+) -> None:
+    with served(lambda: WELL, tokens=replace(tokens, reading_is_open=True), console=SILENT) as serving:
+        assert answer(serving, path, host, authorization) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "authorization", "expected"),
+    [
+        (OWN, "", 401),
+        (FOREIGN, "", 401),
+        (OWN, "Bearer wrong", 401),
+        (OWN, f"Bearer {METRICS_TOKEN}", 401),
+        (OWN, f"Bearer {TOKEN}", 200),
+    ],
+)
+def test_with_open_reading_an_action_needs_the_token_as_ever(
+    tokens: Tokens, host: str, authorization: str, expected: int
+) -> None:
+    asked: list[ActionRequest] = []
+    console = replace(SILENT, act=lambda one: asked.append(one))
+    with served(lambda: WELL, tokens=replace(tokens, reading_is_open=True), console=console) as serving:
+        content = b'{"action": "pause", "target": "dr"}'
+        assert answer(serving, "/api/actions", host, authorization, content) == expected
+    assert len(asked) == (expected == 200)
+
+
+def answer(serving: Serving, path: str, host: str, authorization: str, content: bytes | None = None) -> int:
+    """The status of the answer to a request under that name of the host; with content it is an action."""
+    fields = {"Host": host, "Content-Type": "application/json"}
+    if authorization:
+        fields["Authorization"] = authorization.encode().decode("latin-1")
+    try:
+        with urlopen(Request(serving.address + path, content, fields), timeout=10) as found:
+            return int(found.status)
+    except HTTPError as error:
+        with error:
+            return error.code
+
+
 def test_libraries_of_the_page_are_as_they_were_published() -> None:
     decisions = (ROOT / "docs" / "decisions" / "page.md").read_text()
     for name in ("uPlot.iife.min.js", "uPlot.min.css"):
@@ -253,7 +326,7 @@ def test_libraries_of_the_page_are_as_they_were_published() -> None:
 
 def test_what_the_page_refuses(tokens: Tokens) -> None:
     asked: list[ActionRequest] = []
-    console = Console(dict, lambda _: {}, lambda _: {}, lambda *_: {}, lambda _: {}, lambda one: asked.append(one))
+    console = replace(SILENT, act=lambda one: asked.append(one))
     action, as_json = b'{"action": "pause", "target": "dr"}', {"Content-Type": "application/json"}
 
     def post(serving: Serving, content: bytes = action, **headers: str) -> int:
@@ -388,7 +461,7 @@ def asked_as(serving: Serving, path: str, host: str, authorization: str = "") ->
 
 
 def test_without_a_token_only_this_hosts_own_names_are_answered_and_with_one_any(tokens: Tokens) -> None:
-    console = Console(dict, lambda _: {}, lambda _: {}, lambda *_: {}, lambda _: {}, lambda _: {})
+    console = SILENT
     evil, whole = "calque.evil.example:9400", f"Bearer {TOKEN}".encode().decode("latin-1")
     guarded = ("/status", "/metrics", "/", "/assets/page.js", "/api/overview", "/nothing")
     with served(lambda: WELL, console=console) as serving:
@@ -593,6 +666,11 @@ def test_who_asks_for_nothing_or_for_nonsense_holds_nobody_up(capsys: pytest.Cap
         ('tls = { ca = "c.pem" }', "10: serve.tls: certificate is missing."),
         ('tls = { certificate = "c.pem", key = "k.pem" }', "can't be used with the key"),
         ("tls = { verify = false }", "10: serve.tls.verify is no key."),
+        ('reading = "all"', "10: serve.reading"),
+        (
+            'address = "0.0.0.0:9400"\ntoken_env = "T"\nreading = "open"',
+            "0.0.0.0:9400 is beyond this host, and reading is open. Whoever reaches it could read the names of tables",
+        ),
     ],
 )
 def test_what_serving_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str, said: str) -> None:
@@ -608,6 +686,8 @@ def test_a_job_serves_elsewhere_under_the_same_conditions(tmp_path: Path, monkey
     beyond = endpoint("0.0.0.0:9400")
     with pytest.raises(Refused, match="no token is given"):
         APP.load(written(tmp_path, "")).serve.at(beyond)
+    with pytest.raises(Refused, match="reading is open"):
+        APP.load(written(tmp_path, 'token_env = "T"\nreading = "open"')).serve.at(beyond)
     serve_settings = APP.load(written(tmp_path, 'token_env = "T"')).serve.at(beyond)
     assert (serve_settings.address, serve_settings.token(), serve_settings.is_default()) == (
         beyond,
@@ -696,6 +776,14 @@ def test_the_lag_counts_from_when_the_first_event_that_is_missing_was_seen() -> 
     assert heads.lag_seconds(9, 46.0) == 1
     heads.note_head(4, 50.0)
     assert (heads.newest(), heads.lag_seconds(3, 51.0)) == (4, 1.0)
+
+
+def test_the_newest_event_that_was_seen_before_a_time_is_known() -> None:
+    heads = HeadTimes()
+    assert heads.newest_before(100.0) is None
+    for head, at in ((3, 10.0), (7, 20.0), (9, 30.0)):
+        heads.note_head(head, at)
+    assert [heads.newest_before(at) for at in (10.0, 10.5, 20.0, 30.0, 31.0)] == [None, 3, 3, 7, 9]
 
 
 def test_a_target_that_gets_nearer_tells_its_speed_and_when_it_has_caught_up() -> None:
@@ -830,11 +918,11 @@ def test_several_sources_are_told_apart() -> None:
 def test_what_is_no_number_in_a_query_is_refused_and_asked_of_nobody(key: str, value: str) -> None:
     asked: list[object] = []
 
-    def tables(query: object) -> dict[str, object]:
+    def tables(query: TableQuery) -> Json:
         asked.append(query)
         return {}
 
-    console = Console(dict, lambda _: {}, tables, lambda *_: {}, lambda _: {}, lambda _: {})
+    console = replace(SILENT, tables=tables)
     with served(lambda: WELL, console=console) as serving:
         status, content = read(serving, f"/api/tables?{key}={value}")
         assert (status, "is no number" in content, asked) == (400, True, [])

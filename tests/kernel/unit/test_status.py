@@ -15,8 +15,9 @@ import pytest
 
 from calque.app import APP
 from calque.commands.status import show
+from calque.control.actions import pause
 from calque.control.free_space import free_at
-from calque.control.pause_rules import PauseAction, change
+from calque.control.pause_rules import PauseAction, change, chosen_by, deciding_rule, paused_at, rule_times
 from calque.control.process_locks import Roles
 from calque.control.processes import ProcessPresence
 from calque.control.status import snapshot
@@ -40,6 +41,7 @@ from calque.model.ledger import (
     count_parts,
     count_rereads,
 )
+from calque.model.names import TableName
 from calque.model.records import GapRecovery
 from calque.model.state_places import SourcePlaces, TargetPlaces
 from calque.serve.lag_clock import HeadTimes
@@ -282,6 +284,41 @@ def test_looking_at_a_role_does_not_keep_anybody_from_taking_it(wiring: Wiring) 
 def test_rules_of_held_back_tables_are_kept(wiring: Wiring) -> None:
     assert change(wiring, "dr", PauseAction.PAUSE, ["sales.*"]) == ((PauseAction.PAUSE, "sales.*"),)
     assert change(wiring, "dr", PauseAction.RESUME, ["*.*"]) == ()
+
+
+def test_a_pause_tells_since_when_and_one_that_is_said_again_is_no_younger(wiring: Wiring) -> None:
+    began = time.time()
+    change(wiring, "dr", PauseAction.PAUSE, ["sales.*"])
+    first = rule_times(wiring.control, "dr")
+    assert began <= first["sales.*"] <= time.time()
+    change(wiring, "dr", PauseAction.PAUSE, ["sales.*", "hr.*"])
+    assert rule_times(wiring.control, "dr")["sales.*"] == first["sales.*"]
+    change(wiring, "dr", PauseAction.RESUME, ["sales.*"])
+    change(wiring, "dr", PauseAction.PAUSE, ["sales.*"])
+    again = rule_times(wiring.control, "dr")
+    assert again["sales.*"] > again["hr.*"]
+
+
+def test_pauses_of_a_version_that_wrote_no_times_hold_and_have_none(wiring: Wiring) -> None:
+    rules = [["pause", "hr.*"], ["resume", "hr.staff"]]
+    wiring.control.put(TargetPlaces("dr").pause_rules_record, {"rules": rules})
+    assert rule_times(wiring.control, "dr") == {}
+    assert change(wiring, "dr", PauseAction.PAUSE, ["tmp.*"])[-1] == (PauseAction.PAUSE, "tmp.*")
+    assert list(rule_times(wiring.control, "dr")) == ["tmp.*"]
+
+
+def test_the_rule_that_decides_on_a_table_is_the_last_one_that_matches() -> None:
+    rules = ((PauseAction.PAUSE, "sales.*"), (PauseAction.RESUME, "sales.x"))
+    names = [TableName("sales", "x"), TableName("sales", "y"), TableName("hr", "y")]
+    assert [deciding_rule(rules)(name) for name in names] == [rules[1], rules[0], None]
+    assert [chosen_by(rules)(name) for name in names] == [False, True, False]
+
+
+def test_a_paused_target_tells_since_when(wiring: Wiring) -> None:
+    assert paused_at(wiring.control, "dr") is None
+    began = time.time()
+    pause(wiring, "dr", ())
+    assert began <= (paused_at(wiring.control, "dr") or 0) <= time.time()
 
 
 def spoilt(folder: Path) -> None:

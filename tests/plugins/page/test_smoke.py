@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from calque.plugins.page.run.routes import Console
-from kernel.unit.test_serving import WELL, read, served
+from kernel.unit.test_serving import SILENT, WELL, read, served
 
 
 def test_it_works_at_all() -> None:
-    console = Console(lambda: {"targets": {}}, lambda _: {}, lambda _: {}, lambda *_: {}, lambda _: {}, lambda _: {})
-    with served(lambda: WELL, console=console) as serving:
+    with served(lambda: WELL, console=SILENT) as serving:
         status, text = read(serving, "/")
         assert (status, "<html" in text) == (200, True)
         assert read(serving, "/assets/page.js")[0] == 200

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 MOUNTING = ("unshare", "--mount", "--map-root-user")
 """The words before a command that may mount."""
@@ -26,3 +29,14 @@ def with_disk(folder: str, size: str) -> Sequence[str]:
 def seen_by(process: int, path: str) -> str:
     """A path as a process sees it, for whoever does not."""
     return f"/proc/{process}/root{path}"
+
+
+@contextmanager
+def filled(filler: Path) -> Iterator[None]:
+    """A disk without room for anything."""
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    assert not os.statvfs(filler).f_bavail
+    yield
+    filler.unlink()

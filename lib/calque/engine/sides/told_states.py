@@ -41,11 +41,24 @@ def find(
     """Return the number of tables that `takes` is true of and that are in `state` (as users know it; empty: in any),
     and `limit` of their rows behind the first `offset`, in the order of names. A row of a live table shows the cursor
     or a later event. Not exact while windows run."""
+    found = names_in(tables, takes, state)
+    return len(found), rows_of(tables, nsmallest(offset + limit, found)[offset:])
+
+
+def find_all(tables: TableStates, takes: Callable[[TableName], bool], state: str) -> list[TableRow]:
+    """Return the rows of all tables that `find` counts, in no order. Not exact while windows run."""
+    return rows_of(tables, names_in(tables, takes, state))
+
+
+def names_in(tables: TableStates, takes: Callable[[TableName], bool], state: str) -> list[TableName]:
     known = tuple(tables.rows) if state in ("", TableState.LIVE.value) else tuple(tables.not_live)
     named = ((name, tables.rows.get(name)) for name in known if takes(name))
-    found = [name for name, row in named if row and state in ("", RECORDED[row.state].value)]
-    chosen = ((name, tables.rows.get(name)) for name in nsmallest(offset + limit, found)[offset:])
-    return len(found), [replace(row.row(name), shows=tables.shown_or_none(name)) for name, row in chosen if row]
+    return [name for name, row in named if row and state in ("", RECORDED[row.state].value)]
+
+
+def rows_of(tables: TableStates, names: Iterable[TableName]) -> list[TableRow]:
+    chosen = ((name, tables.rows.get(name)) for name in names)
+    return [replace(row.row(name), shows=tables.shown_or_none(name)) for name, row in chosen if row]
 
 
 def recorded(tables: TableStates, names: Iterable[TableName] | None = None) -> list[TableRow]:

@@ -114,9 +114,11 @@ def test_links_follow_what_they_stand_for(linked: Linked) -> None:
         assert here.parameters("rm1_all.taken")["own"] == "yes"
         # The page tells of them
         linked.wait_until(lambda: linked.page("links?q=rm1_*&state=set_aside")["total"] == 2)
-        overview = linked.page("overview")["links"]
-        assert {"rm1_all.bank", "rm1_all.taken"} <= {row["name"] for row in overview["aside"]}
-        assert overview["states"]["set_aside"] >= 2
+        aside = linked.page("links?q=rm1_*&state=set_aside")["links"]
+        assert {row["name"] for row in aside} == {"rm1_all.bank", "rm1_all.taken"}
+        linked.wait_until(lambda: linked.page("overview")["links"]["states"]["set_aside"] >= 2)
+        problems = [one["reason"] for one in linked.page("overview")["problems"]]
+        assert [problems.count(row["reason"]) for row in aside] == [1, 1]
         found = linked.page("links?q=rm1_all.*&state=live&limit=2")
         assert (found["total"], [row["name"] for row in found["links"]]) == (5, ["rm1_all", "rm1_all.chained"])
         here.rename("rm1_all.taken", "rm1_local.taken")

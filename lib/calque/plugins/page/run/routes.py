@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -19,10 +20,11 @@ from typing import Any
 import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from calque.errors import CalqueError, Refused
+from calque.errors import CalqueError, Refused, nearest
+from calque.plugins.page.run.table_list import TableOrder, TableQuery, as_csv, as_json
 from calque.ports.records import Json
 from calque.serve.front_page import FrontPage
 
@@ -31,6 +33,8 @@ FOLDER = Path(__file__).parent / "assets"
 PAGE, ASSETS, API = "/", "/assets/", "/api/"
 MOST_ROWS = 200
 LONGEST_BODY = 65_536
+UNNAMED = re.compile(r"[^A-Za-z0-9_-]+")
+"""Characters that a file's name does not get from a target's name."""
 KINDS = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript"}
 HEADERS = {
     "Content-Security-Policy": (
@@ -46,15 +50,18 @@ NO_TOKEN = "Actions need a token, and none is configured. Write token_env or tok
 
 
 @dataclass(frozen=True, slots=True)
-class TableQuery:
-    """A search for tables of a target. `text` is a part of a name, or a glob. `state` is a table's state, or empty for
-    all."""
+class ExportForm:
+    """A form in which all tables of a search are sent: `pieces` makes it out of the rows."""
 
-    target: str
-    text: str = ""
-    state: str = ""
-    offset: int = 0
-    limit: int = 50
+    ending: str
+    media_type: str
+    pieces: Callable[[Iterable[Mapping[str, Any]]], Iterator[bytes]]
+
+
+EXPORTS: Mapping[str, ExportForm] = {
+    "csv": ExportForm("csv", "text/csv; charset=utf-8", as_csv),
+    "json": ExportForm("json", "application/json", as_json),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +92,12 @@ class Console:
     lags: Callable[[float], Json]
     """A function that returns the lags that were sampled after the given time (seconds since the epoch)."""
     tables: Callable[[TableQuery], Json]
+    every_table: Callable[[TableQuery], Iterator[Mapping[str, Any]]]
+    """Returns all tables that the query takes, for an export. Its offset and limit do not count."""
     table: Callable[[str, str], Json]
     """A function that returns the chain of a table, by the names of the target and of the table."""
     links: Callable[[LinkQuery], Json]
+    about: Callable[[], Json]
     act: Callable[[ActionRequest], Json]
     """A function that begins an action and returns at once; `overview` shows how an action that takes long goes on."""
 
@@ -124,6 +134,17 @@ def routes(console: Console, has_token: bool) -> list[Route]:
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
         return Response(content, headers={**headers, "Content-Type": KINDS[Path(name).suffix]})
 
+    def export(request: Request) -> Response:
+        try:
+            form, query = EXPORTS[required_form(request)], query_of(request)
+            rows = form.pieces(console.every_table(query))
+        except CalqueError as error:
+            return refusal(error)
+        name = UNNAMED.sub("-", query.target)
+        disposition = f'attachment; filename="calque-{name}-tables.{form.ending}"'
+        headers = {**HEADERS, "Cache-Control": "no-store", "Content-Disposition": disposition}
+        return StreamingResponse(rows, headers=headers, media_type=form.media_type)
+
     def answering(answer: Callable[[Request], Json]) -> Callable[[Request], Response]:
         def endpoint(request: Request) -> Response:
             return answered(lambda: answer(request))
@@ -150,8 +171,10 @@ def routes(console: Console, has_token: bool) -> list[Route]:
         Route(API + "overview", answering(lambda _: console.overview())),
         Route(API + "lags", answering(lambda request: console.lags(number(request, "since", 0.0)))),
         Route(API + "tables", answering(lambda request: console.tables(query_of(request)))),
+        Route(API + "export", export),
         Route(API + "table", answering(lambda request: console.table(text(request, "target"), text(request, "name")))),
         Route(API + "links", answering(lambda request: console.links(LinkQuery(*search_of(request))))),
+        Route(API + "about", answering(lambda _: console.about())),
         Route(API + "actions", act, methods=["POST"]),
     ]
 
@@ -159,10 +182,13 @@ def routes(console: Console, has_token: bool) -> list[Route]:
 def answered(answer: Callable[[], Json]) -> Response:
     try:
         return document(answer())
-    except Refused as refused:
-        return document({"error": str(refused)}, HTTPStatus.BAD_REQUEST)
     except CalqueError as error:
-        return document({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+        return refusal(error)
+
+
+def refusal(error: CalqueError) -> Response:
+    status = HTTPStatus.BAD_REQUEST if isinstance(error, Refused) else HTTPStatus.SERVICE_UNAVAILABLE
+    return document({"error": str(error)}, status)
 
 
 def document(content: Json | Mapping[str, Any], status: HTTPStatus = HTTPStatus.OK) -> Response:
@@ -185,7 +211,22 @@ def number(request: Request, key: str, default: float) -> float:
 
 
 def query_of(request: Request) -> TableQuery:
-    return TableQuery(text(request, "target"), *search_of(request))
+    """Return the search for tables that the request asks for. `order` is the name of an order; a minus sign before it
+    turns the order round. Raises `Refused` for any other order."""
+    asked, known = text(request, "order"), [one.value for one in TableOrder]
+    order = asked.removeprefix("-")
+    if order not in ("", *known):
+        raise Refused(f'There is no order "{order}"', "", nearest(order, known))
+    chosen = TableOrder(order or TableOrder.NAME)
+    return TableQuery(text(request, "target"), *search_of(request), order=chosen, is_turned=asked.startswith("-"))
+
+
+def required_form(request: Request) -> str:
+    """Return the name of the form in which tables are exported. Raises `Refused` for one that there is not."""
+    form = text(request, "format")
+    if form not in EXPORTS:
+        raise Refused(f'Tables are not exported as "{form}"', "", nearest(form, EXPORTS))
+    return form
 
 
 def search_of(request: Request) -> tuple[str, str, int, int]:

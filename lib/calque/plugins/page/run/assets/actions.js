@@ -1,7 +1,7 @@
 // What a person may have done, each after a question.
 
 import { h } from "./dom.js";
-import { keep, post } from "./api.js";
+import { hasToken, keep, Locked, post } from "./api.js";
 
 export const ACTIONS = {
   pause: ["Pause", "It stays as it is until somebody lets it go on. This lasts across restarts."],
@@ -18,26 +18,38 @@ export function actionButtons(names, target, table, mayAct) {
       title: mayAct ? null : "Actions need [serve] token_env or token_file" }, ACTIONS[name][0])));
 }
 
+export const notAllowed = (overview) => overview.may_act ? null :
+  h("p", { class: "small dim" }, "Actions need a token: write ", h("code", {}, "token_env"), " or ", h("code", {}, "token_file"), " below ", h("code", {}, "[serve]"), ".");
+
 export const actionsOf = (button) => ({ action: button.dataset.action, target: button.dataset.target, table: button.dataset.table });
+
+const tokenInput = () => h("input", { id: "token", type: "password", autocomplete: "current-password", required: true });
 
 export function actionDialog({ action, target, table }, done) {
   const dialog = document.getElementById("dialog");
   const [label, text] = ACTIONS[action];
   const problem = h("p", { class: "problem", role: "alert" });
-  const go = h("button", { class: "primary", type: "button" }, label);
+  const token = tokenInput();
+  const field = h("label", {}, "Token, which actions need", token);
+  const go = h("button", { class: "primary" }, label);
   const cancel = h("button", { type: "button" }, "Cancel");
-  dialog.replaceChildren(
-    h("h2", { id: "dialog-title" }, `${label} ${table ? `${table} at ${target}` : target}?`),
-    h("p", {}, text), problem, h("div", { class: "buttons" }, go, cancel));
+  const form = h("form", {}, h("p", {}, text), hasToken() ? null : field, problem, h("div", { class: "buttons" }, go, cancel));
+  dialog.replaceChildren(h("h2", { id: "dialog-title" }, `${label} ${table ? `${table} at ${target}` : target}?`), form);
   cancel.addEventListener("click", () => dialog.close());
-  go.addEventListener("click", async () => {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
     go.disabled = true;
+    if (field.isConnected) keep(token.value.trim());
     try {
       await post("actions", { action, target, tables: table ? [table] : [] });
       dialog.close();
       done();
     } catch (error) {
-      problem.textContent = error.message;
+      if (error instanceof Locked) {
+        keep(null);
+        problem.before(field);
+      }
+      problem.textContent = error.message || "Give the token.";
       go.disabled = false;
     }
   });
@@ -46,7 +58,7 @@ export function actionDialog({ action, target, table }, done) {
 }
 
 export function signIn(problem, done) {
-  const input = h("input", { id: "token", type: "password", autocomplete: "current-password", required: true });
+  const input = tokenInput();
   const form = h("form", { class: "card sign-in" },
     h("h1", {}, "This page needs a token"),
     h("p", { class: "dim" }, "It is the one that ", h("code", {}, "[serve] token_env"), " or ", h("code", {}, "token_file"),
