@@ -127,6 +127,16 @@ def test_a_demo_that_is_ended_leaves_no_process(ended_by: signal.Signals, after:
         assert (code, folder.exists()) == (130, False)
 
 
+def test_ctrl_c_ends_a_demo_that_is_to_stay_with_0_while_it_still_starts() -> None:
+    with running_demo("--stay", "--targets", "1", "--json") as demo:
+        line = demo.read_error_until("Starting ")
+        demo.process.send_signal(signal.SIGINT)
+        output, _ = demo.process.communicate(timeout=120)
+        demo.leave_no_process()
+    assert demo.process.returncode == 0
+    assert (read_document("demo", output)["equal"], Path(line.split()[-1]).exists()) == (False, False)
+
+
 def test_a_demo_whose_replication_dies_keeps_its_folder_and_names_it() -> None:
     with running_demo("--targets", "1", "--seconds", "600") as demo:
         demo.read_until("the writer writes")
@@ -276,6 +286,14 @@ class RunningDemo:
                 raise AssertionError(f"the demo ended by itself: {self.lines} {self.process.communicate()[1]}")
             self.lines.append(line.rstrip("\n"))
         return self.lines[-1]
+
+    def read_error_until(self, text: str) -> str:
+        """The first line of standard error with this text."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if text in line:
+                return line.rstrip("\n")
+        raise AssertionError(f"the demo ended by itself: {self.process.communicate()[0]}")
 
     def folder(self) -> Path:
         return Path(next(line for line in self.lines if line.startswith("Starting ")).split()[-1])
