@@ -21,7 +21,8 @@ from calque.adapters.metastore.log import HiveLog
 from calque.app import APP
 from calque.control.status import snapshot
 from calque.demo import configuration
-from calque.demo.run import replication, started
+from calque.demo.child import replication
+from calque.demo.run import started
 from calque.demo.source import Source
 from calque.demo.warehouse import create_sample
 from calque.demo.writer import Writer

@@ -14,17 +14,30 @@ from calque.commands.output import counted, print_json, print_line, print_rows
 from calque.errors import Unavailable
 
 if TYPE_CHECKING:
+    from calque.demo.invitation import Invitation
     from calque.demo.outcome import Outcome, TargetOutcome
+    from calque.demo.run import DemoOptions
 
 SECONDS = 30.0
 SHOWN = 20
+NOTHING: Mapping[str, Any] = {
+    "equal": False,
+    "source": {"head": 0, "changes": {}, "seconds": 0.0},
+    "targets": {},
+    "kept": None,
+    "stay": None,
+}
+"""The document of a demo that was ended before it compared anything."""
 HEADINGS = ("target", "epochs", "events", "hops", "calls", "files", "bytes", "bridges", "parts", "read again")
 
 
 @click.command(
     "demo",
     epilog=examples(
-        "calque demo", "calque demo --targets 3 --seconds 60 --keep /tmp/demo", "calque demo --journal kafka"
+        "calque demo",
+        "calque demo --stay",
+        "calque demo --targets 3 --seconds 60 --keep /tmp/demo",
+        "calque demo --journal kafka",
     ),
 )
 @click.option("--keep", metavar="DIR", type=click.Path(path_type=Path), help="Work in this folder and leave it there.")
@@ -33,31 +46,48 @@ HEADINGS = ("target", "epochs", "events", "hops", "calls", "files", "bytes", "br
 @click.option(
     "--journal", metavar="delta|kafka", type=journal_format, default="delta", help="Kafka comes with a broker."
 )
+@click.option("--stay", is_flag=True, help="Go on until Ctrl-C, with a page and all that can be tried.")
 @shared
 @click.pass_obj
-def command(settings: CommandSettings, keep: Path | None, targets: int, seconds: float | None, journal: str) -> int:
+def command(
+    settings: CommandSettings, keep: Path | None, targets: int, seconds: float | None, journal: str, stay: bool
+) -> int:
     """Replicate a sample warehouse between real metastores.
 
     Starts a source, targets and a writer that keeps changing the source; shows progress; stops the writer, drains, and
-    verifies every target. Exit 0 only if they are equal.
+    verifies every target. Exit 0 only if they are equal. One that fails keeps its folder and names it.
+
+    With --stay it goes on then, with a slow writer, and says what to try in another terminal. Ctrl-C ends it, with 0.
     """
-    return run(settings, keep, targets, seconds, journal)
+    from calque.demo.run import DemoOptions
+
+    written = SECONDS if seconds is None else seconds
+    return run(settings, DemoOptions(keep=keep, targets=targets, seconds=written, journal=journal, stays=stay))
 
 
-def run(
-    settings: CommandSettings, keep: Path | None, targets: int, seconds: float | None, journal: str = "delta"
-) -> int:
-    """Run the demo, print its outcome and return the exit code. The writer writes for `seconds` after every target
-    shows its first state; None is 30 seconds."""
+def run(settings: CommandSettings, options: DemoOptions) -> int:
+    """Run the demo, print its outcome and return the exit code."""
     from calque.demo.run import run_demo
 
-    output = sys.stderr if settings.json else sys.stdout
-    outcome = run_demo(keep, targets, SECONDS if seconds is None else seconds, output, journal, settings.app)
-    if settings.json:
-        print_json(document(outcome))
-    else:
-        summarise(outcome)
-    return outcome.code
+    outcomes: list[Outcome] = []
+
+    def show(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        if settings.json:
+            print_json(document(outcome))
+        else:
+            summarise(outcome)
+        sys.stdout.flush()
+
+    try:
+        run_demo(options, sys.stderr if settings.json else sys.stdout, settings.app, show)
+    except KeyboardInterrupt:
+        if not options.stays:
+            raise
+        if settings.json and not outcomes:
+            print_json(NOTHING)
+        return 0
+    return outcomes[0].code
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
@@ -76,6 +106,16 @@ def document(outcome: Outcome) -> dict[str, Any]:
             for name, target in outcome.targets.items()
         },
         "kept": str(outcome.kept) if outcome.kept else None,
+        "stay": invited(outcome.invitation) if outcome.invitation else None,
+    }
+
+
+def invited(invitation: Invitation) -> dict[str, Any]:
+    return {
+        "page": invitation.page,
+        "token": invitation.token,
+        "configuration": str(invitation.configuration),
+        "try": [{"does": one.does, "line": one.line} for one in invitation.suggestions],
     }
 
 
@@ -103,7 +143,26 @@ def summarise(outcome: Outcome) -> None:
             print_line(f"{name}: {skipped['table']} is set aside ({skipped['state']}): {skipped['reason']}")
     if outcome.kept:
         print_line("")
-        print_line(f"Kept in {outcome.kept}: the files, ledgers and logs. The metastores have stopped.")
+        print_line(f"Kept in {outcome.kept}: the files, ledgers and logs.")
+    if outcome.invitation:
+        invite(outcome.invitation)
+    elif outcome.kept:
+        print_line("The metastores stop now.")
+
+
+def invite(invitation: Invitation) -> None:
+    """Print what can be tried, until Ctrl-C."""
+    print_line("")
+    print_line("All of it goes on until Ctrl-C, and the writer writes slowly.")
+    print_line(f"The page: {invitation.page}")
+    print_line(f"Its token: {invitation.token}")
+    print_line(f"The configuration: {invitation.configuration}")
+    print_line("")
+    print_line("Now try, in another terminal:")
+    for suggestion in invitation.suggestions:
+        print_line("")
+        print_line(f"  # {suggestion.does}")
+        print_line(f"  {suggestion.line}")
 
 
 def row(name: str, target: TargetOutcome) -> tuple[object, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from calque.demo.invitation import Invitation
 from calque.demo.progress import EpochTotals
 from calque.errors import Broken, Unavailable
 
@@ -43,16 +44,22 @@ class TargetOutcome:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of the whole demo. `changes` counts the changes that the writer made in `seconds` seconds, by their
-    kind; `head` is the source's last event. `kept` is the folder with the demo's files, None where it was removed."""
+    kind; `head` is the source's last event. `kept` is the folder with the demo's files, None where it goes.
+    `invitation` is None where the demo does not stay."""
 
     changes: Mapping[str, int]
     seconds: float
     head: int
     targets: Mapping[str, TargetOutcome]
-    kept: Path | None
+    kept: Path | None = None
+    invitation: Invitation | None = None
 
     @property
     def code(self) -> int:
         codes = {target.code for target in self.targets.values()}
         failures = codes - {0, 1}
         return (Broken.exit_code if Broken.exit_code in failures else min(failures)) if failures else max(codes)
+
+    def with_rest(self, kept: Path | None, invitation: Invitation | None = None) -> Outcome:
+        """Return the outcome with what follows from its code: the folder that is kept, and the invitation."""
+        return replace(self, kept=kept, invitation=invitation)

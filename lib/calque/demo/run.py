@@ -7,78 +7,137 @@ interrupt stops them in order before the temporary folder goes.
 
 from __future__ import annotations
 
-import io
-import json
-import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
-from functools import partial
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from calque.commands import verify, wait
+from rich.console import Console
+
 from calque.commands.options import CommandSettings
-from calque.config import Config
 from calque.demo import configuration
-from calque.demo.ending import kept_folder, signals_interrupt, temporary_folder
-from calque.demo.outcome import Answer, Outcome, TargetOutcome
+from calque.demo.child import SEE_LOG, replication, require_running
+from calque.demo.ending import signals_interrupt, work_folder
+from calque.demo.headway import STILL_SECONDS, Headway
+from calque.demo.invitation import Invitation, suggestions
+from calque.demo.outcome import Outcome
+from calque.demo.preparation import fetch_servers, require_host
 from calque.demo.progress import Progress, StateObserver, View
+from calque.demo.settling import outcomes_of, settled
+from calque.demo.shop import create_shop
 from calque.demo.source import Source
+from calque.demo.stay import prepare_stay, stay
 from calque.demo.warehouse import create_sample
 from calque.demo.writer import Writer
-from calque.errors import CalqueError, Unavailable
+from calque.errors import Unavailable
 from calque.extension import App
 from calque.sandbox import Broker, Metastore, MetastoreSettings
 from calque.sandbox.processes import KeptProcess
 from calque.sandbox.writer import HiveClient
 
-START_SECONDS, DRAIN_SECONDS = 120.0, 60.0
 STARTER = "starting"
 BEGIN_SECONDS = 5.0
 """Seconds that a thread has to begin."""
 PAUSE_SECONDS = 0.05
 """Seconds between two changes, because the demo shows how changes travel, not how many a laptop can make."""
 SOURCE = "source"
-SEE_LOG = "Run the demo with --keep DIR, and see run.log there"
 
 
-def run_demo(keep: Path | None, targets: int, seconds: float, output: TextIO, journal: str, app: App) -> Outcome:
-    """Run the whole demo and return its outcome; progress goes to `output`. The writer goes on for `seconds` after
-    every target shows its first state. `journal` is the journal's format.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DemoOptions:
+    """The options of a demo. The writer goes on for `seconds` after every target shows its first state. `journal` is
+    the journal's format. A demo with `stays` goes on after its end until it is interrupted."""
 
-    Raises `Refused` when `keep` is not empty, `Unavailable` when a service or the replication does not start or ends by
-    itself.
+    keep: Path | None
+    targets: int
+    seconds: float
+    journal: str
+    stays: bool
+
+    @property
+    def has_broker(self) -> bool:
+        return self.stays or self.journal == "kafka"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Addresses:
+    """The addresses of a demo's services: the metastores of the source and of each target, and the broker, empty where
+    there is none."""
+
+    source: str
+    targets: Mapping[str, str]
+    broker: str
+
+
+def run_demo(options: DemoOptions, output: TextIO, app: App, show: Callable[[Outcome], None]) -> None:
+    """Run the whole demo; progress goes to `output`, and `show` gets the outcome before the services stop. A demo that
+    is to stay, and whose targets are equal, goes on then until an interrupt, which ends it.
+
+    Raises `Refused` when the extra `sandbox` is missing or the folder to keep is not empty, `Unavailable` when files
+    can't be fetched, or a service or the replication does not start, makes no headway or ends by itself.
     """
+    require_host(with_kafka=options.has_broker)
     with ExitStack() as stack:
         stack.enter_context(signals_interrupt())
-        directory = stack.enter_context(kept_folder(keep) if keep else temporary_folder())
-        broker = " and a Kafka broker" if journal == "kafka" else ""
-        output.write(f"Starting {targets + 1} metastores{broker} in {directory}\n")
+        folder = stack.enter_context(work_folder(options.keep))
+        directory = folder.path
+        fetch_servers(Console(file=output, highlight=False, soft_wrap=not output.isatty()))
+        broker = " and a Kafka broker" if options.has_broker else ""
+        output.write(f"Starting {options.targets + 1} metastores{broker} in {directory}\n")
         output.flush()
-        names = configuration.names(targets)
-        metastores = started([SOURCE, *names], directory / "metastores", stack)
-        file = directory / "calque.toml"
-        brokers = stack.enter_context(Broker.start(directory / "kafka")).address if journal == "kafka" else ""
-        configuration.write(file, metastores[SOURCE].uri, {name: metastores[name].uri for name in names}, brokers)
-        client = HiveClient(metastores[SOURCE].uri)
+        addresses = _services(options, directory, stack)
+        file = _configured(options, addresses, directory)
+        client = HiveClient(addresses.source)
         stack.callback(client.close)
         source = Source(client, directory / "data")
         create_sample(source)
         writer = Writer(source)
+        further = [create_shop(Source(client, directory / "shop"))] if options.stays else []
         child = replication(file, directory)
         stack.callback(child.stop)
         settings = CommandSettings(str(file), json=True, app=app)
         config = settings.load()
-        observer = StateObserver(app.wiring(config))
+        wiring = app.wiring(config)
+        observer = StateObserver(wiring)
         with Progress(output, observer.look, writer.counts.total) as progress:
-            seconds_written = _write(writer, child, progress, seconds)
+            headway = Headway(time.monotonic())
+            seconds = _write(writer, child, progress, headway, options.seconds)
             head = client.current()
-            answers = _settled(settings, config, head, progress)
+            answers = settled(settings, config, wiring, head, child, progress, headway)
         view = observer.look()
-        return Outcome(dict(writer.counts), seconds_written, head, _outcomes(view, answers), keep and directory)
+        outcome = Outcome(dict(writer.counts), seconds, head, outcomes_of(view, answers))
+        folder.is_kept |= outcome.code != 0
+        kept = directory if folder.is_kept else None
+        if outcome.code or not options.stays:
+            show(outcome.with_rest(kept))
+            return
+        lines = suggestions(file, addresses.source, list(addresses.targets))
+        token = (directory / configuration.TOKEN_FILE).read_text(encoding="utf-8")
+        show(outcome.with_rest(kept, Invitation(_page(view), token, file, lines)))
+        stay([writer, *further], child)
+        output.write("Stopping\n")
+
+
+def _services(options: DemoOptions, directory: Path, stack: ExitStack) -> Addresses:
+    """Start the services, and return their addresses. They are stopped with `stack`."""
+    names = configuration.names(options.targets)
+    metastores = started([SOURCE, *names], directory / "metastores", stack)
+    broker = stack.enter_context(Broker.start(directory / "kafka")).address if options.has_broker else ""
+    targets = {name: metastores[name].uri for name in names}
+    return Addresses(source=metastores[SOURCE].uri, targets=targets, broker=broker)
+
+
+def _configured(options: DemoOptions, addresses: Addresses, directory: Path) -> Path:
+    """Write the configuration, and return its path."""
+    file = directory / "calque.toml"
+    more = prepare_stay(directory, addresses.source, addresses.targets, addresses.broker) if options.stays else ""
+    brokers = addresses.broker if options.journal == "kafka" else ""
+    configuration.write(file, addresses.source, addresses.targets, brokers, more)
+    return file
 
 
 def started(names: Sequence[str], directory: Path, stack: ExitStack) -> dict[str, Metastore]:
@@ -105,36 +164,37 @@ def starters() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith(STARTER)]
 
 
-def replication(file: Path, directory: Path) -> KeptProcess:
-    """Start `calque run` as a child process, with its log in the demo's folder."""
-    return KeptProcess([sys.executable, "-m", "calque.cli", "run", "-c", str(file)], directory / "run.log")
-
-
-def _write(writer: Writer, child: KeptProcess, progress: Progress, seconds: float) -> float:
+def _write(writer: Writer, child: KeptProcess, progress: Progress, headway: Headway, seconds: float) -> float:
     """Change the source until every target shows its first state, and for `seconds` more. Return the seconds that it
-    took in all. Raises `Unavailable` where a target shows nothing after `START_SECONDS`."""
+    took in all. Raises `Unavailable` where a target shows nothing and there is no more headway."""
     began = time.monotonic()
     progress.say("Starting the replication; the writer writes already")
-    _write_until(writer, child, lambda: _all_shown(progress.view) or time.monotonic() > began + START_SECONDS)
-    if not _all_shown(progress.view):
-        raise _unfilled(progress.view)
+    for _ in _written(writer, child):
+        if _all_shown(progress.view):
+            break
+        if headway.still_seconds(progress.view, time.monotonic()) > STILL_SECONDS:
+            raise _unfilled(progress.view)
     end = time.monotonic() + seconds
-    progress.say(f"Writing for {seconds:.0f} s{_page(progress.view)}")
-    _write_until(writer, child, lambda: time.monotonic() > end)
+    page = _page(progress.view)
+    progress.say(f"Writing for {seconds:.0f} s{f'; the page is at {page}' if page else ''}")
+    for _ in _written(writer, child):
+        if time.monotonic() > end:
+            break
     return time.monotonic() - began
 
 
 def _page(view: View) -> str:
-    """Return the address of the process's page as a part of a line; empty where no process serves one."""
+    """Return the address of the process's page; empty where no process serves one."""
     addresses = [process["serves"] for process in view.status["processes"] if process["serves"]]
-    return "".join(f"; the page is at {address}/" for address in addresses[:1])
+    return f"{addresses[0]}/" if addresses else ""
 
 
-def _write_until(writer: Writer, child: KeptProcess, is_done: Callable[[], bool]) -> None:
-    while not is_done():
-        if not child.running:
-            last = child.output().strip().rpartition("\n")[2]
-            raise Unavailable("`calque run` ended by itself", last.removeprefix("calque: "), SEE_LOG)
+def _written(writer: Writer, child: KeptProcess) -> Iterator[None]:
+    """Change the source again and again, and yield before each change. Raises `Unavailable` when the replication ends
+    by itself."""
+    while True:
+        yield
+        require_running(child)
         writer.step()
         time.sleep(PAUSE_SECONDS)
 
@@ -152,40 +212,9 @@ def _unfilled(view: View) -> Unavailable:
         if target["position"] is None
     ]
     why = ". ".join(reasons) or "It says nothing"
-    return Unavailable(f"`calque run` did not fill every target within {START_SECONDS:.0f} s", why, SEE_LOG)
+    what = f"`calque run` has not filled every target, and made no headway for {STILL_SECONDS:.0f} s"
+    return Unavailable(what, why, SEE_LOG)
 
 
 def _aside(target: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*target["quarantined"], *target["set_aside"]]
-
-
-def _settled(
-    settings: CommandSettings, config: Config, head: int, progress: Progress
-) -> dict[str, tuple[Answer, Answer]]:
-    """Wait until each target shows event `head` and verify it. Return the answers of `wait` and `verify` by target."""
-    answers = {}
-    for name in config.targets:
-        progress.say(f"Waiting until {name} shows event {head}")
-        wait_answer = answer(partial(wait.run, settings, config, name, head, DRAIN_SECONDS))
-        progress.say(f"Verifying {name}, every byte")
-        answers[name] = wait_answer, answer(partial(verify.run, settings, config, (name,), (), "checksum"))
-    return answers
-
-
-def answer(command: Callable[[], int]) -> Answer:
-    """Run a command in this process and return what it answers on stdout. Its progress on stderr is dropped, because it
-    would disturb the demo's own."""
-    output = io.StringIO()
-    try:
-        with redirect_stdout(output), redirect_stderr(io.StringIO()):
-            code = command()
-    except CalqueError as error:
-        return Answer(error.exit_code, {}, str(error))
-    return Answer(code, json.loads(output.getvalue() or "{}"))
-
-
-def _outcomes(view: View, answers: Mapping[str, tuple[Answer, Answer]]) -> dict[str, TargetOutcome]:
-    return {
-        name: TargetOutcome(view.positions[name], view.work[name], wait_answer, verify_answer)
-        for name, (wait_answer, verify_answer) in answers.items()
-    }

@@ -84,9 +84,14 @@ def download(artifacts: Iterable[Artifact], cache: Path, report: Callable[[str],
         with TemporaryDirectory(prefix="download-", dir=cache) as scratch, ThreadPoolExecutor(_PARALLEL) as pool:
             sizes = pool.map(partial(_fetch_one, gateway, Path(scratch), cache, require), missing)
             total = 0
-            for artifact, size in zip(missing, sizes, strict=True):
-                report(f"{artifact} ({size / 1e6:.1f} MB)")
-                total += size
+            try:
+                for artifact, size in zip(missing, sizes, strict=True):
+                    report(f"{artifact} ({size / 1e6:.1f} MB)")
+                    total += size
+            except BaseException:
+                # Without a network each of the others would be tried three times before the error is told.
+                pool.shutdown(cancel_futures=True)
+                raise
             return total
     finally:
         gateway.shutdown()
@@ -184,6 +189,6 @@ def _resolve(gateway: JavaGateway, artifact: Artifact, scratch: Path) -> Path:
     resolved = ivy.Ivy.newInstance(settings).resolve(module, options)
     if resolved.hasError():
         problems = "; ".join(str(problem) for problem in resolved.getAllProblemMessages())
-        raise Unavailable(f"{artifact} can't be downloaded", problems, "Check the network and run the install again")
+        raise Unavailable(f"{artifact} can't be downloaded", problems, "Check the network, and run this again")
     (report,) = resolved.getAllArtifactsReports()
     return Path(report.getLocalFile().getPath())

