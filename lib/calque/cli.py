@@ -25,6 +25,7 @@ from calque.commands import (
     identity,
     init,
     journal,
+    monitoring,
     pause,
     plan,
     quarantine,
@@ -213,6 +214,7 @@ for _command in (
     *APP.each(lambda plugin: plugin.commands()),
     sweep.command,
     sql.command,
+    monitoring.command,
 ):
     commands.add_command(_command)
 
