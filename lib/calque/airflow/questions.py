@@ -101,9 +101,7 @@ def event_number(text: object) -> int:
     except ValueError:
         number = -1
     if number < 0:
-        raise Refused(
-            f'event_id: "{text}" is no event id', "Event ids are numbers from 0 on", "Give one, or a template"
-        )
+        raise Refused(f'"{text}" is no event id', "Event ids are numbers from 0 on", "Give one, or a template")
     return number
 
 
