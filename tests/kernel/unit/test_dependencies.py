@@ -31,7 +31,8 @@ REQUIREMENTS = [
 ]
 """Without those of the extra that has all others."""
 LIBRARY = ROOT / "lib" / "calque"
-OURS = {"calque", "support", *(path.stem for folder in ("tests", "docs") for path in (ROOT / folder).iterdir())}
+BESIDE = [path for folder in ("tests", "docs") for path in (ROOT / folder).iterdir()]
+OURS = {"calque", "support", *(path.stem for path in BESIDE if path.suffix == ".py" or path.is_dir())}
 DISTRIBUTIONS = packages_distributions()
 BROUGHT_BY_AIRFLOW = {"airflow", "asgiref", "httpx"}
 """Packages that Airflow itself depends on, in 2.10 as in 3."""
