@@ -102,7 +102,8 @@ def all_help() -> str:
 
 def help_of(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
     """Yield the path of the command and of each command below it, with what `--help` prints."""
-    yield path, command.get_help(click.Context(command, info_name=path, max_content_width=WIDTH, terminal_width=WIDTH))
+    settings = {**commands.context_settings, "max_content_width": WIDTH, "terminal_width": WIDTH}
+    yield path, command.get_help(click.Context(command, info_name=path, **settings))
     for name, each in command.commands.items() if isinstance(command, click.Group) else ():
         yield from help_of(each, f"{path} {name}")
 

@@ -26,6 +26,7 @@ from calque.commands import (
     identity,
     init,
     journal,
+    monitoring,
     pause,
     plan,
     quarantine,
@@ -215,6 +216,7 @@ for _command in (
     *APP.each(lambda plugin: plugin.commands()),
     sweep.command,
     sql.command,
+    monitoring.command,
 ):
     commands.add_command(_command)
 

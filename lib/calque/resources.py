@@ -1,8 +1,13 @@
-"""The places of files that are no code: the written contracts, and downloaded artifacts."""
+"""The places of files that are no code of the package: written contracts, files to deploy, downloaded artifacts.
+
+`python -m calque.resources jobs` prints the folder of the applications for spark-submit, and `deploy` in its place that
+of the unit of systemd and of the manifests of Kubernetes.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -28,9 +33,23 @@ def cache_folder() -> Path:
 
 def schemas_folder() -> Path:
     """Return the folder `schemas` of the wheel, or of the checkout that an editable install points to."""
+    return _shipped("schemas")
+
+
+def jobs_folder() -> Path:
+    """Return the folder of the applications for spark-submit, likewise."""
+    return _shipped("jobs")
+
+
+def deploy_folder() -> Path:
+    """Return the folder of the unit of systemd and of the manifests of Kubernetes, likewise."""
+    return _shipped("deploy")
+
+
+def _shipped(name: str) -> Path:
     package = Path(str(files("calque")))
-    packaged = package / "_schemas"
-    return packaged if packaged.is_dir() else package.parents[1] / "schemas"
+    packaged = package / f"_{name}"
+    return packaged if packaged.is_dir() else package.parents[1] / name
 
 
 def schema_versions(name: str) -> list[Path]:
@@ -56,3 +75,16 @@ def package_versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{label: installed(name) for label, name in packages.items()},
     }
+
+
+def main() -> None:
+    """Print the folder that the command line names. Ends the process with 64 for any other word."""
+    folders = {"jobs": jobs_folder, "deploy": deploy_folder}
+    if len(sys.argv) != 2 or sys.argv[1] not in folders:
+        print(f"Usage: python -m calque.resources {'|'.join(folders)}", file=sys.stderr)
+        sys.exit(64)
+    print(folders[sys.argv[1]]())
+
+
+if __name__ == "__main__":
+    main()

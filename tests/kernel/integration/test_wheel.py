@@ -37,6 +37,10 @@ NEEDED = (
     "calque/sandbox/manifest.py",
     "calque/statements/grammar.lark",
     "calque/plugins/dumps/grammar.lark",
+    "calque/_deploy/calque.service",
+    "calque/_deploy/kubernetes.yaml",
+    "calque/_jobs/capture.py",
+    "calque/_jobs/replicate.py",
     "calque/_schemas/README.md",
     "calque/_schemas/calque-toml.json",
     "calque/_schemas/status-1.json",
@@ -118,7 +122,9 @@ def test_the_wheel_has_its_licence_its_readme_and_its_command(wheel: Path) -> No
     assert str(said.get_payload()).startswith("# calque\n")
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
-        assert "calque = calque.start:main" in archive.read(name).decode().splitlines()
+        lines = archive.read(name).decode().splitlines()
+    assert "calque = calque.start:main" in lines
+    assert "provider_info = calque.airflow.provider:provider_info" in lines
 
 
 def test_the_installed_command_does_not_come_from_the_checkout(installed: Path, tmp_path: Path) -> None:
@@ -130,6 +136,13 @@ def test_version_and_help_work_outside_the_checkout(installed: Path, wheel: Path
     said = run(installed / "calque", "--version", folder=tmp_path)
     assert said.startswith(f"calque {metadata(wheel)[0]['Version']}\nPython 3.")
     assert "replicate" in run(installed / "calque", "--help", folder=tmp_path).lower()
+
+
+def test_the_installed_package_says_where_its_files_for_other_programs_are(installed: Path, tmp_path: Path) -> None:
+    for folder, file in (("jobs", "capture.py"), ("deploy", "calque.service")):
+        said = Path(run(installed / "python", "-m", "calque.resources", folder, folder=tmp_path).strip())
+        assert said.is_relative_to(installed.parent)
+        assert (said / file).read_bytes() == (ROOT / folder / file).read_bytes()
 
 
 def test_init_writes_a_configuration_that_is_valid(installed: Path, tmp_path: Path) -> None:

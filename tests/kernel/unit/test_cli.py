@@ -88,6 +88,9 @@ CONTRACT = {
     "identity",
     "identity show",
     "identity accept",
+    "monitoring",
+    "monitoring grafana",
+    "monitoring alerts",
 }
 
 
@@ -128,6 +131,7 @@ def test_every_example_is_a_line_that_parses(path: tuple[str, ...], command: cli
     [
         ("statsu", "There is no command \"statsu\". The nearest is status. See 'calque --help'."),
         ("epochs shwo 3", "There is no command \"shwo\". The nearest is show. See 'calque epochs --help'."),
+        ("monitoring", "A command is missing. There are grafana, alerts. See 'calque monitoring --help'."),
         ("epochs", "A command is missing. There are list, show, diff. See 'calque epochs --help'."),
         ("status --wach", "There is no option \"--wach\". The nearest is --watch. See 'calque status --help'."),
         ("--jsn status", "There is no option \"--jsn\". The nearest is --json. See 'calque --help'."),

@@ -31,8 +31,11 @@ REQUIREMENTS = [
 ]
 """Without those of the extra that has all others."""
 LIBRARY = ROOT / "lib" / "calque"
-OURS = {"calque", "support", *(path.stem for folder in ("tests", "docs") for path in (ROOT / folder).iterdir())}
+BESIDE = [path for folder in ("tests", "docs") for path in (ROOT / folder).iterdir()]
+OURS = {"calque", "support", *(path.stem for path in BESIDE if path.suffix == ".py" or path.is_dir())}
 DISTRIBUTIONS = packages_distributions()
+BROUGHT_BY_AIRFLOW = {"airflow", "asgiref", "httpx"}
+"""Packages that Airflow itself depends on, in 2.10 as in 3."""
 
 
 def names_of(extras: Iterable[str]) -> set[str]:
@@ -75,7 +78,7 @@ def pins() -> dict[str, Version]:
 
 
 def test_the_kernel_imports_only_what_an_installation_without_plugins_has() -> None:
-    others = (LIBRARY / "sandbox", LIBRARY / "plugins")
+    others = (LIBRARY / "sandbox", LIBRARY / "plugins", LIBRARY / "airflow")
     files = [file for file in LIBRARY.rglob("*.py") if not any(map(file.is_relative_to, others))]
     assert undeclared([*files, *(ROOT / "jobs").glob("*.py")], ["", "kerberos", "shell"]) == set()
 
@@ -84,6 +87,11 @@ def test_the_kernel_imports_only_what_an_installation_without_plugins_has() -> N
 def test_a_plugin_imports_only_what_its_extras_declare(folder: Path) -> None:
     extras = [extra.name for plugin in APP.plugins if plugin.name == folder.name for extra in plugin.extras()]
     assert undeclared(folder.rglob("*.py"), ["", *extras]) == set()
+
+
+def test_the_provider_of_airflow_imports_besides_only_what_airflow_brings() -> None:
+    found = {package for _, package in undeclared((LIBRARY / "airflow").glob("*.py"), [""])}
+    assert found == BROUGHT_BY_AIRFLOW
 
 
 def test_the_sandbox_imports_only_what_its_extra_declares() -> None:

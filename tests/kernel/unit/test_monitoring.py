@@ -18,6 +18,7 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.parser import text_string_to_metric_families
 
+from calque.cli import main
 from calque.engine.exact_reads.progress import ReadTotals
 from calque.engine.sides.copy_progress import Progress
 from calque.engine.window.result import WindowResult
@@ -27,6 +28,7 @@ from calque.serve.metrics import Meters
 from calque.serve.monitoring import ALERTS, DASHBOARD
 from calque.serve.samples import CaptureSample, ProcessSample, SourceSample, TargetSample, VerifiedSample
 from calque.serve.table_lag import TableLag
+from support.judges.documents import read_document
 from support.places import ROOT
 
 PAGE = ROOT / "docs" / "operations.md"
@@ -181,6 +183,21 @@ def test_every_metric_is_explained() -> None:
     metrics = {re.sub(r"_(bucket|count|sum|created)$", "", name) for name in exported() if name.startswith("calque_")}
     metrics -= {name.removesuffix("_total") for name in metrics if name.endswith("_total")}
     assert {name for name in metrics if name not in names} == set()
+
+
+def test_the_command_prints_the_files_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, file in (("grafana", DASHBOARD), ("alerts", ALERTS)):
+        assert main(["monitoring", name]) == 0
+        assert capsys.readouterr().out == file.read_text(encoding="utf-8")
+
+
+def test_the_command_s_documents_have_all_of_the_files(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["monitoring", "grafana", "--json"]) == 0
+    dashboard = read_document("monitoring grafana", capsys.readouterr().out)
+    assert dashboard == json.loads(DASHBOARD.read_text(encoding="utf-8"))
+    assert main(["monitoring", "alerts", "--json"]) == 0
+    alerts = read_document("monitoring alerts", capsys.readouterr().out)
+    assert alerts == {"file": ALERTS.name, "content": ALERTS.read_text(encoding="utf-8")}
 
 
 def test_the_module_says_where_the_files_are() -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -19,6 +20,9 @@ import pytest
 
 import calque
 from calque.adapters.metastore.client import Client
+from calque.airflow.local import Local
+from calque.airflow.questions import DoneQuestion, StatusQuestion, WaitQuestion, head_of
+from calque.airflow.server import Server
 from calque.app import APP
 from calque.control.processes import processes
 from calque.demo.source import Source
@@ -63,14 +67,18 @@ class Marked(Deployment):
 
     def http(self, **given: str) -> tuple[int, Any]:
         """What `/done` and `/wait` of the running process answer: the status, and the document."""
-        [process] = processes(APP.wiring(APP.load(self.config)).control)
         path = "/done" if "table" in given else "/wait"
         try:
-            with urlopen(f"{process.serves}{path}?{urlencode(given)}", timeout=60) as answer:
+            with urlopen(f"{self.address()}{path}?{urlencode(given)}", timeout=60) as answer:
                 return answer.status, json.load(answer)
         except HTTPError as refused:
             with refused:
                 return refused.code, json.load(refused)
+
+    def address(self) -> str:
+        """The address of the running process's pages."""
+        [process] = processes(APP.wiring(APP.load(self.config)).control)
+        return process.serves
 
 
 @pytest.fixture
@@ -152,6 +160,19 @@ def test_a_set_is_marked_asked_and_waited_for_from_every_door(deployment: Marked
         time.sleep(0.1)
     for metastore in (told, told_at_target):
         assert not metastore.is_done(orders, {"ds": "2024-01-01", "hour": "2"})
+
+    # Tasks of Airflow get the same answers from the process and from the state folder.
+    deployment.settle()
+    newest = deployment.source.current()
+    known = DoneQuestion(str(orders), {"ds": "2024-01-01", "hour": "1"}, "dr")
+    unknown, foreign = replace(known, partition={"ds": "2024-01-02"}), replace(known, target="drr")
+    for place in (Server(deployment.address()), Local(config)):
+        asked = (known, unknown, WaitQuestion("dr", newest), WaitQuestion("dr", newest + 1), foreign)
+        assert [place.ask(one).state.value for one in asked] == ["yes", "not_yet", "yes", "not_yet", "refused"]
+        assert head_of(place.ask(StatusQuestion()).document, "dr") == newest
+    compared = Local(config).verify("dr", [str(orders)], "size")
+    assert (compared["differences"], compared["compared"]["partitions"]) == ([], 2)
+    assert json.loads(json.dumps(compared)) == compared
 
     # Writers mark on success alone.
     with pytest.raises(ValueError, match="no"), calque.done.after(config, str(orders), ds="2024-01-02"):

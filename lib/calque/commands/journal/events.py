@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calque.commands.journal_move import create_command, move_command
+from calque.commands.journal.move import create_command, move_command
 from calque.commands.options import EVENT_ID, Commands, CommandSettings, examples, need_command, shared
 
 if TYPE_CHECKING:
