@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from calque.errors import Refused
 from calque.statements.complete import completions
-from calque.statements.forms import Executors, Form, Statements
+from calque.statements.forms import Form, Statements
 from calque.statements.kinds import HELP_COLUMNS, Help
 from calque.statements.misread import shortened
 from calque.statements.own_forms import KERNEL
@@ -55,13 +55,14 @@ class Language:
             case Help():
                 return self._help(statement)
             case EngineStatement():
-                for foreign in self._executors.foreign:
-                    result = foreign(statement, session)
-                    if result is not None:
-                        return result
+                for part in self._parts:
+                    for foreign in part.executors().foreign:
+                        result = foreign(statement, session)
+                        if result is not None:
+                            return result
                 raise self._no_engine(statement)
             case _:
-                return self._executors.by_kind[type(statement)](statement, session)
+                return self._part_of(type(statement)).executors().by_kind[type(statement)](statement, session)
 
     @cached_property
     def _parser(self) -> StatementParser:
@@ -71,11 +72,9 @@ class Language:
         grammar = start + "\n".join(part.grammar for part in self._parts)
         return StatementParser(grammar, {form.rule: form.kind for form in self.forms})
 
-    @cached_property
-    def _executors(self) -> Executors:
-        parts = [part.executors() for part in self._parts]
-        by_kind = {kind: run for part in parts for kind, run in part.by_kind.items()}
-        return Executors(by_kind, tuple(foreign for part in parts for foreign in part.foreign))
+    def _part_of(self, kind: type[Statement]) -> Statements:
+        """Return the statements among which those of this kind are. The executors of others are not loaded."""
+        return next(part for part in self._parts if any(form.kind is kind for form in part.forms))
 
     def _help(self, statement: Help) -> Result:
         topic = (statement.topic or "").rstrip()
