@@ -34,9 +34,9 @@ LOOKS = 5
 """Of each reader, at a window and behind it."""
 CHANGES = 20
 """Of what each target shows, at least."""
-SECONDS = 240.0
 ROUNDS = 240
-"""Rounds within which a wrong planner has to be found out."""
+"""Within which a wrong planner has to be found out."""
+SECONDS = 240.0
 """For it all, and those of `PATIENCE` for each observation."""
 PATIENCE = 0.02
 LONGEST_PAUSE = 2.0
