@@ -88,6 +88,7 @@ RECORDS = {
     "paused-tables": ("put", "remove"),
     "reload": ("put",),
     "sweep": ("put",),
+    "verified": ("put",),
     "marks-told": ("put",),
     "processes": ("put", "remove"),
     "running": ("put", "remove"),

@@ -330,6 +330,7 @@ REACHES: Mapping[str, Reach] = {
     "marks.follow": Reach(Site.mark_and_go_on, SWEEP),
     "marks.forget": Reach(lambda s: s.mark("1ms"), SWEEP),
     "partition_events.mark_done": Reach(nothing, MARK),
+    "record.verified.put": Reach(nothing, ("verify",)),
     "record.marks-told.put": Reach(lambda s: s.mark("1h"), RUN),
     "record.windows.put": Reach(Site.set_window),
     "record.requests.put": Reach(nothing, ("bootstrap", "--target", "dr", "--tables", "*.plain")),
