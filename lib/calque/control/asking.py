@@ -2,7 +2,7 @@
 
 A command that imports what it needs to read the state folder takes most of a second of processor time. A process that
 runs on the folder has all of it in memory. It listens at a Unix socket in a folder of its own that only its user may
-enter, and `sockets/` in the state folder has a link to it. Both sides speak lines of JSON:
+enter, and a file of `sockets/` in the state folder says where. Both sides speak lines of JSON:
 
     command   {"build": …, "configuration": …, "question": "epochs list", "arguments": {"targets": ["dr"]}}
     process   {"taken": true}            at once; anything else means that it declines
@@ -38,7 +38,7 @@ from calque.errors import (
 )
 
 SOCKETS = "sockets"
-"""The folder of the state folder with a link to the socket of each process that answers."""
+"""The folder of the state folder with a file for each process that answers, which has the path of its socket."""
 TAKEN_SECONDS, ANSWER_SECONDS = 2.0, 60.0
 """Seconds for which a command waits for a process to take its question, and then for the answer."""
 LONGEST = 1 << 30
@@ -54,24 +54,24 @@ def ask(path: str, question: str, arguments: Mapping[str, Any]) -> Any:
     does or none answers, and the error that the answer is."""
     try:
         state, configuration = state_and_digest(Path(path), os.environ)
-        links = sorted((state / SOCKETS).iterdir())
+        records = sorted((state / SOCKETS).iterdir())
     except (OSError, ValueError, Refused) as error:
         raise Declined from error
     request = {"build": build(), "configuration": configuration, "question": question, "arguments": dict(arguments)}
-    for link in links:
+    for record in records:
         try:
-            return answer_of(link, request)
+            return answer_of(record, request)
         except (OSError, ValueError, Declined):
             continue
     raise Declined
 
 
-def answer_of(link: Path, request: Mapping[str, Any]) -> Any:
-    """Return the answer of the process whose socket `link` leads to. Raises `OSError` and `ValueError` where nothing
-    answers there, `Declined`, and the error that the answer is."""
+def answer_of(record: Path, request: Mapping[str, Any]) -> Any:
+    """Return the answer of the process at the socket that `record` names. Raises `OSError` and `ValueError` where
+    nothing answers there, `Declined`, and the error that the answer is."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(TAKEN_SECONDS)
-        connection.connect(str(link.readlink()))
+        connection.connect(record.read_text())
         with connection.makefile("rb") as replies:
             send(connection, request)
             if "taken" not in receive(replies):
@@ -170,14 +170,14 @@ def error_of(document: Mapping[str, Any]) -> CalqueError:
     return KINDS.get(document["code"], Broken)(*texts, where)
 
 
-def links_of_the_dead(sockets: Path) -> Iterable[Path]:
-    """Return the links to sockets at which nothing listens any more, as processes leave them that were killed."""
-    for link in sockets.iterdir():
+def records_of_the_dead(sockets: Path) -> Iterable[Path]:
+    """Return the records of sockets at which nothing listens any more, as processes leave them that were killed."""
+    for record in sockets.iterdir():
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(TAKEN_SECONDS)
             try:
-                connection.connect(str(link.readlink()))
+                connection.connect(record.read_text())
             except TimeoutError:
                 continue
-            except OSError:
-                yield link
+            except (OSError, ValueError):
+                yield record

@@ -18,13 +18,13 @@ from calque.control.asking import (
     TAKEN_SECONDS,
     build,
     error_document,
-    links_of_the_dead,
     receive,
+    records_of_the_dead,
     send,
 )
 from calque.control.question import Question
 from calque.errors import CalqueError
-from calque.state_files import make_folder
+from calque.state_files import make_folder, write_whole
 from calque.wiring.wiring import Wiring
 
 LOG = logging.getLogger(__name__)
@@ -48,23 +48,23 @@ class CommandSocket:
         wiring: Callable[[], Wiring],
         digest: Callable[[], str],
     ) -> None:
-        self.links, self.questions, self.wiring, self.digest = state / SOCKETS, questions, wiring, digest
+        self.records, self.questions, self.wiring, self.digest = state / SOCKETS, questions, wiring, digest
         self.build = build()
         self.room = threading.BoundedSemaphore(AT_A_TIME)
         self.listener: socket.socket | None = None
         self.folder: Path | None = None
-        self.link = self.links / uuid4().hex
+        self.record = self.records / uuid4().hex
 
     def begin(self) -> None:
         try:
-            make_folder(self.links)
-            for link in list(links_of_the_dead(self.links)):
-                remove(link)
+            make_folder(self.records)
+            for record in list(records_of_the_dead(self.records)):
+                remove(record)
             self.folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=os.environ.get("XDG_RUNTIME_DIR")))
             self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self.listener.bind(str(self.folder / NAME))
             self.listener.listen()
-            self.link.symlink_to(self.folder / NAME)
+            write_whole(self.record, os.fsencode(self.folder / NAME))
         except OSError as error:
             LOG.info("commands read the state folder themselves, because no socket can be made: %s", error)
             self.end()
@@ -77,7 +77,7 @@ class CommandSocket:
                 self.listener.shutdown(socket.SHUT_RDWR)
             self.listener.close()
         with suppress(OSError):
-            self.link.unlink(missing_ok=True)
+            self.record.unlink(missing_ok=True)
         if self.folder is not None:
             with suppress(OSError):
                 (self.folder / NAME).unlink(missing_ok=True)
@@ -124,11 +124,14 @@ class CommandSocket:
             return {"declined": True}
 
 
-def remove(link: Path) -> None:
-    """Remove the link of a process that was killed, and the folder that it made for its socket, which has nothing else
-    in it."""
-    place = link.readlink()
-    link.unlink(missing_ok=True)
+def remove(record: Path) -> None:
+    """Remove the record of a process that was killed, and the folder that it made for its socket, which has nothing
+    else in it."""
+    try:
+        place = Path(record.read_text())
+    except (OSError, ValueError):
+        place = Path()
+    record.unlink(missing_ok=True)
     if place.name == NAME and place.parent.name.startswith(PREFIX):
         with suppress(OSError):
             place.unlink(missing_ok=True)

@@ -73,12 +73,13 @@ def test_nobody_else_may_enter_the_folder_of_the_socket_and_nothing_is_left_of_i
     config: Path, begin: Callable[..., CommandSocket]
 ) -> None:
     answering = begin({"echo": echo})
-    [link] = (config.parent / "state" / SOCKETS).iterdir()
-    folder = link.readlink().parent
+    [record] = (config.parent / "state" / SOCKETS).iterdir()
+    folder = Path(record.read_text()).parent
+    assert stat.S_IMODE(record.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     answering.end()
     assert not folder.exists()
-    assert not list(link.parent.iterdir())
+    assert not list(record.parent.iterdir())
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next_one(
@@ -88,9 +89,9 @@ def test_what_a_killed_process_left_is_removed_by_the_next_one(
     left.parent.mkdir()
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(os.path.relpath(left))
-    link = config.parent / "state" / SOCKETS / "left"
-    link.parent.mkdir(parents=True)
-    link.symlink_to(os.path.relpath(left))
+    record = config.parent / "state" / SOCKETS / "left"
+    record.parent.mkdir(parents=True)
+    record.write_text(os.path.relpath(left))
     begin({"echo": echo})
     assert not left.parent.exists()
     assert ask(str(config), "echo", {}) == {"asked": {}}
@@ -158,16 +159,16 @@ def test_a_process_that_hangs_holds_no_command_up(
     config: Path, tmp_path: Path, begin: Callable[..., CommandSocket]
 ) -> None:
     place = os.path.relpath(tmp_path / "hung")
-    links = config.parent / "state" / SOCKETS
-    links.mkdir(parents=True)
+    records = config.parent / "state" / SOCKETS
+    records.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as hung:
         hung.bind(place)
         hung.listen()
-        (links / "0").symlink_to(place)
+        (records / "0").write_text(place)
         with pytest.raises(Declined):
             ask(str(config), "echo", {})
         begin({"echo": echo})
-        assert (links / "0").is_symlink()
+        assert (records / "0").exists()
         assert ask(str(config), "echo", {}) == {"asked": {}}
 
 

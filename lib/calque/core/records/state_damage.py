@@ -58,7 +58,7 @@ PARTS = (
 )
 ALL = re.compile(r"^(?P<whole>.*?)/control/")
 WITHOUT_RECORD = re.compile(
-    r"(?:^|/)(?:processes/.+|running/.+|sending/.+|windows/.+|capturing|reload|hold/.+|requests/.+)$"
+    r"(?:^|/)(?:processes/.+|running/.+|sending/.+|windows/.+|verified/.+|capturing|reload|hold/.+|requests/.+)$"
 )
 """Control records of the moment: their readers do without, and a record is written anew or its request repeated."""
 
