@@ -19,7 +19,7 @@ SELECTION := PYTHONPATH=tests $(BIN)/python -m support.runs.selection
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 
 help:
-	@echo 'make install | demo | test | lint | check | prove | interop | bench | docs | tables | pictures | release | constraints | clean'
+	@echo 'make install | demo | test | lint | check | prove | interop | first-replica | bench | docs | tables | pictures | release | constraints | clean'
 
 install: .venv/installed
 	@$(BIN)/python -m calque.sandbox.install
@@ -113,6 +113,11 @@ install-interop: install-tests
 bench: install-interop
 interop: install-interop
 	$(BIN)/python -m pytest tests/interop --timeout=0 -o faulthandler_timeout=0
+
+# README's commands, from the wheel in an environment of its own; prints what a reader of README sees.
+.PHONY: first-replica
+first-replica: install-tests
+	$(BIN)/python -m pytest tests/welcome -rP
 
 bench: install-tests
 	$(BIN)/python -m pytest tests/bench --timeout=0 -o faulthandler_timeout=0 -s

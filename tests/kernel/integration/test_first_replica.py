@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from markdown_it import MarkdownIt
 
 from calque.demo.source import Source
 from calque.model.hive import Column
@@ -19,53 +15,11 @@ from calque.model.names import TableName
 from calque.sandbox import Metastore
 from calque.sandbox.writer import HiveClient
 from support.places import ROOT
+from support.reader import carried_out, page_blocks, shell
 
 PAGE = ROOT / "docs" / "first-replica.md"
 DATABASE = "first_replica"
 ORDERS = TableName(DATABASE, "orders")
-END = "-- the block has ended"
-
-
-def blocks() -> list[tuple[str, str]]:
-    """The kind and the text of each block that a reader of the page carries out."""
-    tokens = MarkdownIt("commonmark").parse(PAGE.read_text(encoding="utf-8"))
-    return [
-        (token.info, token.content) for token in tokens if token.type == "fence" and token.info in {"sh", "text hive"}
-    ]
-
-
-@contextmanager
-def shell(folder: Path, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """A shell that ends at the first command that fails. What it has started ends with it."""
-    started = subprocess.Popen(
-        ["bash", "-eu"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=folder,
-        env={**os.environ, **environment},
-        start_new_session=True,
-    )
-    with started:
-        try:
-            yield started
-        finally:
-            os.killpg(started.pid, signal.SIGKILL)
-
-
-def carried_out(started: subprocess.Popen[str], text: str) -> str:
-    """What the block prints. Fails where a command of it fails."""
-    assert started.stdin is not None
-    assert started.stdout is not None
-    started.stdin.write(f"{text}\necho '{END}'\n")
-    started.stdin.flush()
-    lines: list[str] = []
-    for line in started.stdout:
-        if line.strip() == END:
-            return "".join(lines)
-        lines.append(line)
-    pytest.fail(f"{text}\nended the shell:\n{''.join(lines)}")
 
 
 @pytest.fixture
@@ -83,8 +37,8 @@ def source(servers: Mapping[str, Metastore], tmp_path: Path) -> Source:
 def test_the_commands_of_the_page_lead_to_a_replica_that_follows_its_source(
     servers: Mapping[str, Metastore], source: Source, tmp_path: Path
 ) -> None:
-    (_, installation), *others = blocks()
-    assert "pip install" in installation, "test_wheel installs"
+    (_, installation), *others = page_blocks(PAGE, {"sh", "text hive"})
+    assert "pip install" in installation, "`make first-replica` installs"
     replacements = {
         "thrift://metastore.hq:9083": servers["source"].uri,
         "thrift://metastore.dr:9083": servers["target"].uri,
@@ -92,7 +46,8 @@ def test_the_commands_of_the_page_lead_to_a_replica_that_follows_its_source(
         "sales": DATABASE,
     }
     printed: list[str] = []
-    with shell(tmp_path, {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}) as started:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    with shell(tmp_path, {**os.environ, "PATH": path}) as started:
         for kind, text in others:
             for written, real in replacements.items():
                 assert written in PAGE.read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -23,6 +24,7 @@ from markdown_it.token import Token
 from calque.app import APP
 from calque.cli import commands
 from calque.commands.init import template
+from calque.commands.options import CommandSettings
 from calque.config.file import form_of
 from calque.core.records.lifecycle import State, Transition
 from support.places import ROOT
@@ -50,8 +52,10 @@ metastore = "thrift://metastore.dr:9083"
 warehouse = "file:///data/hq"
 """
 COMMAND = re.compile(r"(?:\$ )?(?:\.venv/bin/)?calque (.+)")
-MAKE = re.compile(r"make ([a-z]+)")
+MAKE = re.compile(r"make ([a-z-]+)")
 PLACEHOLDER = re.compile(r"[A-Z]+")
+BEFORE_A_COMMAND = {"until", "while", "if", "do", "then", "else", "exec", "time", "!", "--"}
+"""Words of a shell, or of another command, behind which a command begins."""
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -116,6 +120,60 @@ def unknown_words(line: str) -> list[str]:
     return unknown
 
 
+def shell_calls(text: str) -> list[list[str]]:
+    """The words behind each `calque` that a shell would run of the text."""
+    text = re.sub(r"(?<=\s)\d(?=>)", "", text.replace("\\\n", " ")).replace("\n", "\n; ")
+    words = shlex.shlex(text, posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    calls: list[list[str]] = []
+    begins, within, redirects = True, False, False
+    for word in words:
+        if redirects:
+            redirects = False
+        elif not word.strip("<>&") and word.strip("&"):
+            redirects = True
+        elif not word.strip("();|&"):
+            begins, within = True, False
+        elif within:
+            calls[-1].append(word)
+        elif begins and word.rpartition("/")[2] == "calque":
+            calls.append([])
+            within = True
+        else:
+            begins = word in BEFORE_A_COMMAND or (begins and "=" in word)
+    return calls
+
+
+def shell_texts(page: Path) -> list[str]:
+    """What a reader of the page can give to a shell: blocks of `sh`, lines of examples, and lines at a prompt."""
+    prompts = [line[2:] for text in blocks(page, "console") for line in text.splitlines() if line.startswith("$ ")]
+    examples = [token.content for token in page_tokens(page) if token.type == "code_block"]
+    return [*blocks(page, "sh"), *prompts, *examples]
+
+
+def refusal(
+    words: list[str],
+    command: click.Command = commands,
+    name: str | None = "calque",
+    parent: click.Context | None = None,
+) -> str:
+    """Why the command line would refuse the words; empty where it would take them. Nothing is run."""
+    try:
+        context = command.make_context(name, [*words], parent, obj=CommandSettings(app=APP))
+        if not isinstance(command, click.Group):
+            return ""
+        _, rest, _ = command.make_parser(context).parse_args([*words])
+        if not rest:
+            return "A command is missing"
+        name, found, words = command.resolve_command(context, rest)
+    except click.exceptions.Exit:
+        return ""
+    except click.ClickException as error:
+        return error.format_message()
+    assert found is not None
+    return refusal(words, found, name, context)
+
+
 def completed(example: Mapping[str, Any]) -> dict[str, Any]:
     """The example with what is missing for a whole configuration."""
     whole = tomllib.loads(LEAST)
@@ -169,6 +227,50 @@ def test_words_that_are_no_command_and_no_option_are_seen() -> None:
     assert unknown_words("statsu") == ["statsu"]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_command_line_takes_every_command_that_a_page_gives_to_a_shell(page: Path) -> None:
+    calls = [words for text in shell_texts(page) for words in shell_calls(text)]
+    assert {shlex.join(words): refusal(words) for words in calls if refusal(words)} == {}
+
+
+def test_the_commands_of_a_text_for_a_shell_are_found() -> None:
+    text = """\
+export PATH=$PWD/calque/bin:$PATH; python3 -m venv calque
+calque run >run.log 2>&1 &  # calque status
+until A=1 .venv/bin/calque verify -c dr.toml; do sleep 1; done
+runuser -u calque -- /opt/calque/bin/calque sql \\
+  "SELECT 1 > 2; SHOW TABLES" | head && calque wait <file 3
+"""
+    assert shell_calls(text) == [
+        ["run"],
+        ["verify", "-c", "dr.toml"],
+        ["sql", "SELECT 1 > 2; SHOW TABLES"],
+        ["wait", "3"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ("statsu", "There is no command"),
+        ("-c dr.toml", "A command is missing"),
+        ("epochs", "A command is missing"),
+        ("epochs show", "Missing argument"),
+        ("epochs show 3 --targets dr", "No such option"),
+        ("verify --data everything", "is no choice"),
+        ("wait --target dr --event-id soon", "not a valid"),
+        ("check calque.toml", "unexpected extra argument"),
+    ],
+)
+def test_what_the_command_line_refuses_is_seen(line: str, part: str) -> None:
+    assert part in refusal(line.split())
+
+
+@pytest.mark.parametrize("line", ["--json status", "epochs --json show 3", "epochs show --help", "done list"])
+def test_what_the_command_line_takes_is_taken(line: str) -> None:
+    assert refusal(line.split()) == ""
+
+
 def test_the_table_of_commands_names_every_command() -> None:
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     table = page.partition("## At a glance\n")[2].partition("\n## ")[0]
@@ -184,7 +286,7 @@ def test_readme_leads_from_the_demo_to_a_running_replica() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_make_target_that_a_page_names_exists(page: Path) -> None:
-    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert {match[1] for line in code_lines(page) if (match := MAKE.fullmatch(line))} <= set(targets)
 
 
