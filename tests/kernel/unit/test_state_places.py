@@ -45,6 +45,7 @@ def test_the_places_of_a_target_have_its_name_in_them() -> None:
         "status_record": "running/dr",
         "window_record": "windows/dr",
         "sweep_record": "sweep/dr",
+        "verify_record": "verified/dr",
         "sweep_lock": "locks/sweep.dr.lock",
         "marks_record": "marks-told/dr",
         "pause_record": "paused/dr",
