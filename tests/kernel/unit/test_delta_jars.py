@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -28,8 +29,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def sessions(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Path]]:
-    """The jars of each session that is asked for."""
+def sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sequence[Path]]]:
+    """The jars of each session that is asked for. The threads that ask end with the test, before its environment."""
     asked: list[Sequence[Path]] = []
 
     def session(_name: str, jars: Sequence[Path], _folder: Path, archive: Path) -> None:
@@ -37,7 +38,10 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Path]]:
         asked.append(jars)
 
     monkeypatch.setattr(spark_session, "session", session)
-    return asked
+    yield asked
+    for thread in threading.enumerate():
+        if thread.name == "spark":
+            thread.join(60)
 
 
 def test_jars_are_there_whole_once_they_are_installed(cache: Path) -> None:
