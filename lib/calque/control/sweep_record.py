@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calque.engine.sweep.sweep import SweepResult
 from calque.ports.records import Json
+
+if TYPE_CHECKING:
+    from calque.engine.sweep.sweep import SweepResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from calque.engine.verify.report import Verification
 from calque.model.state_places import TargetPlaces
 from calque.ports.records import Json, Records
+
+if TYPE_CHECKING:
+    from calque.engine.verify.report import Verification
 
 
 def note_verification(control: Records, verification: Verification, *, is_whole: bool) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from calque.extension import Check, StatusPart
     from calque.streams.kinds import PublisherKind
     from calque.wiring.retention_kinds import RetentionKind
+    from calque.wiring.wiring import Wiring
 
 
 def sections() -> tuple[SectionKind[Any], ...]:
@@ -24,9 +25,18 @@ def sections() -> tuple[SectionKind[Any], ...]:
 
 
 def status() -> Mapping[str, StatusPart]:
+    return {"notices": states_of_channels}
+
+
+def states_of_channels(wiring: Wiring) -> Mapping[str, Any]:
+    """Return the state of each channel by its name. What tells them is loaded where there are any."""
+    from calque.plugins.notices.config import channels_of
+
+    if not channels_of(wiring.config):
+        return {}
     from calque.plugins.notices.status import channel_states
 
-    return {"notices": channel_states}
+    return channel_states(wiring)
 
 
 def checks() -> tuple[Check, ...]:
