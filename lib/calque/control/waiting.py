@@ -41,7 +41,8 @@ class EventWait:
         position = position_of(wiring, target, self.ledger.last_epoch())
         # Records first: behind a gap the rows of all tables are written before the record that it is dealt with.
         is_mended = dealt_with(self.ledger.records()) >= newest(self.gaps)
-        rows = self.ledger.tables().values()
+        # Many look again and again: what grows with the number of tables is read only where the answer depends on it.
+        rows = self.ledger.tables().values() if position is not None and position >= self.event_id else ()
         reached = reached_state(position, rows, self.event_id) if is_mended else TargetReachedState(ReachedState.GOING)
         if reached.state is ReachedState.REACHED:
             return Waited(has_reached=True, position=position, is_mended=is_mended)

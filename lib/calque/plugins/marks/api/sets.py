@@ -21,6 +21,7 @@ from calque.plugins.marks.engine.tell_metastore import names_partition, tell
 from calque.plugins.marks.model import Mark, condition_of
 from calque.plugins.marks.ports import MarkStore
 from calque.plugins.marks.wiring import events_of_source, judge_at, mark_store
+from calque.ports import Ledger
 from calque.wiring.source import SourceWiring
 from calque.wiring.wiring import Wiring
 
@@ -104,8 +105,9 @@ class DoneSets:
         name, judge = table_name(*name), self.judge(target)
         partition = self.question(name, values, target)
         deadline = time.monotonic() + (timeout if timeout is not None else float("inf"))
+        ledger = self.wiring.ledger(target) if target is not None else None
         while True:
-            news, due = self.news(target), time.monotonic() + LONGEST_SECONDS
+            news, due = self.news(target, ledger), time.monotonic() + LONGEST_SECONDS
             try:
                 verdict: Verdict | Unavailable = judge.verdict(name, partition)
             except Unavailable as problem:
@@ -114,7 +116,7 @@ class DoneSets:
                 return verdict
             if isinstance(verdict, OutsidePolicy):
                 raise outside(verdict, target)
-            while time.monotonic() < min(due, deadline) and self.news(target) == news:
+            while time.monotonic() < min(due, deadline) and self.news(target, ledger) == news:
                 time.sleep(max(0.0, min(LOOK_SECONDS, deadline - time.monotonic())))
             if time.monotonic() >= deadline:
                 raise late(name, partition, target, verdict, told_timeout or timeout or 0.0)
@@ -151,13 +153,13 @@ class DoneSets:
             return named_partition(table, values, "A set")
         return {key.lower(): value for key, value in values.items()}
 
-    def news(self, target: str | None) -> tuple[object, ...]:
+    def news(self, target: str | None, ledger: Ledger | None) -> tuple[object, ...]:
         """Return a value that changes whenever a verdict may change, except by time and by changes at the source that
-        the journal does not have yet."""
+        the journal does not have yet. `ledger` is the target's, opened once for a whole wait."""
         changes = (self.store.last(), self.source.side().journal.last())
-        if target is None:
+        if target is None or ledger is None:
             return changes
-        epoch = self.wiring.ledger(target).last_epoch()
+        epoch = ledger.last_epoch()
         return *changes, epoch.epoch if epoch is not None else None, is_paused(self.wiring.control, target)
 
 

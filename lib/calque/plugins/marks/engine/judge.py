@@ -46,13 +46,15 @@ class MarkJudge:
         """Return the verdict on all partitions that match, of the table that has the name at the source now. Raises
         `Unavailable`."""
         candidates = covering(self.marks.after(0), partition, self.source.clock.now_ns())
+        unmarked = NotDone("unmarked", f"{condition_of(partition)} of {name} was not marked, nor a larger set")
+        if not candidates:
+            return unmarked
         # The view is read before the marks' tables are followed, so that the trails reach at least as far as it.
         view = self.view() if self.view is not None else None
         upto = self.upto(view)
         self.follow(candidates, upto)
         verdicts = [verdict for mark in candidates if (verdict := self.on_table(name, mark, view, upto)) is not None]
-        unmarked = f"{condition_of(partition)} of {name} was not marked, nor a larger set"
-        return best(verdicts) or NotDone("unmarked", unmarked)
+        return best(verdicts) or unmarked
 
     def of(self, marks: Iterable[Mark]) -> list[Verdict]:
         """Return the verdict on each of the marks, in their order."""
