@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -27,6 +27,7 @@ from calque.serve.front_page import FrontPage
 from calque.serve.guard import METRICS, Guard, Tokens, has_token
 from calque.serve.samples import ProcessSample
 
+N = TypeVar("N", int, float)
 JSON = "application/json"
 PROBES = 2
 """The number of threads that look for probes."""
@@ -138,8 +139,8 @@ class Waiting:
             self.waiting -= 1
 
     async def waited(self, given: Mapping[str, str]) -> tuple[HTTPStatus, Any]:
-        target, event_id = given.get("target", ""), int(number_of(given, "event_id"))
-        timeout = min(number_of(given, "timeout", LONGEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
+        target, event_id = given.get("target", ""), number_of(int, given, "event_id")
+        timeout = min(number_of(float, given, "timeout", LONGEST_WAIT_SECONDS), LONGEST_WAIT_SECONDS)
         deadline = time.monotonic() + timeout
         wait = await run_in_threadpool(self.begin, target, event_id)
         while not (found := await run_in_threadpool(wait.look)).has_reached:
@@ -149,12 +150,12 @@ class Waiting:
         return HTTPStatus.OK, {"target": target, "event_id": event_id, "position": found.position}
 
 
-def number_of(given: Mapping[str, str], key: str, default: float | None = None) -> float:
-    """Return the request's parameter as a number from 0 on. Raises `Refused` for any other text, and where it is
-    missing and there is no default."""
+def number_of(kind: Callable[[str], N], given: Mapping[str, str], key: str, default: N | None = None) -> N:
+    """Return the request's parameter as a number of that kind, from 0 on. Raises `Refused` for any other text, and
+    where it is missing and there is no default."""
     text = given.get(key, "" if default is None else str(default))
     try:
-        value = float(text)
+        value = kind(text)
         if not 0 <= value < float("inf"):
             raise ValueError
     except ValueError:

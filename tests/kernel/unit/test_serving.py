@@ -573,6 +573,7 @@ WAITS = "/wait?target=dr&event_id=12"
         (9, f"{WAITS}&timeout=0", 504, {"error": "dr does not show event 12. 11 after 0 s. Wait longer."}),
         (0, WAITS, 504, {"error": "dr does not show event 12. An operator has paused it. Let it go on."}),
         (1, "/wait?target=dr", 400, "event_id is missing"),
+        (1, "/wait?target=dr&event_id=1.5", 400, 'event_id: "1.5" is no number from 0 on'),
         (1, f"{WAITS}&timeout=-1", 400, 'timeout: "-1" is no number from 0 on'),
         (1, f"{WAITS}&timeout=soon", 400, 'timeout: "soon" is no number from 0 on'),
         (1, "/wait?target=rd&event_id=12", 400, '"rd" is no target'),
