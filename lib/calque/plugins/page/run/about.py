@@ -6,7 +6,6 @@ import os
 import socket
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 from calque.config import Config
 from calque.config.plugs import Source, Target
@@ -18,7 +17,8 @@ DOCUMENTATION = "documentation"
 
 
 def about(config: Config, began: float) -> Json:
-    """Return the facts about this process, which began at the time `began` (seconds since 1970)."""
+    """Return the facts about this process, which began at the time `began` (seconds since 1970). Its addresses hold no
+    logins: the configuration takes none with a user or a password."""
     return {
         "versions": dict(package_versions()),
         "host": socket.gethostname(),
@@ -33,7 +33,7 @@ def about(config: Config, began: float) -> Json:
                 "name": name,
                 "source": target.source,
                 "metastore": target_address(target),
-                "warehouse": without_user(target.keys.warehouse),
+                "warehouse": target.keys.warehouse,
             }
             for name, target in config.targets.items()
         ],
@@ -54,14 +54,8 @@ def documentation() -> dict[str, Json]:
 
 
 def source_address(source: Source) -> str:
-    return ", ".join(map(without_user, source.keys.metastore)) if source.catalog is None else "a catalog without a log"
+    return ", ".join(source.keys.metastore) if source.catalog is None else "a catalog without a log"
 
 
 def target_address(target: Target) -> str:
-    return ", ".join(map(without_user, target.keys.metastore)) if target.catalog is None else "another system's catalog"
-
-
-def without_user(address: str) -> str:
-    """Return the address without a user and a password."""
-    parts = urlsplit(address)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if "@" in parts.netloc else address
+    return ", ".join(target.keys.metastore) if target.catalog is None else "another system's catalog"
