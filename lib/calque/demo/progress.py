@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from rich.console import Console, Group, RenderableType
+from rich.filesize import decimal
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -173,7 +174,7 @@ def table(view: View) -> Table:
         further_cells = (
             work.calls,
             work.files,
-            size(work.bytes),
+            decimal(work.bytes),
             len(target["set_aside"]) + len(target["quarantined"]),
         )
         drawn_table.add_row(*("-" if cell is None else str(cell) for cell in (*cells, *further_cells)))
@@ -204,10 +205,3 @@ def tables(target: Mapping[str, Any]) -> str:
     """Return how many tables are read by now, as a part of a line; empty where the target does not read any."""
     reading = target["reading"]
     return f", {reading['tables_done']} of {reading['tables']} tables read" if reading is not None else ""
-
-
-def size(count: int) -> str:
-    """Return a number of bytes as a text for people."""
-    if count < 1000:
-        return f"{count} B"
-    return f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
