@@ -60,7 +60,7 @@ class CommandSocket:
             make_folder(self.records)
             for record in list(records_of_the_dead(self.records)):
                 remove(record)
-            self.folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=os.environ.get("XDG_RUNTIME_DIR")))
+            self.folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=runtime_folder()))
             self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self.listener.bind(str(self.folder / NAME))
             self.listener.listen()
@@ -122,6 +122,13 @@ class CommandSocket:
         except Exception:
             LOG.exception("the question %s is not answered", request["question"])
             return {"declined": True}
+
+
+def runtime_folder() -> str | None:
+    """Return the folder of `XDG_RUNTIME_DIR`; None, for the one of temporary files, where this user can't write there,
+    as after a change of users that keeps the environment."""
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
 
 
 def remove(record: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import stat
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -200,9 +201,18 @@ def test_without_a_folder_for_the_socket_the_process_goes_on(
     config: Path, monkeypatch: pytest.MonkeyPatch, begin: Callable[..., CommandSocket]
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(config / "no folder"))
+    monkeypatch.setattr(tempfile, "tempdir", str(config / "no folder either"))
     begin({"echo": echo})
     with pytest.raises(Declined):
         ask(str(config), "echo", {})
+
+
+def test_a_runtime_folder_that_can_t_be_used_is_passed_over(
+    config: Path, monkeypatch: pytest.MonkeyPatch, begin: Callable[..., CommandSocket]
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(config / "no folder"))
+    begin({"echo": echo})
+    assert ask(str(config), "echo", {"said": 1}) == {"asked": {"said": 1}}
 
 
 QUESTIONS = (
