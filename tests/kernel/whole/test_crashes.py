@@ -228,6 +228,10 @@ def test_what_comparisons_found_is_done_though_the_ledger_did_not_say_that_it_ha
     check(played(history, tmp_path, Death("ledger.put_records.lost", skip, times=2)))
 
 
+def test_a_directory_that_a_dead_process_showed_is_not_taken_up_once_an_epoch_tells_of_it(tmp_path: Path) -> None:
+    check(played("rows", tmp_path, Death("catalog.add_partitions.after", times=2)))
+
+
 def test_files_of_events_are_looked_for_that_are_in_the_journal_though_it_did_not_say_so(tmp_path: Path) -> None:
     play = played("files", tmp_path, Death("journal.append.lost", 8, times=2))
     assert not copies(play.world) - alive("files").copied

@@ -52,7 +52,8 @@ class ClaimBook:
     _claimed: dict[str, ClaimedDirectory] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _identity: LedgerIdentity | None = None
-    _told: frozenset[str] | None = None
+    _told: frozenset[str] = frozenset()
+    _told_epoch: int | None = None
 
     def ledger_name(self) -> str:
         """Return the id of the ledger. A ledger without one gets one, so only the holder of the lease may call this
@@ -100,12 +101,15 @@ class ClaimBook:
 
     def is_told(self, number: str, location: str) -> bool:
         """Tell whether an epoch tells of the claim or of the directory. The question is about claims of earlier
-        processes. These publish no epochs any more, so the epochs are read at the first call only."""
+        processes. An epoch of this process tells of one, too, where the earlier process showed the directory and died
+        before its own epoch, so that the ledger is read again after each epoch."""
+        last = self.ledger.last_epoch()
+        epoch = last.epoch if last is not None else 0
         with self._lock:
-            if self._told is None:
+            if self._told_epoch != epoch:
                 rows = (text for row in self.ledger.places() for text in (row.claim, row.location))
-                abandoned = (one.claim for epoch in self.ledger.epochs() for one in epoch.abandoned)
-                self._told = frozenset((*rows, *abandoned))
+                abandoned = (one.claim for each in self.ledger.epochs() for one in each.abandoned)
+                self._told, self._told_epoch = frozenset((*rows, *abandoned)), epoch
             return number in self._told or location in self._told
 
     def hold(self, number: str, directory: ClaimedDirectory) -> None:
