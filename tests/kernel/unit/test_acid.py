@@ -4,6 +4,7 @@ had them in a recorded history."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from calque.core.acid.rows import AcidFile, rows_at
 from calque.core.acid.transactions import Aborted, Allocated, Committed, Opened, transaction_event
 from calque.core.acid.write_ids import CONVERTED, NONE, ValidWriteIds, WriteIdFold
 from calque.core.events.decode import Undecodable
+from calque.core.events.log_messages import logged, table_altered
+from calque.model.hive import Table
 from calque.model.names import TableName
 from support.judges.recorded_acid import (
     RecordedState,
@@ -119,6 +122,17 @@ def test_a_table_that_became_transactional_begins_above_what_it_had() -> None:
     fold.converted(F)
     fold.take(Allocated(F, {CONVERTED + 1: 7}))
     assert fold.valid(F) == ValidWriteIds(CONVERTED + 1, frozenset({CONVERTED + 1}))
+
+
+@pytest.mark.parametrize(
+    ("properties", "high"), [({}, CONVERTED), ({"transactional_properties": "insert_only"}, 0)], ids=["full", "insert"]
+)
+def test_only_a_table_whose_rows_get_ids_begins_above_what_it_had(properties: Mapping[str, str], high: int) -> None:
+    plain = Table("f", "w", parameters={})
+    message = table_altered(plain, replace(plain, parameters={"transactional": "true", **properties}))
+    fold = WriteIdFold()
+    fold.take_event(logged(message, 1, 0))
+    assert fold.valid(F) == ValidWriteIds(high)
 
 
 def test_ids_that_no_transaction_was_given_count_as_committed() -> None:

@@ -19,10 +19,11 @@ from calque.core.events.decode import table_after, table_before
 from calque.model.hive import Table
 from calque.model.journal import Event
 from calque.model.names import TableName, table_name
+from calque.model.transactions import TransactionId
 
 CONVERTED = 10_000_000
-"""The highest write id of a table that became transactional while it had rows. Hive seeds it without an event."""
-TransactionId = int
+"""The highest write id of a table that became a full ACID table, with rows or without. The metastore seeds it without
+an event."""
 WriteId = int
 
 
@@ -84,6 +85,13 @@ def is_transactional(table: Table) -> bool:
     return (parameters.get("transactional") or parameters.get("TRANSACTIONAL") or "").lower() == "true"
 
 
+def is_full_acid(table: Table) -> bool:
+    """Tell whether the rows of a transactional table have ids of their own, so that they can be deleted one by one.
+    Rows of an insert-only table have none."""
+    properties = (table.parameters or {}).get("transactional_properties") or ""
+    return is_transactional(table) and properties.lower() != "insert_only"
+
+
 class WriteIdFold:
     """The valid write ids of all tables after the events that were taken, in the order of the log.
 
@@ -139,7 +147,7 @@ class WriteIdFold:
             names = table_name(before.database, before.name), table_name(after.database, after.name)
             if names[0] != names[1]:
                 self.renamed(*names)
-            if is_transactional(after) and not is_transactional(before):
+            if is_full_acid(after) and not is_full_acid(before):
                 self.converted(names[1])
         return frozenset()
 
@@ -154,8 +162,9 @@ class WriteIdFold:
                 tables.add(after)
 
     def converted(self, table: TableName) -> None:
-        """Note that a plain table has become transactional: its rows have the write id 0, and the next write id is
-        above `CONVERTED`."""
+        """Note that a table has become a full ACID table: its rows have the write id 0, and the next write id is above
+        `CONVERTED`. A table that becomes insert-only goes on from its last write id (measured with 3.1.3 and
+        4.2.0)."""
         known = self._tables.get(table, TableWriteIds())
         self._tables[table] = replace(known, high=max(known.high, CONVERTED))
 
