@@ -1,4 +1,4 @@
-"""A metastore that has nothing but a log, and remembers what it was asked for, and by whom."""
+"""A metastore that has no other calls than those of its log, and remembers what it was asked for, and by whom."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from thrift.protocol.fastbinary import decode_binary, encode_binary
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
-from thrift.Thrift import TApplicationException, TMessageType
+from thrift.Thrift import TApplicationException, TMessageType, TType
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
@@ -68,22 +68,31 @@ class LogServer:
             protocol = TBinaryProtocol(transport)
             while True:
                 name, _, number = protocol.readMessageBegin()
-                call = CALLS[name]
+                call = CALLS.get(name)
+                if call is None:
+                    protocol.skip(TType.STRUCT)
+                    refuse(protocol, name, number, TApplicationException.UNKNOWN_METHOD, "no such call")
+                    continue
                 arguments = decode_binary(None, protocol, [SimpleNamespace, argument_spec(call)])
                 answer = self.answer(name, getattr(arguments, "a1", None))
                 if name == SET_USER.name and not self.knows_users:
-                    protocol.writeMessageBegin(name, TMessageType.EXCEPTION, number)
-                    TApplicationException(TApplicationException.UNKNOWN_METHOD, "no such call").write(protocol)
-                elif answer is None:
-                    protocol.writeMessageBegin(name, TMessageType.EXCEPTION, number)
-                    TApplicationException(TApplicationException.INTERNAL_ERROR, "Java heap space").write(protocol)
-                else:
-                    protocol.writeMessageBegin(name, TMessageType.REPLY, number)
-                    spec = [SimpleNamespace, result_spec(call)]
-                    no_faults = dict.fromkeys(call.faults)
-                    transport.write(encode_binary(SimpleNamespace(success=answer, **no_faults), spec))
+                    refuse(protocol, name, number, TApplicationException.UNKNOWN_METHOD, "no such call")
+                    continue
+                if answer is None:
+                    refuse(protocol, name, number, TApplicationException.INTERNAL_ERROR, "Java heap space")
+                    continue
+                protocol.writeMessageBegin(name, TMessageType.REPLY, number)
+                spec = [SimpleNamespace, result_spec(call)]
+                no_faults = dict.fromkeys(call.faults)
+                transport.write(encode_binary(SimpleNamespace(success=answer, **no_faults), spec))
                 transport.flush()
                 self.given += len(answer.events) if isinstance(answer, Events) else 0
+
+
+def refuse(protocol: TBinaryProtocol, name: str, number: int, kind: int, why: str) -> None:
+    protocol.writeMessageBegin(name, TMessageType.EXCEPTION, number)
+    TApplicationException(kind, why).write(protocol)
+    protocol.trans.flush()
 
 
 @contextmanager

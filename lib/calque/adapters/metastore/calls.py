@@ -84,7 +84,7 @@ class HiveCalls:
             try:
                 return self.call(call, *arguments)
             except CallFailed as failing:
-                hung_up = isinstance(failing, ConnectionLost) and count > 1 and self._answers()
+                hung_up = isinstance(failing, ConnectionLost) and count > 1 and self.answers()
                 if count < 2 or not (hung_up or TOO_LARGE.search(failing.why)):
                     raise
                 if not hung_up or attempt == 2:
@@ -92,7 +92,8 @@ class HiveCalls:
                     raise TooLarge(problem, failing.why, "They are sent again in parts") from failing
         raise AssertionError
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
+        """Tell whether the server answers another call."""
         try:
             self.found(messages.GET_DATABASE, "default")
         except Unavailable:

@@ -9,7 +9,7 @@ from calque.errors import AlterationRefused, CallFailed, Refused
 from calque.ports import Conflict
 from calque.ports.services import COLUMN_CHANGES
 
-CONFLICTS = frozenset({"AlreadyExists", "NoSuchObject", "UnknownDB", "UnknownTable"})
+CONFLICTS = frozenset({"AlreadyExists", "NoSuchObject", "NoSuchTxn", "TxnAborted", "UnknownDB", "UnknownTable"})
 CONFLICT_TEXT = re.compile(
     r"""(does|do)(n't|\ not)\ exist | already\ exist | not\ found | (is|are)\ missing
       | has\ been\ modified | is\ not\ empty

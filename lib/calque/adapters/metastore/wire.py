@@ -18,9 +18,11 @@ from thrift.protocol.fastbinary import decode_binary, encode_binary
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TType
 
-from calque.adapters.metastore.messages import FIELDS, MAKERS, Call, DeclaredException, Fault
+from calque.adapters.metastore import messages, messages_of_transactions
+from calque.adapters.metastore.messages import MAKERS, Call, DeclaredException, Fault
 from calque.model.hive import Kind, ListOf, MapOf
 
+FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = {**messages.FIELDS, **messages_of_transactions.FIELDS}
 Spec = tuple[tuple[int, int, str, Any, None] | None, ...]
 
 SCALARS: Mapping[str, int] = {
