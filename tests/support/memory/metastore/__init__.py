@@ -1,8 +1,10 @@
-"""A whole metastore in dictionaries: `store` is its state and its writers' calls, `catalog` the ports on it."""
+"""A whole metastore in dictionaries: `store` is its state and its writers' calls, `transactions` those of its ACID
+tables; `catalog` and `transaction_ports` are the ports on it."""
 
 from support.memory.metastore.catalog import DELTA_LIKE, GLUE_LIKE, MemoryCatalog, MemoryLog, MemoryReader
 from support.memory.metastore.habits import HIVE_3, HIVE_4, ServerHabits
 from support.memory.metastore.store import Directories, MemoryMetastore
+from support.memory.metastore.transaction_ports import MemoryReplicatedTransactions, MemoryTransactionReader
 
 __all__ = [
     "DELTA_LIKE",
@@ -14,5 +16,7 @@ __all__ = [
     "MemoryLog",
     "MemoryMetastore",
     "MemoryReader",
+    "MemoryReplicatedTransactions",
+    "MemoryTransactionReader",
     "ServerHabits",
 ]

@@ -17,7 +17,12 @@ class ServerHabits:
     partitions stay when their table is renamed. `any_names`: names of objects are not looked at.
     `counts_renamed`: the files of a partition are counted when it is renamed, not only where its counts are altered.
     `described_databases`: an alteration of a database is logged too where its parameters and its owner stay.
-    `fixed_columns`: columns are not altered to ones of other types at their places."""
+    `fixed_columns`: columns are not altered to ones of other types at their places.
+    `any_write_id`: a replicated transaction gets any write id, not only the next one; an ended one may be committed
+    again; and a commit sets a mark. `kept_write_ids`: those of a table that is dropped without its data stay under its
+    name. `lowest_invalid`: where no write id has a committed transaction, readers are told of the lowest one alone.
+    `transaction_details`: messages about ends of transactions have write ids and databases, their rows have no names,
+    a replicated transaction is aborted under its number, and compactions are logged."""
 
     bulk_events: bool
     table_ids: bool
@@ -32,6 +37,10 @@ class ServerHabits:
     statistics_follow: bool
     counts_renamed: bool
     described_databases: bool
+    any_write_id: bool
+    kept_write_ids: bool
+    lowest_invalid: bool
+    transaction_details: bool
     any_names: bool = False
     fixed_columns: bool = False
 
@@ -50,6 +59,10 @@ HIVE_3 = ServerHabits(
     statistics_follow=False,
     counts_renamed=False,
     described_databases=True,
+    any_write_id=False,
+    kept_write_ids=False,
+    lowest_invalid=False,
+    transaction_details=False,
 )
 HIVE_4 = ServerHabits(
     bulk_events=True,
@@ -65,4 +78,8 @@ HIVE_4 = ServerHabits(
     statistics_follow=True,
     counts_renamed=True,
     described_databases=False,
+    any_write_id=True,
+    kept_write_ids=True,
+    lowest_invalid=True,
+    transaction_details=True,
 )

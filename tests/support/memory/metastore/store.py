@@ -15,13 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
+from calque.core.acid.write_ids import is_full_acid, is_transactional
 from calque.core.events import log_messages
 from calque.core.events.log_messages import CATALOG, LogMessage, key_names
-from calque.errors import AlterationRefused, Refused
+from calque.errors import AlterationRefused, CallFailed, Refused
 from calque.model.facets import Check, ColumnStatistics, Constraint, DefaultValue, ForeignKey, PrimaryKey, UniqueKey
 from calque.model.hive import Column, Database, Function, Partition, Table, is_partitioned, is_view, location_of
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName, named_values, partition_values, table_name
+from calque.model.transactions import CommitMark
 from calque.ports import Conflict
 from support.memory.metastore import notices
 from support.memory.metastore.habits import HIVE_4, ServerHabits
@@ -35,6 +37,7 @@ from support.memory.metastore.stored import (
     stored_partition,
     stored_table,
 )
+from support.memory.metastore.transactions import MemoryTransactions
 
 if TYPE_CHECKING:
     from calque.plugins.grants.model import Grant
@@ -127,6 +130,7 @@ class MemoryMetastore:
         self.directories = directories or NoDirectories()
         self._clock = clock
         self._lock = threading.RLock()
+        self.transactions = MemoryTransactions(habits, self._lock, self._write)
         self._last_id: EventId = 0
         self._tables_made = 0
         self._log: list[Event] = []
@@ -186,6 +190,7 @@ class MemoryMetastore:
                 self.drop_table(table, delete_data=delete_data)
             del self._databases[database.name]
             del self._database_grants[database.name]
+            self.transactions.dropped_database(database.name)
             self._write(notices.database_dropped(database, self.habits))
 
     def create_table(self, table: Table) -> None:
@@ -223,6 +228,10 @@ class MemoryMetastore:
                 self.the_database(new_name.database)
                 if new_name in self._tables:
                     exists("new table", str(new_name))
+                if is_transactional(after):
+                    self.transactions.renamed(old_name, new_name)
+            if is_full_acid(after) and not is_full_acid(before):
+                self.transactions.converted(new_name)
             new_table = self._moved(before, after)
             partitions = [
                 self._carried(partition, before, new_table, cascade) for partition in stored.partitions.values()
@@ -238,6 +247,19 @@ class MemoryMetastore:
             self._rename_in_constraints(old_name, new_name)
             as_given = as_spelled(replace(new_table, create_time=table.create_time or 0), table)
             self._write(log_messages.table_altered(before, as_given, self.habits.write_ids))
+
+    def set_mark(self, mark: CommitMark) -> None:
+        """Set a parameter that a table has, without an event. Raises `CallFailed` where it can't be set, and does
+        nothing where servers know no marks."""
+        with self._lock:
+            if not self.habits.any_write_id:
+                return
+            for stored in self._tables.values():
+                parameters = stored.table.parameters or {}
+                if stored.table.id == mark.table_id and mark.key in parameters and mark.key.startswith("_meta"):
+                    stored.table = replace(stored.table, parameters={**parameters, mark.key: mark.value})
+                    return
+            raise CallFailed("Internal error processing commit_txn")
 
     def truncate_table(self, name: TableName, partitions: Sequence[str] | None = None) -> None:
         """Empty the table, or the named partitions. Hive logs nothing for an empty list, except 4 for plain tables."""
@@ -269,6 +291,8 @@ class MemoryMetastore:
                 for partition in stored.partitions.values():
                     self.directories.remove(str(location_of(partition)))
                 self.directories.remove(str(location_of(stored.table)))
+            if is_transactional(stored.table):
+                self.transactions.dropped(table_name(*name), delete_data=delete_data)
             self._write(log_messages.table_dropped(stored.table))
 
     def add_partitions(self, name: TableName, partitions: Sequence[Partition]) -> None:
@@ -637,9 +661,9 @@ class MemoryMetastore:
         if len(partition.values) != len(stored.table.partition_keys or ()):
             raise Refused(f"{stored.table.name} has other partition keys than {partition.values}")
 
-    def _write(self, message: LogMessage) -> None:
+    def _write(self, message: LogMessage, catalog: str = CATALOG) -> None:
         self._last_id += 1
-        self._log.append(log_messages.logged(message, self._last_id, self._now()))
+        self._log.append(replace(log_messages.logged(message, self._last_id, self._now()), catalog=catalog))
 
     def _now(self) -> int:
         return int(self._clock())
