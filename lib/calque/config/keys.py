@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, model_validator
 
 from calque.config.checks import (
+    Acid,
     Bandwidth,
     Brokers,
     CompactSize,
@@ -233,6 +234,7 @@ class Target(MetastoreSection):
     appends: Literal["in_place", "new_directory"] = "in_place"
     data: Data = "copy"
     format: TableFormat = "plain"
+    acid: Acid = "skip"
     drops: Literal["follow", "keep"] = "follow"
     grace: Duration = 3600.0
     max_drop: Share = 0.1

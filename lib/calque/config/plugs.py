@@ -89,6 +89,8 @@ class HiveSource:
     far_only: bool = False
     route: Route | None = None
     catalog: UnloggedCatalog | None = None
+    follows_transactions: bool = False
+    """Whether some target wants ACID tables."""
     private: tuple[str, ...] = field(default=(), compare=False)
     readable: tuple[str, ...] = ()
 
@@ -142,6 +144,7 @@ class HiveTarget:
             appends=self.keys.appends,
             data=self.keys.data,
             format=self.keys.format,
+            acid=self.keys.acid,
             partitions=self.keys.partitions,
             where=self.keys.where,
             drops=self.keys.drops,
@@ -289,7 +292,13 @@ def guarded(source: Source, config: Config) -> Source:
     """Return the source with the places of calque's own that its definitions may not have calque read."""
     own = (path for kind in config.kinds.sections for path in kind.readable(config.section(kind)))
     readable = tuple(filter(None, (*own, source.keys.pins)))
-    return replace(source, private=tuple(private_places(config)), readable=readable)
+    targets = (target for target in config.targets.values() if target.source == source.name)
+    return replace(
+        source,
+        private=tuple(private_places(config)),
+        readable=readable,
+        follows_transactions=any(target.admission().takes_acid for target in targets),
+    )
 
 
 def private_places(config: Config) -> Iterator[str]:

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from calque.errors import Unavailable
-from calque.ports import Catalog, EvidenceStore, Gaps, Journal, Leases, Ledger, Pins, Scans, Storage
+from calque.ports import Catalog, Commits, EvidenceStore, Gaps, Journal, Leases, Ledger, Pins, Scans, Storage
 from calque.ports.forwarding import (
     ForwardingCatalog,
+    ForwardingCommits,
     ForwardingEvidenceStore,
     ForwardingGaps,
     ForwardingJournal,
@@ -58,6 +59,7 @@ EFFECTS = {
     "evidence": ("append", "forget", "restart"),
     "pins": ("keep", "release"),
     "scans": ("append", "forget", "remember"),
+    "commits": ("append", "forget", "remember"),
     "marks": ("add", "follow", "forget"),
     "partition_events": ("mark_done",),
     "privileges": ("grant", "revoke", "create_role"),
@@ -201,6 +203,9 @@ class FailpointGuard:
 
     def scans(self, scans: Scans) -> Scans:
         return ForwardingScans(scans, self._of("scans")) if self._is_on() else scans
+
+    def commits(self, commits: Commits) -> Commits:
+        return ForwardingCommits(commits, self._of("commits")) if self._is_on() else commits
 
     def ledger(self, ledger: Ledger) -> Ledger:
         return ForwardingLedger(ledger, self._of("ledger")) if self._is_on() else ledger

@@ -265,6 +265,24 @@ PLACEHOLDER = "-__PLACEHOLDER__"
 the SerDe's parameter `path`."""
 
 
+def is_transactional(table: Table) -> bool:
+    """Tell whether the table is an ACID table. Hive itself looks for the parameter in lower, then in upper case."""
+    parameters = table.parameters or {}
+    return (parameters.get("transactional") or parameters.get("TRANSACTIONAL") or "").lower() == "true"
+
+
+def is_insert_only(table: Table) -> bool:
+    """Tell whether rows of the ACID table are only added, and replaced all at once: they carry no row ids then."""
+    properties = (table.parameters or {}).get("transactional_properties") or ""
+    return is_transactional(table) and properties.lower() == "insert_only"
+
+
+def is_full_acid(table: Table) -> bool:
+    """Tell whether the rows of a transactional table have ids of their own, so that they can be deleted one by one.
+    Rows of an insert-only table have none."""
+    return is_transactional(table) and not is_insert_only(table)
+
+
 def is_delta(table: Table) -> bool:
     """Return whether the table's states are versions of a Delta log. The columns and partitions that the metastore has
     of such a table are placeholders, or what they were before the table was converted."""

@@ -43,6 +43,8 @@ class EventKind(StrEnum):
     """A type or message that can't be folded: the object that it names must be read."""
     SCAN = "scan"
     """An entry of calque's own: files changed without an event."""
+    COMMIT = "commit"
+    """An entry of calque's own beside the event of a commit: what the transaction wrote to one ACID table is seen."""
 
 
 class TableShape(StrEnum):

@@ -80,6 +80,7 @@ class PolicyTerms:
     partitions: Mapping[str, str] = field(default_factory=dict)
     where: str = ""
     format: str | Mapping[str, str] = "plain"
+    acid: str | Mapping[str, str] = "skip"
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,11 @@ class SourcePlaces:
         return self._below("scans")
 
     @property
+    def commits(self) -> str:
+        """The place of the table of commits of transactions."""
+        return self._below("commits")
+
+    @property
     def marks(self) -> str:
         """The place of the table of marks ("set done")."""
         return self._below("marks")

@@ -6,7 +6,7 @@ threads at once.
 """
 
 from calque.ports.clock import Clock
-from calque.ports.journal import EventFiles, EvidenceStore, Gaps, Journal, Pins, Scans
+from calque.ports.journal import Commits, EventFiles, EvidenceStore, Gaps, Journal, Pins, Scans
 from calque.ports.ledger import Ledger
 from calque.ports.source import CatalogReader, EventLog
 from calque.ports.storage import CombinedRows, CombineTask, CopiedFile, CopyTask, Storage, StorageEntry
@@ -32,6 +32,7 @@ __all__ = [
     "Clock",
     "CombineTask",
     "CombinedRows",
+    "Commits",
     "Conflict",
     "CopiedFile",
     "CopyTask",

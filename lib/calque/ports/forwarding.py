@@ -12,6 +12,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
 
+from calque.core.acid.commits import AcidCommit, TransactionMemory
 from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.files import Evidence, File, FilesOfEvent, Listing, RowLayout
 from calque.model.gaps import Gap
@@ -29,6 +30,7 @@ from calque.ports import (
     CatalogReader,
     CombinedRows,
     CombineTask,
+    Commits,
     CopiedFile,
     CopyTask,
     EventFiles,
@@ -437,6 +439,29 @@ class ForwardingScans:
 
     def remember(self, memory: Memory) -> None:
         self._intercept("remember", self._scans.remember, memory)
+
+
+class ForwardingCommits:
+    def __init__(self, commits: Commits, intercept: Interceptor = direct) -> None:
+        self._commits, self._intercept = commits, intercept
+
+    def upto(self) -> EventId:
+        return self._intercept("upto", self._commits.upto)
+
+    def append(self, commits: Sequence[AcidCommit], upto: EventId) -> None:
+        self._intercept("append", self._commits.append, commits, upto)
+
+    def commits(self, span: Span) -> Sequence[AcidCommit]:
+        return self._intercept("commits", self._commits.commits, span)
+
+    def forget(self, upto: EventId) -> int:
+        return self._intercept("forget", self._commits.forget, upto)
+
+    def remembered(self) -> TransactionMemory | None:
+        return self._intercept("remembered", self._commits.remembered)
+
+    def remember(self, memory: TransactionMemory) -> None:
+        self._intercept("remember", self._commits.remember, memory)
 
 
 class ForwardingLedger:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from calque.core.acid.commits import AcidCommit, TransactionMemory
 from calque.model.files import Evidence, FilesOfEvent, Listing
 from calque.model.gaps import Gap
 from calque.model.journal import Entry, Event
@@ -137,4 +138,28 @@ class Scans(Protocol):
         """Return the memory that was written last; an empty one when that is lost."""
 
     def remember(self, memory: Memory) -> None:
+        """Write `memory` in the place of the one before, whole or not at all."""
+
+
+class Commits(Protocol):
+    """The commits of transactions that changed ACID tables, and the memory that they are told from."""
+
+    def upto(self) -> EventId:
+        """Return the event id up to which all commits are there; 0 before the first append. Cheap: it is called many
+        times a second."""
+
+    def append(self, commits: Sequence[AcidCommit], upto: EventId) -> None:
+        """Make the commits of events above `upto()` durable, all at once, with the event up to which all are there.
+        Commits of other events are there already, and are passed over."""
+
+    def commits(self, span: Span) -> Sequence[AcidCommit]:
+        """Return the commits of the span, ascending by event id, those of one event by table."""
+
+    def forget(self, upto: EventId) -> int:
+        """Remove the commits of events at or below `upto`, and return how many were removed. `upto()` stays."""
+
+    def remembered(self) -> TransactionMemory | None:
+        """Return the memory that was written last; None when there is none, or it is lost."""
+
+    def remember(self, memory: TransactionMemory) -> None:
         """Write `memory` in the place of the one before, whole or not at all."""

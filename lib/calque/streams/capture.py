@@ -25,6 +25,7 @@ from calque.engine.capture.continuity import Continuity, Interrupted
 from calque.engine.capture.gap_guard import fenced
 from calque.engine.capture.log_watch import watch
 from calque.engine.sides.journal_reads import newest
+from calque.engine.source.commits import CommitFinder, is_followed
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.source.scanner import Scanner, ScanSelection
 from calque.engine.source.unscanned_reloads import UnscannedReloads
@@ -250,6 +251,7 @@ class SourceCapture:
         gatherer.resume(after, capture.last())
         self.start_background("evidence", lambda _: gatherer.run())
         self.start_background("pins", lambda _: self.probe_retention(admissions))
+        self.find_commits(source, admissions)
         self.scan(source, admissions, after)
         self.start_background("reloads", reloads.run)
         self.keep(source)
@@ -264,6 +266,14 @@ class SourceCapture:
         self.query.follow(stream, with_fields(partial(self.take_batch, capture), source=self.stream.name), checkpoint)
         if self.defect is not None:
             raise self.defect
+
+    def find_commits(self, source: SourceSide, admissions: Sequence[Admission]) -> None:
+        """Find out beside capture what transactions change, where some target wants ACID tables."""
+        if source.commits is None or source.transactions is None:
+            return
+        wants = partial(is_followed, admissions)
+        finder = CommitFinder(source, source.commits, source.transactions, wants, self.stream.wake)
+        self.start_background("commits", finder.run)
 
     def take_batch(self, capture: Capture, rows: pa.Table) -> None:
         """Append the rows of one batch to the journal, then the events that come soon after them where `[source] early`

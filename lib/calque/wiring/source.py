@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from calque.adapters.delta.commits import DeltaCommits
 from calque.adapters.delta.scans import DeltaScans
 from calque.adapters.files.pins import StoredPins, why_not_linked
 from calque.adapters.files.systems import FileSystemSet
@@ -16,13 +17,14 @@ from calque.adapters.metastore.first_seen import FirstSeen
 from calque.adapters.metastore.log import HiveLog
 from calque.adapters.metastore.reader import HiveReader
 from calque.adapters.metastore.server import MetastoreServer
+from calque.adapters.metastore.transactions import HiveTransactionReader
 from calque.config.plugs import Source
 from calque.engine.check.kept_files import kept_seconds_of_some
 from calque.engine.identity.identity import SourceAnswer, ask_source
 from calque.engine.sides.sides import SourceSide
 from calque.errors import Refused, Unavailable
 from calque.model.state_places import SourcePlaces
-from calque.ports import CatalogReader, EventLog, EvidenceStore, Gaps, Pins, Scans, Storage
+from calque.ports import CatalogReader, Commits, EventLog, EvidenceStore, Gaps, Pins, Scans, Storage
 from calque.ports.services import tells_inserts
 from calque.ports.source import ClosableLog
 from calque.wiring.journal_location import JournalAddress, JournalLocation
@@ -60,7 +62,7 @@ class SourceWiring:
     def side(self) -> SourceSide:
         """Return the source as the engine knows it: its log, catalog, journal, evidence and storage."""
         if self._side is None:
-            guard = self.runtime.guard
+            guard, follows = self.runtime.guard, self.plug.follows_transactions
             log, catalog = self._log_and_catalog()
             journal, evidence = self.open_journal()
             self._side = SourceSide(
@@ -73,6 +75,8 @@ class SourceWiring:
                 scans=self.scans(),
                 pins=self.pins(),
                 gaps=self.gaps(),
+                commits=guard.commits(self.commits()) if follows else None,
+                transactions=HiveTransactionReader(self.client()) if follows else None,
             )
         return self._side
 
@@ -168,6 +172,10 @@ class SourceWiring:
         if not self.plug.keys.scans_some():
             return None
         return self.runtime.guard.scans(DeltaScans(str(self.folder.path / self.places.scans)))
+
+    def commits(self) -> Commits:
+        """Return the table of commits of transactions."""
+        return DeltaCommits(str(self.folder.path / self.places.commits))
 
     # The journal
 

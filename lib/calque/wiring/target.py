@@ -26,6 +26,7 @@ from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
 from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
 from calque.engine.sides.claim_book import ClaimBook
+from calque.engine.sides.committed_journal import with_commits
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.subset_ports import subset_source
 from calque.errors import Refused
@@ -77,8 +78,8 @@ class TargetWiring:
         return self._side
 
     def followed(self) -> SourceSide:
-        """Return the source as the target's policy narrows it."""
-        return subset_source(self.source.side(), self.admission().subset)
+        """Return the source as the target's policy narrows it, with the commits of transactions."""
+        return subset_source(with_commits(self.source.side()), self.admission().subset)
 
     def side_behind(self, fence: Fence, policy: Policy | None = None, ledger: DeltaLedger | None = None) -> TargetSide:
         """Return the target as the engine knows it, with effects that begin only where `fence` permits them. It has the

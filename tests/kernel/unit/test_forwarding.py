@@ -22,6 +22,7 @@ FORWARDING = {
     ports.Gaps: forwarding.ForwardingGaps,
     ports.Journal: forwarding.ForwardingJournal,
     ports.Leases: forwarding.ForwardingLeases,
+    ports.Commits: forwarding.ForwardingCommits,
     ports.Ledger: forwarding.ForwardingLedger,
     marks.MarkStore: marks.ForwardingMarkStore,
     marks.PartitionEvents: marks.ForwardingPartitionEvents,

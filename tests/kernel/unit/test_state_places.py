@@ -23,6 +23,7 @@ def test_the_places_of_a_folders_own_source_have_no_name_in_them() -> None:
         "journal": "journal",
         "history": "history",
         "evidence": "evidence",
+        "commits": "commits",
         "scans": "scans",
         "marks": "marks",
         "pins": "pins",

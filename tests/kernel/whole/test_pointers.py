@@ -223,14 +223,14 @@ def test_a_table_with_a_place_that_can_t_follow_is_set_aside_with_the_reason(
     assert world.side.catalog.table(T) is None
     assert shown(world, TableName("d1", "u"))
     findings = Findings()
-    check_kinds({T: table}, findings)
+    check_kinds({T: table}, [], findings)
     [finding] = findings.entries
     assert ("d1.t" in finding.what, reason in str(finding)) == (True, True)
 
 
 def test_tables_of_one_kind_are_told_of_with_each_of_their_reasons() -> None:
     findings, shapes = Findings(), ("hidden", "elsewhere")
-    check_kinds({TableName("d1", shape): REFUSED[shape][0] for shape in shapes}, findings)
+    check_kinds({TableName("d1", shape): REFUSED[shape][0] for shape in shapes}, [], findings)
     said = {shape: str(finding) for finding in findings.entries for shape in shapes if f"d1.{shape}" in finding.what}
     assert {shape: REFUSED[shape][1] in text for shape, text in said.items()} == dict.fromkeys(shapes, True)
 

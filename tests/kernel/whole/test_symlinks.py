@@ -534,5 +534,5 @@ def test_what_a_replaced_manifest_named_is_swept_with_its_directory() -> None:
 
 def test_check_has_nothing_against_it() -> None:
     findings = Findings()
-    check_kinds({T: table()}, findings)
+    check_kinds({T: table()}, [], findings)
     assert findings.entries == []

@@ -46,6 +46,7 @@ from calque.plugins.marks.engine.tell_metastore import DoneEventWriter
 from calque.plugins.marks.ports import ForwardingPartitionEvents
 from support.memory.metastore import DELTA_LIKE, HIVE_3, HIVE_4
 from support.memory.privileges import MemoryPrivileges
+from support.worlds.acid import AcidWriters
 from support.worlds.disks import Death, DiskWorld, files_below
 from support.worlds.handmade import copy_by_hand
 from support.worlds.worlds import INPUT, OUTPUT, SERDE, InlineExecutor
@@ -388,6 +389,16 @@ def built(play: Play) -> Steps:
     yield lambda: play.insert(RENAMED, 1, "1")
 
 
+def transactions(play: Play) -> Steps:
+    """Writers, a compactor and a cleaner of ACID tables."""
+    writers = AcidWriters.of(play.world, seed=4)
+    for _ in range(24):
+        yield writers.step
+    yield writers.finish
+    yield play.let_go
+    yield lambda: (writers.inserted(), play.world.note())
+
+
 def copied_by_hand(play: Play) -> None:
     """Files that are written one right after the other may have the same time; copies by hand have another one."""
     play.create(PLAIN)
@@ -412,6 +423,7 @@ HISTORIES: Mapping[str, History] = {
     "protected": History(protected, {"permissions": "keep"}),
     "granted": History(granted, {"grants": "follow"}),
     "lost": History(lost, {"pinned": True}),
+    "transactions": History(transactions, {"acid": "external"}, every=3),
     "operated": History(operated, {"habits": HIVE_3}),
 }
 

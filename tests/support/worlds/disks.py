@@ -37,6 +37,7 @@ from calque.plugins.grants.engine.follow import GrantsFollower
 from calque.plugins.grants.ports import ForwardingPrivileges, Privileges
 from calque.plugins.marks.ports import ForwardingMarkStore
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask
+from support.memory.commits import MemoryCommits
 from support.memory.marks import MemoryMarks
 from support.memory.metastore import HIVE_3, MemoryCatalog, ServerHabits
 from support.memory.partition_events import MemoryPartitionEvents
@@ -95,6 +96,10 @@ class Disk(FileStorage):
 
     def make(self, location: str) -> None:
         Path(place(location).path).mkdir(parents=True, exist_ok=True)
+
+    def move(self, source: str, target: str) -> None:
+        Path(place(target).path).parent.mkdir(parents=True, exist_ok=True)
+        Path(place(source).path).rename(place(target).path)
 
     def contents(self, location: str) -> Sequence[tuple[str, bytes]]:
         found: Listing = self.list([location])[location]
@@ -180,6 +185,7 @@ class DiskWorld(World):
             journal=FailpointGuard(death).journal(self.journal),
             evidence=FailpointGuard(death).evidence(self.evidence),
             gaps=FailpointGuard(death).gaps(self.gaps),
+            commits=FailpointGuard(death).commits(MemoryCommits()) if self.acid else None,
             pins=FailpointGuard(death).pins(self.pins) if self.pins is not None else None,
             scans=FailpointGuard(death).scans(self.scans) if self.scans is not None else None,
         )
@@ -239,6 +245,7 @@ class DiskWorld(World):
         self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, begin, self.gatherer)
         self.gatherer.resume(begin, self.capture.last())
+        self.finder = self.new_finder()
         self.scanner = self.new_scanner(begin)
         self.replica = self.new_replica()
         self.replica.open()

@@ -34,10 +34,12 @@ from typing import Any, ParamSpec, TypeVar
 
 from calque.adapters.files.pins import StoredPins
 from calque.adapters.held_evidence import MemoryEvidence
+from calque.core.acid.write_ids import ValidWriteIds
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join
 from calque.core.images.image import MARKS, STATE, STATISTICS, ImageBuilder, Marks, canonical
 from calque.core.images.table_layout import committed_format
+from calque.core.policy.admit import Admission
 from calque.core.records import lifecycle
 from calque.core.states.exact_state import is_ahead
 from calque.engine.apply.context import EARLY
@@ -45,8 +47,10 @@ from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.claim_book import ClaimBook
+from calque.engine.sides.committed_journal import with_commits
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.sides.subset_ports import subset_source
+from calque.engine.source.commits import CommitFinder, is_followed
 from calque.engine.source.evidence import EvidenceGatherer
 from calque.engine.window.long_copies import PATIENCE
 from calque.engine.window.play import ARRIVED
@@ -54,7 +58,15 @@ from calque.engine.window.prepare import COLUMNS_UNKNOWN, FILES_UNKNOWN
 from calque.engine.window.result import WindowResult
 from calque.errors import Unavailable
 from calque.model.gaps import Gap, GapCause
-from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
+from calque.model.hive import (
+    Partition,
+    Table,
+    is_delta,
+    is_partitioned,
+    is_transactional,
+    is_view,
+    location_of,
+)
 from calque.model.journal import EventKind
 from calque.model.names import OURS, EventId, Span, TableName, partition_name
 from calque.model.policy import Policy
@@ -62,6 +74,7 @@ from calque.model.records import AnnouncedBridge, all_of
 from calque.ports import Catalog, Scans, parts_of
 from calque.ports.formats import TableFormat
 from calque.ports.forwarding import ForwardingCatalog, ForwardingStorage
+from support.memory.commits import MemoryCommits
 from support.memory.gaps import MemoryGaps
 from support.memory.journal import MemoryJournal
 from support.memory.ledger import MemoryLedger
@@ -72,6 +85,7 @@ from support.memory.metastore import (
     MemoryLog,
     MemoryMetastore,
     MemoryReader,
+    MemoryTransactionReader,
     ServerHabits,
 )
 from support.memory.metastore.store import StoredTable
@@ -188,6 +202,19 @@ class WorldClock:
 def rows_of(contents: Iterable[bytes]) -> State:
     """The lines of text files, wherever they lie."""
     return tuple(sorted(line for content in contents for line in content.splitlines()))
+
+
+OVERWRITE = re.compile(r"base_\d+")
+
+
+def rows_seen(storage: Any, location: str, valid: ValidWriteIds) -> State:
+    """The rows in a directory of an insert-only table for a reader with these write ids. Each begins with the write id
+    of its insert, and a `base` without more than that in its name is an overwrite."""
+    lines = {line for _, content in storage.contents(location) for line in content.splitlines()}
+    bases = [int(name.removeprefix("base_")) for name in storage.children(location) if OVERWRITE.fullmatch(name)]
+    first = max(filter(valid.holds, bases), default=0)
+    seen = ((int(line.split(b":")[0]), line) for line in lines)
+    return rows_of(line + b"\n" for write_id, line in sorted(seen) if write_id >= first and valid.holds(write_id))
 
 
 def nothing(_location: str) -> State:
@@ -407,6 +434,10 @@ class World:
         if pins:
             kept = StoredPins(self.storage, "file:/pins")
             self.source_side = replace(self.source_side, pins=kept)
+        self.acid = Admission(self.policy).takes_acid
+        if self.acid:
+            transactions = MemoryTransactionReader(self.source, before=self.called)
+            self.source_side = replace(self.source_side, commits=MemoryCommits(), transactions=transactions)
         self.side = TargetSide.of(
             self.policy, self.target_catalog(), self.ledger, self.storage, formats=formats_of(self.policy)
         )
@@ -416,8 +447,19 @@ class World:
         self.begin = 0
         self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, self.begin, self.gatherer)
+        self.finder = self.new_finder()
         self.background = DeferredExecutor()
         self.replica = self.new_replica()
+
+    def new_finder(self) -> CommitFinder | None:
+        """Of the commits of transactions, where there are ACID tables."""
+        source = self.source_side
+        if source.commits is None or source.transactions is None:
+            return None
+        wants = partial(is_followed, [self.side.admission])
+        finder = CommitFinder(source, source.commits, source.transactions, wants)
+        finder.open()
+        return finder
 
     def beginning(self) -> EventId:
         """The event that the journal begins after."""
@@ -461,7 +503,7 @@ class World:
 
         patience, batch = self.patience, self.batch
         self.side = replace(self.side, claims=ClaimBook(self.side.ledger, self.policy.source, self.policy.target))
-        source = subset_source(self.source_side, self.side.admission.subset)
+        source = subset_source(with_commits(self.source_side), self.side.admission.subset)
         replica = Replica(source, self.side, self.beginning, lambda: None, pool, patience=patience, batch=batch)
         replica.reading.stopping = Unwaited()
         return replica
@@ -522,6 +564,8 @@ class World:
             self.gathering = True
             try:
                 self.gatherer.run_once()
+                while self.finder is not None and self.finder.run_once():
+                    pass
             finally:
                 self.gathering = False
 
@@ -565,6 +609,7 @@ class World:
         self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
         self.capture = Capture(self.source_side, begin, self.gatherer)
         self.gatherer.resume(begin, self.capture.last())
+        self.finder = self.new_finder()
         self.restart_replica(self.ledger)
 
     def lose(self, keep: int = 0) -> None:
@@ -655,13 +700,17 @@ class World:
     def window(self, upto: EventId | None = None) -> None:
         """A window to the journal's end, or to `upto`."""
         try:
-            window = self.replica.window(self.capture.last() if upto is None else upto)
+            window = self.replica.window(self.known() if upto is None else upto)
         except Unavailable:
             return
         finally:
             self.looked("the window")
         if window is not None:
             self.windows.append(window)
+
+    def known(self) -> EventId:
+        """The last event of the journal of which everything is known."""
+        return with_commits(self.source_side).journal.last() or self.capture.last()
 
     def settle(self, rounds: int = 200) -> None:
         """Until the target shows the source's newest state, of all tables that are not quarantined."""
@@ -776,7 +825,9 @@ class World:
                             for values, row in rows
                             if not keys or subset.has_partition(name, partition_name(keys, values))
                         ]
-                        found[name] = looker.source(name, stored.table, left)
+                        is_acid = self.finder is not None and is_transactional(stored.table)
+                        reader = replace(looker, content=partial(self.acid_rows, name)) if is_acid else looker
+                        found[name] = reader.source(name, stored.table, left)
         return found
 
     def target_states(self, looker: Looker | None = None) -> dict[TableName, State]:
@@ -799,10 +850,19 @@ class World:
         looker = replace(looker, content=partial(self.delta_content, seen))
         return looker.target(name, seen.table, list(seen.partitions.values()))
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether a table's rows may come in other files than the source's."""
+        return bool(self.policy.compact) or self.acid
+
+    def acid_rows(self, name: TableName, location: str) -> State:
+        """The rows that a reader of an ACID table sees in a directory."""
+        return rows_seen(self.storage, location, MemoryTransactionReader(self.source).valid_write_ids([name])[name])
+
     def content(self, location: str) -> State:
         if self.contents_at != self.storage.changes:
             self.contents, self.contents_at = {}, self.storage.changes
         if location not in self.contents:
             found = tuple(self.storage.contents(location))
-            self.contents[location] = rows_of(content for _, content in found) if self.policy.compact else found
+            self.contents[location] = rows_of(content for _, content in found) if self.by_rows else found
         return self.contents[location]

@@ -16,7 +16,7 @@ from calque.core.acid.transactions import (
     transaction_event,
 )
 from calque.core.events.decode import table_after, table_before
-from calque.model.hive import Table
+from calque.model.hive import is_full_acid
 from calque.model.journal import Event
 from calque.model.names import TableName, table_name
 from calque.model.transactions import TransactionId
@@ -25,6 +25,8 @@ CONVERTED = 10_000_000
 """The highest write id of a table that became a full ACID table, with rows or without. The metastore seeds it without
 an event."""
 WriteId = int
+NOT_KNOWN: TransactionId = 0
+"""The id of a transaction that is not known; no transaction has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ NONE = ValidWriteIds()
 
 @dataclass(frozen=True, slots=True)
 class TableWriteIds:
-    """The write ids of one table, with the transactions of those that are open."""
+    """The write ids of one table, with the transactions of those that are open. The transaction is `NOT_KNOWN` where
+    the write id was given before anything was known of the log."""
 
     high: WriteId = 0
     open: Mapping[WriteId, TransactionId] = field(default_factory=lambda: MappingProxyType({}))
@@ -80,18 +83,6 @@ class TableWriteIds:
         return replace(self, open=left, aborted=self.aborted if is_committed else self.aborted | own)
 
 
-def is_transactional(table: Table) -> bool:
-    parameters = table.parameters or {}
-    return (parameters.get("transactional") or parameters.get("TRANSACTIONAL") or "").lower() == "true"
-
-
-def is_full_acid(table: Table) -> bool:
-    """Tell whether the rows of a transactional table have ids of their own, so that they can be deleted one by one.
-    Rows of an insert-only table have none."""
-    properties = (table.parameters or {}).get("transactional_properties") or ""
-    return is_transactional(table) and properties.lower() != "insert_only"
-
-
 class WriteIdFold:
     """The valid write ids of all tables after the events that were taken, in the order of the log.
 
@@ -103,15 +94,50 @@ class WriteIdFold:
     names here, whether they exist or not.
     """
 
-    def __init__(self) -> None:
-        self._tables: dict[TableName, TableWriteIds] = {}
+    def __init__(self, tables: Mapping[TableName, TableWriteIds] | None = None) -> None:
+        """Begin with the write ids of `tables`, without them with none."""
+        self._tables: dict[TableName, TableWriteIds] = dict(tables or {})
         self._written: dict[TransactionId, set[TableName]] = {}
         """The tables of which a transaction that is open has write ids."""
+        for name, known in self._tables.items():
+            for transaction in known.open.values():
+                self._written.setdefault(transaction, set()).add(name)
+
+    def tables(self) -> dict[TableName, TableWriteIds]:
+        """Return the write ids of all tables that have some."""
+        return dict(self._tables)
 
     def valid(self, table: TableName) -> ValidWriteIds:
         """Return the table's valid write ids now; `NONE` for a table without any."""
         known = self._tables.get(table)
         return known.valid() if known is not None else NONE
+
+    def tables_named(self, *names: TableName | None) -> list[TableName]:
+        """Return those of the names that stand for tables with write ids."""
+        return [name for name in names if name is not None and name in self._tables]
+
+    def seen_by(self, event: TransactionEvent) -> dict[TableName, ValidWriteIds]:
+        """Return the valid write ids before the event of the tables that the ending transaction has written to."""
+        if not isinstance(event, Committed | Aborted):
+            return {}
+        return {name: self.valid(name) for name in self._written.get(event.transaction, ())}
+
+    def may_have_written(self, transaction: TransactionId) -> frozenset[TableName]:
+        """Return the tables to which the transaction may have written, because they have open write ids of transactions
+        that are not known, and none is known of this one."""
+        return frozenset(() if transaction in self._written else self._written.get(NOT_KNOWN, ()))
+
+    def settle(self, table: TableName, valid: ValidWriteIds) -> bool:
+        """Take over what the metastore says of the table's write ids whose transactions are not known. Return whether
+        any of them has been committed."""
+        known = self._tables[table]
+        unknown = {write_id for write_id, owner in known.open.items() if owner == NOT_KNOWN}
+        ended = {write_id for write_id in unknown if write_id <= valid.high and write_id not in valid.open}
+        left = MappingProxyType({write_id: owner for write_id, owner in known.open.items() if write_id not in ended})
+        self._tables[table] = replace(known, open=left, aborted=known.aborted | (ended & valid.aborted))
+        if ended == unknown:
+            self._written[NOT_KNOWN].discard(table)
+        return not ended <= valid.aborted
 
     def written_by(self, transaction: TransactionId) -> frozenset[TableName]:
         """Return the tables of which the transaction, which is open, has write ids."""

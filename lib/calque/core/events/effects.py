@@ -76,6 +76,7 @@ EVENT_EFFECTS: Mapping[EventKind, EventEffect] = MappingProxyType(
         EventKind.DROP_PARTITIONS: EventEffect(Subject.PARTITION, Act.ENDS, (Subject.TABLE,)),
         EventKind.INSERT: EventEffect(Subject.FILES, Act.ALTERS, (Subject.TABLE, Subject.PARTITION, Subject.FILES)),
         EventKind.SCAN: EventEffect(Subject.FILES, Act.ALTERS),
+        EventKind.COMMIT: EventEffect(Subject.FILES, Act.ALTERS),
         EventKind.CREATE_FUNCTION: EventEffect(Subject.FUNCTION, Act.MAKES, (Subject.FUNCTION,)),
         EventKind.DROP_FUNCTION: EventEffect(Subject.FUNCTION, Act.ENDS),
         EventKind.FACET: EventEffect(Subject.FACET, Act.ALTERS),

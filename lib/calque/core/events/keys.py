@@ -81,6 +81,8 @@ def read_keys(event: Event) -> Keys:
 def why_unknown(event: Event) -> str:
     """Say why an event is `EventKind.UNKNOWN` though its message has no defect."""
     read = FOLDABLE.get(event.event_type)
+    if event.event_type in TYPES_WITHOUT_EFFECT:
+        return "it committed a transaction whose files are not known"
     if is_too_long(event):
         return "its message is longer than [source] max_message"
     if event.event_type == LOOKED:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from calque.core.formats.iceberg import calls_iceberg, is_iceberg
 from calque.core.formats.pointers import PointerKind, refusals
-from calque.model.hive import PROVIDER, Database, Partition, Table, is_delta, is_view
+from calque.model.hive import PROVIDER, Database, Partition, Table, is_delta, is_insert_only, is_transactional, is_view
 
 ACID = "ACID tables (transactional=true)"
 MATERIALIZED = "materialised views"
@@ -19,7 +19,7 @@ ICEBERG_VIEW = "Iceberg views"
 HUDI = "Hudi tables"
 LATER = "they come with a later version"
 REASONS = {
-    ACID: "the log does not tell which of their files belong to a state",
+    ACID: 'insert-only ones are, with acid = "external"; of others no state can be shown by files alone',
     MATERIALIZED: "they are built by the query engine from tables, not written",
     HANDLER: "their data lie outside the warehouse",
     HUDI: "which of their files belong to a state is told by a timeline of their own, which calque does not read",
@@ -45,10 +45,14 @@ HUDI_KEYS = ("hoodie.", "last_commit_time_sync")
 
 
 def kind_of(table: Table) -> str:
-    """Return the kind that keeps a table from being replicated; empty for a table that is replicated."""
+    """Return the kind that keeps a table from being replicated; empty for a table that is replicated under
+    every policy."""
+    return ACID if is_transactional(table) else kind_beside_acid(table)
+
+
+def kind_beside_acid(table: Table) -> str:
+    """Return what `kind_of` would for the same table if it were not transactional."""
     parameters = {key.lower(): value for key, value in (table.parameters or {}).items()}
-    if parameters.get("transactional", "").lower() == "true":
-        return ACID
     if table.type == "MATERIALIZED_VIEW":
         return MATERIALIZED
     if table.type == "INDEX_TABLE":
@@ -82,9 +86,11 @@ def is_plain(table: Table) -> bool:
     return not (is_view(table) or is_iceberg(table) or is_delta(table) or kind_of(table))
 
 
-def obstacle(table: Table) -> str:
-    """Say, for people, why the table is set aside; empty when it is replicated."""
-    kind = kind_of(table)
+def obstacle(table: Table, acid: str = "skip") -> str:
+    """Say, for people, why the table is set aside; empty when it is replicated. `acid` is the policy's word for the
+    table (`Policy.acid`)."""
+    is_taken = acid == "external" and is_insert_only(table)
+    kind = kind_beside_acid(table) if is_taken else kind_of(table)
     return f"{kind} are not replicated: {reason_of(table, kind)}" if kind else ""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calque.errors import Refused
+from calque.model.files import Listing
 from calque.model.names import OURS, EventId
 
 VERSIONS = OURS
@@ -73,6 +74,13 @@ def join(location: str, relative: str) -> str:
     """Return `relative` below `location`, in the location's own spelling; an empty `relative` is the location
     itself."""
     return f"{location.rstrip('/')}/{relative}" if relative else location
+
+
+def full_paths(listing: Listing) -> dict[str, str]:
+    """Return the full paths at which the listed files lie, by their paths in the listing."""
+    within = listing.pin or listing.location
+    kept = {file.path: file.source for file in listing.kept}
+    return {file.path: kept.get(file.path) or join(within, file.path) for file in listing.files}
 
 
 def is_data(relative: str) -> bool:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from calque.core.formats.bounded import number_of
-from calque.core.formats.layout import join, place
+from calque.core.formats.layout import full_paths, join, place
 from calque.core.formats.pointers import leading_back
 from calque.core.images.image import (
     DROPPED,
@@ -377,10 +377,9 @@ def file_pairs(source: TableSide, target: TableSide) -> list[FilePair]:
         if target_listing.combination is not None:
             continue
         sizes = {file.path: file.size for file in target_listing.files}
+        paths = full_paths(source_listing)
         pairs += [
-            FilePair(
-                partition, file.path, join(source_listing.location, file.path), join(target_listing.location, file.path)
-            )
+            FilePair(partition, file.path, paths[file.path], join(target_listing.location, file.path))
             for file in source_listing.files
             if sizes.get(file.path) == file.size
         ]

@@ -68,6 +68,10 @@ class PolicyTermChange:
         """Tell whether a policy before wanted another format for the table."""
         return any(one.wanted_format(name) != self.now.wanted_format(name) for one in self.before)
 
+    def switches_acid(self, name: TableName) -> bool:
+        """Tell whether a policy before had another word for the table, if it is an ACID table."""
+        return any(one.acid(name) != self.now.acid(name) for one in self.before)
+
     def switches_subset(self, name: TableName) -> bool:
         """Tell whether a policy before chose the table's partitions by another predicate."""
         now = self.now.subset.predicate(name)

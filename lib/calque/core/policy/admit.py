@@ -43,6 +43,7 @@ class Admission:
         self.leaves_some = not all(copies for _, copies in self.data)
         """Whether files of some table may stay at the source."""
         self._formats = tuple((pattern, "" if text == PLAIN else text) for pattern, text in _ordered(policy.format))
+        self._acid = tuple(_ordered(policy.acid))
         self.has_formats = any(text for _, text in self._formats)
         """Whether some table may have another format than at the source."""
 
@@ -91,6 +92,15 @@ class Admission:
         """Return the `TableFormat.name` that the replica of the table is to have, if its definition and files permit
         it. The empty text stands for the source's format, which every table has whose files stay at the source."""
         return _chosen(self._formats, name, "") if self.has_formats and self.copies(name) else ""
+
+    def acid(self, name: TableName) -> str:
+        """Return the policy's word for the table, if it is an ACID table (`Policy.acid`)."""
+        return _chosen(self._acid, name, "skip") if self.copies(name) else "skip"
+
+    @property
+    def takes_acid(self) -> bool:
+        """Tell whether some ACID table may be replicated."""
+        return any(word != "skip" for _, word in self._acid)
 
     def leaves_some_of(self, database: str) -> bool:
         """Tell whether files of a table of the database may stay at the source. False is certain; True need not be."""

@@ -313,7 +313,7 @@ class _FoldState:
             return
         self.events.append(event_id)
         match kind:
-            case EventKind.INSERT | EventKind.SCAN:
+            case EventKind.INSERT | EventKind.SCAN | EventKind.COMMIT:
                 self.insert(table, entry)
             case EventKind.ALTER_TABLE:
                 self.alter(self.present(table, entry), entry)

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
-from calque.core.events.kinds import obstacle
 from calque.core.formats.iceberg import is_iceberg
 from calque.core.formats.layout import external_location, join, natural_location
 from calque.core.formats.pointers import relocated
@@ -266,7 +265,7 @@ def pointed(
 def replicated(context: HopContext, version: Version) -> Table:
     """Return the source's definition. Raises `Refused` for a kind of table that is not replicated."""
     source = context.images.table(version)
-    if problem := obstacle(source):
+    if problem := context.side.obstacle(source):
         raise Refused(problem)
     return source
 

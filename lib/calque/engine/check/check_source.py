@@ -8,6 +8,7 @@ from itertools import groupby
 
 from calque.core.defects import ObjectDefect, work_on
 from calque.core.events.kinds import (
+    ACID,
     HUDI,
     HUDI_TIMELINE,
     POINTING,
@@ -16,6 +17,7 @@ from calque.core.events.kinds import (
     database_obstacle,
     is_plain,
     kind_of,
+    obstacle,
     partition_obstacle,
     reason_of,
 )
@@ -55,7 +57,7 @@ def check_source(source: Source, policies: Sequence[Policy], findings: Findings)
         admissions = [Admission(policy) for policy in policies]
         tables = tables_of(source.catalog, admissions, findings)
         tell_admitted(len(tables), findings)
-        check_kinds(tables, findings)
+        check_kinds(tables, admissions, findings)
         check_views_of_engines(tables, admissions, findings)
         check_remote_databases(source.catalog, admissions, findings)
         check_notes(tables, findings)
@@ -136,18 +138,22 @@ def check_subsets(tables: Mapping[TableName, Table], admissions: Sequence[Admiss
 
 
 EXCLUDE = "Exclude them; else they are set aside as quarantined, and everything else goes on"
+EXCLUDE_OR_EXTERNAL = f'Write acid = "external" for insert-only ones. {EXCLUDE}'
 
 
-def check_kinds(tables: Mapping[TableName, Table], findings: Findings) -> None:
+def check_kinds(tables: Mapping[TableName, Table], admissions: Sequence[Admission], findings: Findings) -> None:
+    """Report tables of kinds that are set aside."""
     kinds: dict[tuple[str, str], list[TableName]] = {}
     for name, table in tables.items():
-        if kind := kind_of(table):
+        words = {one.acid(name) for one in admissions if one.takes(name)} or {"skip"}
+        if (kind := kind_of(table)) and any(obstacle(table, word) for word in words):
             refused = next(refusals(table), None) if kind in POINTING.values() else None
             kinds.setdefault((kind, refused.refusal if refused is not None else ""), []).append(name)
     for (kind, _), names in sorted(kinds.items()):
         if kind in REASONS or kind in POINTING.values():
             what = f"{kind[:1].upper()}{kind[1:]} can't be replicated: {listed(names)}"
-            findings.add("source", Severity.WARNING, what, reason_of(tables[names[0]], kind), EXCLUDE)
+            todo = EXCLUDE_OR_EXTERNAL if kind == ACID else EXCLUDE
+            findings.add("source", Severity.WARNING, what, reason_of(tables[names[0]], kind), todo)
         else:
             what = f"{kind[:1].upper()}{kind[1:]}: {listed(names)}"
             why = "Their commits raise no events; following them comes with a later version"

@@ -11,7 +11,6 @@ from typing import Any, assert_never
 
 from calque.core.defects import ObjectDefect, work_on
 from calque.core.events.decode import Undecodable
-from calque.core.events.kinds import obstacle
 from calque.core.states.fold import Unfoldable
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.databases import Databases
@@ -264,7 +263,7 @@ class ExactReadPool:
                 exact = read_exact(self.source, name, with_files)
         names = list(exact.partitions) if names is None else names
         if exact.table is not None:
-            if problem := obstacle(exact.table):
+            if problem := self.side.obstacle(exact.table):
                 return ReadOutcome(name, exact.exact_at, problem=problem)
             self.databases.ensure(name)
             self.retained.bring(name)

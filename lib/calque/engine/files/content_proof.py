@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from calque.core.formats.layout import join, place
+from calque.core.formats.layout import full_paths, join, place
 from calque.core.plan.limits import batches
 from calque.engine.files.symlink_manifests import other_manifests
 from calque.engine.sides.sides import TargetSide
@@ -24,14 +24,11 @@ NO_TIME = 0
 class FilePairToProve:
     """A file of the source, and the target's file of equal path and size that may be its copy."""
 
-    source_location: str
+    source: str
+    """The full path of the source's file."""
     target_location: str
     source_file: File
     target_file: File
-
-    @property
-    def source(self) -> str:
-        return join(self.source_location, self.source_file.path)
 
     @property
     def target(self) -> str:
@@ -99,11 +96,11 @@ def other_rows(source: Storage, target: Storage, source_listing: Listing, target
         return []
     if combination.layout is None:
         return other_manifests(source, target, source_listing, target_listing)
-    layout, source_location = combination.layout, source_listing.pin or source_listing.location
+    layout, paths = combination.layout, full_paths(source_listing)
     others = []
     combined_files = [each for each in combination.files if each.row_digest]
     source_digests = source.row_digests(
-        [(layout, tuple(join(source_location, path) for path in each.sources)) for each in combined_files]
+        [(layout, tuple(paths[path] for path in each.sources)) for each in combined_files]
     )
     target_digests = target.row_digests(
         [(layout, (join(target_listing.location, each.file.path),)) for each in combined_files]
@@ -112,12 +109,12 @@ def other_rows(source: Storage, target: Storage, source_listing: Listing, target
         if not target_digest or source_digest != target_digest:
             others.append(each.file.path)
     copies = {each.file.path: each.sources[0] for each in combination.files if not each.row_digest}
-    source_sums = source.checksums([join(source_location, path) for path in copies.values()]) if copies else {}
+    source_sums = source.checksums([paths[path] for path in copies.values()]) if copies else {}
     target_sums = target.checksums([join(target_listing.location, path) for path in copies]) if copies else {}
     return others + [
         path
         for path, source_path in copies.items()
-        if source_sums.get(join(source_location, source_path)) != target_sums.get(join(target_listing.location, path))
+        if source_sums.get(paths[source_path]) != target_sums.get(join(target_listing.location, path))
     ]
 
 
@@ -135,10 +132,9 @@ def pairs_of(source_listing: Listing, target_listing: Listing) -> list[FilePairT
     files = {(file.path, file.size): file for file in source_listing.files}
     if any((file.path, file.size) not in files for file in target_listing.files):
         return []
+    paths = full_paths(source_listing)
     return [
-        FilePairToProve(
-            source_listing.pin or source_listing.location, target_listing.location, files[file.path, file.size], file
-        )
+        FilePairToProve(paths[file.path], target_listing.location, files[file.path, file.size], file)
         for file in target_listing.files
     ]
 
@@ -173,9 +169,8 @@ def same_files(side: TargetSide, source_listing: Listing, target_listing: Listin
         (file.path, file.size) for file in target_listing.files
     }:
         return False
-    pairs = [
-        FilePairToProve(source_listing.location, target_listing.location, file, file) for file in source_listing.files
-    ]
+    paths = full_paths(source_listing)
+    pairs = [FilePairToProve(paths[file.path], target_listing.location, file, file) for file in source_listing.files]
     for batch in batches(pairs, AT_ONCE):
         source_sums = side.storage.checksums([pair.source for pair in batch])
         target_sums = side.storage.checksums([pair.target for pair in batch])

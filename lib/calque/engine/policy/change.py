@@ -92,7 +92,7 @@ class PolicyChange:
         moves, now = self.moves, change.now
         low = (
             self.source.log.current()
-            if change.differs("include", "exclude", "rename", "data", "format", "partitions", "where")
+            if change.differs("include", "exclude", "rename", "data", "format", "acid", "partitions", "where")
             else cursor
         )
         affected_tables, unseen = moves.affected_tables(change)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from calque.core.events.kinds import obstacle
 from calque.core.images.image import ImageBuilder
 from calque.core.policy.admit import Admission
 from calque.engine.sides.announced_exceptions import AnnouncedExceptions
@@ -21,11 +22,13 @@ from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
 from calque.errors import Refused
 from calque.model.bounds import Bounds
 from calque.model.hive import Partition, Table
+from calque.model.names import table_name
 from calque.model.policy import Policy
 from calque.ports import (
     Catalog,
     CatalogReader,
     Clock,
+    Commits,
     EventFiles,
     EventLog,
     EvidenceStore,
@@ -44,6 +47,7 @@ from calque.ports.forwarding import (
     ForwardingEventLog,
     ForwardingStorage,
 )
+from calque.ports.transactions import TransactionReader
 
 
 class SystemClock:
@@ -74,6 +78,10 @@ class SourceSide:
     """The findings of scans; None where no scan looks for changes without events."""
     pins: Pins | None = None
     """The files that are kept at the source until every target has them; None where none are kept."""
+    commits: Commits | None = None
+    """The commits of transactions that changed ACID tables; None where no target has such tables."""
+    transactions: TransactionReader | None = None
+    """The source's transactions; None where `commits` is."""
     gaps: Gaps | None = None
     """The record of gaps in the log; None where the journal is assumed to continue the log."""
     event_files: EventFiles | None = None
@@ -106,6 +114,10 @@ class TargetSide:
     """The limits on what is taken from the source."""
     formats: tuple[TableFormat, ...] = ()
     """The formats that the catalog can have tables in."""
+
+    def obstacle(self, table: Table) -> str:
+        """Say, for people, why the source's table is set aside; empty when it is replicated."""
+        return obstacle(table, self.admission.acid(table_name(table.database, table.name)))
 
     def misfit(self, format_name: str, table: Table, partitions: Iterable[Partition] = ()) -> str:
         """Return the reason why the table does not fit the format `format_name`, empty where it fits: see

@@ -111,6 +111,9 @@ class EvidenceGatherer:
 
     def take(self, entry: Entry, table: TableName, read_ns: int) -> None:
         keys = entry.keys
+        if keys.transactional and self.source.commits is not None:
+            # What an ACID table's directories hold in a state follows from its transactions (`commits`).
+            return
         if may_move(entry) and self.carry(entry, table):
             return
         if keys.kind in REBINDS_TABLE_NAME:

@@ -20,6 +20,7 @@ from calque.core.formats.iceberg import is_iceberg
 from calque.core.formats.layout import join
 from calque.engine.sides.journal_reads import touching
 from calque.engine.sides.sides import SourceSide
+from calque.engine.source.acid_read import read_state
 from calque.engine.source.stable_listings import UnsureDirectories, emptied_lately
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing, agree
@@ -29,6 +30,7 @@ from calque.model.hive import (
     Table,
     is_delta,
     is_partitioned,
+    is_transactional,
     is_view,
     location_of,
     projects_partitions,
@@ -109,8 +111,14 @@ def settled(
     for attempt in range(ROUNDS):
         started_ns = source.clock.now_ns()
         read = read_round(source, name, reading, with_files, most)
-        unsettled = list_files(source, reading, read, started_ns) if with_files else set()
-        high = source.log.current()
+        table, transactions = reading.table, source.transactions
+        if with_files and transactions is not None and table is not None and is_transactional(table):
+            state = read_state(source, transactions, table, places_of(reading))
+            high, reading.listings = state.high, state.listings or {}
+            unsettled = {""} if state.listings is None else set[str]()
+        else:
+            unsettled = list_files(source, reading, read, started_ns) if with_files else set()
+            high = source.log.current()
         touched = touching(source, name, Span(low, high))
         if not touched and not unsettled:
             require_log(reading)
@@ -226,6 +234,12 @@ def require_log(reading: _PartialRead) -> None:
         "Its readers take files of all versions for one content",
         "Register it as a Delta table, or move it",
     )
+
+
+def places_of(reading: _PartialRead) -> dict[str, str]:
+    """Return the directories of all that was read, by partition."""
+    partitions = reading.partitions or ("",)
+    return {partition: place for partition in partitions if (place := place_of(reading, partition)) is not None}
 
 
 def place_of(reading: _PartialRead, partition: str) -> str | None:

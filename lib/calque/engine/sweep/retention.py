@@ -77,6 +77,8 @@ def let_go(
     before()
     now_ns = source.clock.now_ns()
     deleted_rows = forget_journal(source.journal, source.evidence, now_ns, retention)
+    if source.commits is not None and deleted_rows.upto is not None:
+        source.commits.forget(deleted_rows.upto)
     if source.scans is not None:
         forget_taken(source.scans, [ledger for ledger in ledgers if not is_left_behind(source.journal, ledger)])
     if source.pins is not None:

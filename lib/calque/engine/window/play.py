@@ -10,7 +10,8 @@ from concurrent.futures import Executor, Future
 from dataclasses import replace
 
 from calque.core.defects import ObjectDefect, work_on
-from calque.core.events.decode import Undecodable
+from calque.core.events.decode import Undecodable, table_after
+from calque.core.events.effects import DEFINES_TABLE
 from calque.core.events.keys import why_unknown
 from calque.core.events.kinds import ACID, REASONS
 from calque.core.records.lifecycle import ASIDE, BEHIND, UNREAD, State
@@ -109,6 +110,7 @@ class WindowPlayer:
             self.origin_discovery.read_origins()
         if (
             self.spread is None
+            or self.source.commits is not None
             or self.consistency.by_database
             or len(cut.span) <= self.large
             or self.side.origins.names
@@ -210,14 +212,23 @@ class WindowPlayer:
                 self.reads.need(name, "it was dropped at the source", event_id)
         elif name not in admitted or self.tables.is_(name, UNREAD):
             return
-        elif keys.transactional and keys.kind is not EventKind.DROP_TABLE:
-            self.reads.quarantine(name, f"{ACID} are not replicated: {REASONS[ACID]}", event_id)
+        elif keys.transactional and keys.kind is not EventKind.DROP_TABLE and (why := self.why_not_acid(entry, name)):
+            self.reads.quarantine(name, why, event_id)
         elif keys.kind is EventKind.UNKNOWN and keys.defect:
             self.reads.quarantine(name, f"event {event_id} can't be read: {keys.defect}", event_id)
         elif keys.kind is EventKind.UNKNOWN:
             why = why_unknown(self.source.journal.events([event_id])[event_id])
             reason = f"event {event_id} ({entry.event_type}) can't be folded, as {why}; nothing is to be done"
             self.reads.need(name, reason, event_id)
+
+    def why_not_acid(self, entry: Entry, name: TableName) -> str:
+        """Return the reason why an ACID table is not replicated; empty where it is. Events that carry no definition
+        leave a table as it is."""
+        if self.side.admission.acid(name) == "skip":
+            return f"{ACID} are not replicated: {REASONS[ACID]}"
+        if entry.keys.kind not in DEFINES_TABLE:
+            return ""
+        return self.side.obstacle(table_after(self.source.journal.events([entry.event_id])[entry.event_id]))
 
     def copied_table(self, group: Sequence[Entry]) -> TableName | None:
         """Return a table that is being copied beside the windows and that the group has to wait for, None for none."""

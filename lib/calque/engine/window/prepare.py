@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from calque.core.acid.contents import flattened, is_flattened
 from calque.core.events.contents_by_event import known_at
 from calque.core.images.table_layout import committed_format
 from calque.core.plan.edges import EdgeRules
@@ -242,6 +243,8 @@ def planned(
         content: listing.version for content, listing in listings_by_content.items() if listing.version is not None
     }
 
+    transacted = {content for content, listing in listings_by_content.items() if is_flattened(listing)}
+
     def listed(data: Data) -> tuple[Content, int] | None:
         return ("", 0) if data.stays else contents.get(data)
 
@@ -249,7 +252,10 @@ def planned(
     def extends(one: Content, other: Content) -> bool:
         if one in versions or other in versions:
             return versions.get(one, 0) < versions.get(other, -1)
-        return one in files and other in files and files[one] <= files[other]
+        if one not in files or other not in files or not files[one] <= files[other]:
+            return False
+        # A publication of several files is one rename after the other; a transaction's files are seen all at once.
+        return other not in transacted or len(files[other] - files[one]) <= 1
 
     in_place, rows = policy.appends == "in_place", policy.atomicity == "rows"
     committed = committed_lineages(side, chain, shown)
@@ -333,7 +339,7 @@ def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: 
         if listing is not None:
             location = places(data.event_id, data.location, moves)[-1]
             pin = pin_of(source, data.event_id, data.location, lost)
-            listings[data] = replace(listing, location=location, pin=pin)
+            listings[data] = flattened(replace(listing, location=location, pin=pin))
     return listings
 
 

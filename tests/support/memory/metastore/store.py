@@ -15,12 +15,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
-from calque.core.acid.write_ids import is_full_acid, is_transactional
 from calque.core.events import log_messages
 from calque.core.events.log_messages import CATALOG, LogMessage, key_names
 from calque.errors import AlterationRefused, CallFailed, Refused
 from calque.model.facets import Check, ColumnStatistics, Constraint, DefaultValue, ForeignKey, PrimaryKey, UniqueKey
-from calque.model.hive import Column, Database, Function, Partition, Table, is_partitioned, is_view, location_of
+from calque.model.hive import (
+    Column,
+    Database,
+    Function,
+    Partition,
+    Table,
+    is_full_acid,
+    is_partitioned,
+    is_transactional,
+    is_view,
+    location_of,
+)
 from calque.model.journal import Event
 from calque.model.names import EventId, TableName, named_values, partition_values, table_name
 from calque.model.transactions import CommitMark

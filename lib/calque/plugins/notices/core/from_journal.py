@@ -48,7 +48,7 @@ class JournalNotices:
         match kind:
             case EventKind.ADD_PARTITIONS:
                 return listed(PartitionsAdded, head, keys.partitions)
-            case EventKind.INSERT:
+            case EventKind.INSERT | EventKind.COMMIT:
                 return listed(RowsInserted, head, keys.partitions)
             case EventKind.DROP_PARTITIONS:
                 return listed(PartitionsDropped, head, keys.partitions)

@@ -1,0 +1,143 @@
+"""The files that a state of an ACID table has in one directory, from one look into it: `content_at`.
+
+A directory that is named by write ids never changes, so one look is proof for every state whose directories were still
+there. A cleaner removes those that a base or a compacted delta has replaced, so what replaced them tells that a state
+may have lost some (`is_whole`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from calque.core.acid.directories import (
+    AcidDirectory,
+    DirectoryKind,
+    HistoryGone,
+    ReadableDirectories,
+    directory_of,
+    readable,
+)
+from calque.core.acid.write_ids import ValidWriteIds
+from calque.core.formats.layout import join
+from calque.model.files import KeptFile, Listing
+from calque.model.transactions import TransactionId
+
+IsCommitted = Callable[[TransactionId], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class AcidLook:
+    """The content of a directory of an ACID table as one look found it. `listing` has all data files below it, `names`
+    are the names directly in it, looked at after the files. `compacted_bases` is as in `directory_of`."""
+
+    listing: Listing
+    names: frozenset[str]
+    compacted_bases: frozenset[str] = frozenset()
+
+    def directories(self) -> list[AcidDirectory]:
+        known = (directory_of(name, self.compacted_bases) for name in sorted(self.names))
+        return [directory for directory in known if directory is not None]
+
+
+def content_at(
+    look: AcidLook, valid: ValidWriteIds, latest: ValidWriteIds, is_committed: IsCommitted, *, filters_rows: bool
+) -> Listing | None:
+    """Return the files of the state in which the write ids `valid` are seen, those in directories of write ids with
+    marked paths (`MARK`); None where the look does not prove them.
+
+    `latest` are the write ids at an event after the look. `is_committed` tells which transactions were committed before
+    the look. `filters_rows`: rows carry their write ids, so that a reader can leave some of a directory out.
+    """
+    directories = look.directories()
+    shown = [one for one in directories if one.visibility is None or is_committed(one.visibility)]
+    try:
+        chosen = readable(shown, valid)
+    except HistoryGone:
+        return None
+    if not is_whole(shown, chosen, valid, latest, filters_rows=filters_rows):
+        return None
+    read = {directory.name for directory in chosen.all()}
+    others = {directory.name for directory in directories}
+    files = []
+    for file in look.listing.files:
+        first, _, rest = file.path.partition("/")
+        if rest and first in read:
+            files.append(replace(file, path=f"{MARK}{file.path}"))
+        elif first not in others and chosen.reads_originals:
+            files.append(file)
+    return replace(look.listing, files=tuple(sorted(files)))
+
+
+def is_whole(
+    shown: list[AcidDirectory],
+    chosen: ReadableDirectories,
+    valid: ValidWriteIds,
+    latest: ValidWriteIds,
+    *,
+    filters_rows: bool,
+) -> bool:
+    """Tell whether a cleaner can't have removed a directory of the state, and no directory of it is still growing.
+
+    A cleaner removes what a base hides, or a compacted delta, once its rows are seen. So a base that the state does not
+    read, and that later readers do, leaves the state doubtful. A directory of several write ids of which one is open
+    belongs to a writer that goes on with it. One of which some ids are seen later than the state has rows of later
+    states, which only row ids tell apart.
+    """
+    for one in shown:
+        if one.kind is DirectoryKind.BASE and latest.holds(one.high) and not hides_nothing_of(one, valid):
+            return False
+    for one in chosen.deltas:
+        if one.low == one.high:
+            continue
+        if any(one.low <= write_id <= one.high for write_id in latest.open):
+            return False
+        if not filters_rows and (one.high > valid.high or any(one.low <= i <= one.high for i in valid.open)):
+            return False
+    return True
+
+
+def hides_nothing_of(base: AcidDirectory, valid: ValidWriteIds) -> bool:
+    """Tell whether the state reads the base, or one that has the same rows and more."""
+    return valid.holds_all(base.high) if base.is_compacted else valid.holds(base.high)
+
+
+MARK = "/"
+"""The beginning of the path of a file in a directory of write ids, in a listing of a state. No other path of a listing
+begins so."""
+
+
+def unmarked(listing: Listing) -> Listing:
+    """Return the listing of a state with the paths at which its files lie."""
+    return replace(listing, files=tuple(sorted(replace(file, path=file.path.lstrip(MARK)) for file in listing.files)))
+
+
+def flattened(listing: Listing) -> Listing:
+    """Return the listing of a state of an insert-only table as that of a plain table: each file under a name of its own
+    (`flat_name`), with the place where it lies. Any other listing is returned as it is."""
+    if not any(file.path.startswith(MARK) for file in listing.files):
+        return listing
+    within = listing.pin or listing.location
+    files, kept = [], []
+    for file in listing.files:
+        name = flat_name(file.path)
+        files.append(replace(file, path=name))
+        if name != file.path:
+            kept.append(KeptFile(name, join(within, file.path.lstrip(MARK)), file.modified_ns))
+    return replace(listing, files=tuple(sorted(files)), kept=tuple(sorted(kept, key=lambda one: one.path)))
+
+
+def is_flattened(listing: Listing) -> bool:
+    """Tell whether some file of the listing has a name that `flattened` made."""
+    return any(directory_of(file.path.partition("~")[0]) is not None for file in listing.files)
+
+
+def flat_name(path: str) -> str:
+    """Return a name without a directory for a marked path, another one for each path; any other path as it is.
+
+    Example: `/delta_0000002_0000002_0000/000000_0` becomes `delta_0000002_0000002_0000~000000_0`, because files of two
+    directories may have the same name.
+    """
+    if not path.startswith(MARK):
+        return path
+    return path.lstrip(MARK).replace("%", "%25").replace("~", "%7E").replace("/", "~")

@@ -1,0 +1,39 @@
+"""Insert-only ACID tables, replicated as external ones: what readers see at the target the source really had."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calque.model.policy import Policy
+from support.worlds.acid import AcidWriters
+from support.worlds.histories import differences
+from support.worlds.worlds import World
+
+EXTERNAL = Policy("dr", "hq", include=("d*.*",), warehouse="file:/target", acid="external")
+
+
+@given(st.integers(0, 2**32), st.lists(st.sampled_from(["write", "write", "capture", "work", "die"]), max_size=25))
+def test_readers_of_external_replicas_see_states_of_the_source_in_their_order(seed: int, turns: list[str]) -> None:
+    world = World(seed, policy=EXTERNAL)
+    writers = AcidWriters.of(world, seed)
+    world.open()
+    for turn in turns:
+        match turn:
+            case "write":
+                with world.uninterrupted():
+                    for _ in range(5):
+                        writers.step()
+            case "capture":
+                world.capture_all()
+            case "work":
+                world.work()
+            case "die":
+                world.deadliness = 0.02
+                world.work()
+                world.deadliness = 0.0
+    with world.uninterrupted():
+        writers.finish()
+    world.settle()
+    assert world.problems == []
+    assert differences(world) == []
