@@ -21,6 +21,7 @@ from calque.adapters.metastore.messages import (
     FireRequest,
     InsertEventData,
     PartitionsByName,
+    TruncateRequest,
 )
 from calque.adapters.metastore.reader import HiveReader
 from calque.model.access import MetastoreAccess
@@ -61,6 +62,14 @@ class HiveClient:
     def truncate_table(self, name: TableName, partitions: Sequence[str] | None = None) -> None:
         """Empty the table, or the named partitions."""
         self.client.call(messages.TRUNCATE_TABLE, *name, None if partitions is None else tuple(partitions))
+
+    def truncate_acid_table(self, name: TableName, write_id: int, partitions: Sequence[str] | None = None) -> None:
+        """Empty an ACID table of a metastore of 4.x, or the named partitions, by a base directory of the write id
+        without rows. Files stay."""
+        context = Context({"truncateSkipDataDeletion": "true"})
+        named = None if partitions is None else tuple(partitions)
+        valid = f"{name}:{write_id}:{write_id}:{write_id}:"
+        self.client.call(messages.TRUNCATE_TABLE_REQUEST, TruncateRequest(*name, named, write_id, valid, context))
 
     def drop_table(self, name: TableName, *, delete_data: bool = True) -> None:
         self.client.call(messages.DROP_TABLE, *name, delete_data, Context())

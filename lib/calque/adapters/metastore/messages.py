@@ -207,6 +207,23 @@ class AlterTableResult:
 
 
 @dataclass(frozen=True, slots=True)
+class TruncateRequest:
+    """Thrift's `TruncateTableRequest` of 4.x. `partitions` are names; None stands for the whole table."""
+
+    database: str
+    table: str
+    partitions: tuple[str, ...] | None
+    write_id: int
+    valid_write_ids: str
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateResult:
+    """The answer to `truncate_table_req`, which is empty."""
+
+
+@dataclass(frozen=True, slots=True)
 class AddPartitionsRequest:
     database: str
     table: str
@@ -450,6 +467,15 @@ FIELDS: Mapping[type, tuple[tuple[int, str, Kind], ...]] = MappingProxyType(
             (9, "processor", "string"),
         ),
         AlterTableResult: (),
+        TruncateRequest: (
+            (1, "database", "string"),
+            (2, "table", "string"),
+            (3, "partitions", TEXTS),
+            (4, "write_id", "i64"),
+            (5, "valid_write_ids", "string"),
+            (6, "context", Context),
+        ),
+        TruncateResult: (),
         AddPartitionsRequest: (
             (1, "database", "string"),
             (2, "table", "string"),
@@ -595,6 +621,7 @@ DROP_TABLE = Call(
     "drop_table_with_environment_context", ("string", "string", "bool", Context), None, ("NoSuchObject", "Meta")
 )
 TRUNCATE_TABLE = Call("truncate_table", ("string", "string", TEXTS), None, ("Meta",))
+TRUNCATE_TABLE_REQUEST = Call("truncate_table_req", (TruncateRequest,), TruncateResult, ("Meta",))
 
 ADDED = ("InvalidObject", "AlreadyExists", "Meta")
 ADD_PARTITIONS = Call("add_partitions_req", (AddPartitionsRequest,), PartitionsResult, ADDED)
