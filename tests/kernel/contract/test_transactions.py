@@ -466,6 +466,19 @@ def readable(valid: ValidWriteIds, above: int = 0) -> ValidWriteIds:
 
 
 NAMES = ("a", "b", "c")
+ACTS = (
+    "create",
+    "drop",
+    "drop_table_alone",
+    "rename",
+    "open",
+    "open_numbered",
+    "allocate",
+    "allocate_numbered",
+    "commit",
+    "abort",
+    "commit_numbered",
+)
 
 
 @dataclass
@@ -607,18 +620,3 @@ class Story:
 
     def choice(self, things: Sequence[Any]) -> Any:
         return self.rng.choice(things) if things else None
-
-
-ACTS = (
-    "create",
-    "drop",
-    "drop_table_alone",
-    "rename",
-    "open",
-    "open_numbered",
-    "allocate",
-    "allocate_numbered",
-    "commit",
-    "abort",
-    "commit_numbered",
-)

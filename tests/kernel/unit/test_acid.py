@@ -8,18 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyarrow import orc
 
+from calque.adapters.files.storage import FileStorage
 from calque.core.acid.directories import HistoryGone, directory_of, readable
-from calque.core.acid.rows import AcidFile, rows_at
+from calque.core.acid.rows import rows_at
 from calque.core.acid.transactions import Aborted, Allocated, Committed, Opened, transaction_event
 from calque.core.acid.write_ids import CONVERTED, NONE, ValidWriteIds, WriteIdFold
 from calque.core.events.decode import Undecodable
 from calque.core.events.log_messages import logged, table_altered
 from calque.model.hive import Table
 from calque.model.names import TableName
+from support.judges.acid_rows import files_read
 from support.judges.recorded_acid import (
     RecordedState,
     events,
@@ -208,7 +208,7 @@ def printed(state: RecordedState, warehouse: Path) -> list[str]:
     lines = []
     for partition in partitions_of(state):
         folder = place_of(state, warehouse) / partition
-        files = list(files_of(folder, state.valid))
+        files = list(files_read(FileStorage(), str(folder), state.valid, ((), "orc")))
         columns = max((file.content.column_names for file in files if file.directory is None), key=len, default=[])
         rows = rows_at(files, state.valid)
         columns = max([columns, *(list(row) for row in rows.values())], key=len)
@@ -218,23 +218,6 @@ def printed(state: RecordedState, warehouse: Path) -> list[str]:
             cells = ["NULL" if row.get(name) is None else str(row[name]) for name in columns]
             lines.append("\t".join([row_id, *cells, *value]))
     return sorted(lines)
-
-
-def files_of(folder: Path, valid: ValidWriteIds) -> list[AcidFile]:
-    found = [one for path in folder.iterdir() if (one := directory_of(path.name)) is not None]
-    read = readable(found, valid)
-    files = [
-        AcidFile(one, path.name, content_of(path))
-        for one in read.all()
-        for path in sorted((folder / one.name).iterdir())
-        if not path.name.startswith("_")
-    ]
-    originals = sorted(path for path in folder.iterdir() if path.is_file()) if read.reads_originals else []
-    return [*files, *(AcidFile(None, path.name, content_of(path)) for path in originals)]
-
-
-def content_of(path: Path) -> pa.Table:
-    return orc.ORCFile(path).read()
 
 
 def test_rows_and_row_ids_are_those_that_hive_read(warehouse: Path) -> None:

@@ -36,6 +36,9 @@ class PlainTransactions(Protocol):
     def abort(self, transaction: int) -> None:
         """Raises `Conflict` for one that is committed."""
 
+    def commit_compaction(self, transaction: int, table: TableName, partition: str, *, is_major: bool) -> None:
+        """Commit the transaction of a worker that has compacted the table, or the partition of that name."""
+
 
 class HiveTransactions:
     """Of a real metastore."""
@@ -57,3 +60,14 @@ class HiveTransactions:
 
     def abort(self, transaction: int) -> None:
         self._calls.call(ABORT_TRANSACTION, AbortRequest(transaction))
+
+    def commit_compaction(
+        self,
+        transaction: int,
+        table: TableName,  # noqa: ARG002
+        partition: str,  # noqa: ARG002
+        *,
+        is_major: bool,  # noqa: ARG002
+    ) -> None:
+        """Without COMMIT_COMPACTION_EVENT, which a server of 4.x writes of compactions in its own queue alone."""
+        self.commit(transaction)

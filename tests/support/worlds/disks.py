@@ -175,6 +175,7 @@ class DiskWorld(World):
         self.clock.now = time.time_ns() + 10**12
         self.pins = StoredPins(self.disk, f"{self.root}/pins", links=True) if pinned else None
         self.scans = MemoryScans() if scanned else None
+        self.commits = MemoryCommits() if self.acid else None
         self.marks = MemoryMarks()
         self.mark_store = FailpointGuard(death).wrapped("marks", self.marks, ForwardingMarkStore)
         """The same, in which it dies."""
@@ -185,7 +186,7 @@ class DiskWorld(World):
             journal=FailpointGuard(death).journal(self.journal),
             evidence=FailpointGuard(death).evidence(self.evidence),
             gaps=FailpointGuard(death).gaps(self.gaps),
-            commits=FailpointGuard(death).commits(MemoryCommits()) if self.acid else None,
+            commits=FailpointGuard(death).commits(self.commits) if self.commits is not None else None,
             pins=FailpointGuard(death).pins(self.pins) if self.pins is not None else None,
             scans=FailpointGuard(death).scans(self.scans) if self.scans is not None else None,
         )
@@ -208,12 +209,16 @@ class DiskWorld(World):
             FailpointGuard(self.death).catalog(self.catalog),
             FailpointGuard(self.death).ledger(self.ledger),
             FailpointGuard(self.death).storage(FencedStorage(self.disk, self)),
+            transactions=self.target_transactions(),
         )
         looker = RowsOnly if policy.atomicity == "rows" else Nameless
         self.looker = looker(self.side.imaging, self.content, Recall())
 
     def permit(self) -> None:
         self.lease.permit()
+
+    def failpoint(self, name: str) -> None:
+        self.death(name)
 
     # A process
 

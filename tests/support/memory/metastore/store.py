@@ -291,6 +291,18 @@ class MemoryMetastore:
                 if self.habits.truncate_pairs:
                     self._write(log_messages.table_altered(stored.table, stored.table, self.habits.write_ids))
 
+    def truncate_acid_table(self, name: TableName, write_id: int, partitions: Sequence[str] | None = None) -> None:
+        """Log that an ACID table is empty, or the named partitions, by base directories of that write id. Nobody makes
+        them here."""
+        with self._lock:
+            stored = self.the_table(name)
+            if partitions is None:
+                message = log_messages.table_altered(stored.table, stored.table, write_ids=True, truncates=True)
+            else:
+                named = stored.named(partitions)
+                message = log_messages.partitions_altered(stored.table, named, write_ids=True, truncates=True)
+            self._write(replace(message, body={**message.body, "writeId": write_id}))
+
     def drop_table(self, name: TableName, *, delete_data: bool = True) -> None:
         with self._lock:
             stored = self.the_table(name)

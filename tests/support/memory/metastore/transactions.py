@@ -81,7 +81,7 @@ class MemoryTransactions:
                 raise Conflict(f"no transaction {transaction} is open")
 
     def commit_compaction(
-        self, transaction: TransactionId, table: TableName, partition: str = "", *, is_major: bool
+        self, transaction: TransactionId, table: TableName, partition: str, *, is_major: bool
     ) -> None:
         """Commit the transaction of a worker that has compacted the table, or a partition of it."""
         with self._lock:
