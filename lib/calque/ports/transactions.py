@@ -48,10 +48,10 @@ class ReplicatedTransactions(Protocol):
         one again changes nothing, and another one raises `Conflict`, as it does where no transaction is open under the
         number.
 
-        A metastore of 4.x takes any write id. Those between the last one and this one count as committed, and so do
-        aborted ones below it. With a lower one than the last, readers go back to it at once: they no longer see what
-        higher ones wrote. A metastore of 3.1 takes the next one alone; it raises `Refused` for any other, and where no
-        transaction is open, because it does not tell why it gives none.
+        A metastore of 4.x takes any write id. With another one than the next, it forgets what it knows of the table's
+        write ids: all below this one count as committed, also aborted ones, and where this one is lower than the last,
+        readers go back to it at once. A metastore of 3.1 takes the next one alone. It raises `Refused` for any other,
+        and where no transaction is open, because it does not tell why it gives none.
         """
 
     def commit(self, number: int, mark: CommitMark | None = None) -> None:

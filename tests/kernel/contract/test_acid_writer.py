@@ -431,7 +431,7 @@ def test_files_rows_and_row_ids_are_those_of_the_recorded_history() -> None:
         transaction.insert(name, {(): [(11, "a"), (12, "b")]})
     is_as_recorded(109)
     aborted = writer.begin()
-    aborted._write_id(name)
+    aborted.write_id(name)  # of a failed statement, which has no directory
     aborted.abort()
     is_as_recorded(114)
     with writer.transaction() as transaction:
