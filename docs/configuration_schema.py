@@ -53,7 +53,7 @@ IN_THE_FILE: Mapping[Any, Mapping[str, Any]] = {
         (checks.Scans, by_table(DURATION)),
         (checks.Retentions, by_table(DURATION)),
         (checks.Data, for_all_or_by_table("copy", "none")),
-        (checks.Acid, for_all_or_by_table("skip", "external")),
+        (checks.Acid, for_all_or_by_table("skip", "external", "native")),
         (checks.TableFormat, for_all_or_by_table("plain", *APP.file_kinds().formats)),
         (checks.Start, {"anyOf": [{"const": "bootstrap"}, {"type": "integer", "minimum": 0}]}),
         (checks.Size, SIZE),

@@ -169,6 +169,7 @@ def operation_of(hop: Hop) -> str:
         AddPartitions,
         AlterPartitions,
         AlterTable,
+        CommitRows,
         CommitTable,
         CreateTable,
         DropPartitions,
@@ -205,6 +206,8 @@ def operation_of(hop: Hop) -> str:
             return "rebuild"
         case CommitTable():
             return "commit_table"
+        case CommitRows():
+            return "commit_rows"
     assert_never(hop.operation)
 
 

@@ -27,11 +27,13 @@ from calque.ports.forwarding import (
     ForwardingLeases,
     ForwardingLedger,
     ForwardingPins,
+    ForwardingReplicatedTransactions,
     ForwardingScans,
     ForwardingStorage,
     Interceptor,
     direct,
 )
+from calque.ports.transactions import ReplicatedTransactions
 
 EFFECTS = {
     "catalog": (
@@ -59,7 +61,8 @@ EFFECTS = {
     "evidence": ("append", "forget", "restart"),
     "pins": ("keep", "release"),
     "scans": ("append", "forget", "remember"),
-    "commits": ("append", "forget", "remember"),
+    "commits": ("append", "forget", "restart", "remember"),
+    "transactions": ("open", "allocate", "commit"),
     "marks": ("add", "follow", "forget"),
     "partition_events": ("mark_done",),
     "privileges": ("grant", "revoke", "create_role"),
@@ -206,6 +209,10 @@ class FailpointGuard:
 
     def commits(self, commits: Commits) -> Commits:
         return ForwardingCommits(commits, self._of("commits")) if self._is_on() else commits
+
+    def transactions(self, transactions: ReplicatedTransactions) -> ReplicatedTransactions:
+        wrapped = self._of("transactions")
+        return ForwardingReplicatedTransactions(transactions, wrapped) if self._is_on() else transactions
 
     def ledger(self, ledger: Ledger) -> Ledger:
         return ForwardingLedger(ledger, self._of("ledger")) if self._is_on() else ledger

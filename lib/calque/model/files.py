@@ -129,6 +129,10 @@ class Listing:
         return self.version is not None or all(file.modified_ns <= before_ns for file in self.files)
 
 
+NO_FILES = Listing("", ()).fingerprint()
+"""The fingerprint of a listing without files."""
+
+
 def agree(first: Listing, second: Listing) -> bool:
     """Return whether two listings of a directory, one after the other, say that it is not changing: they are equal, or
     both are versions of a Delta table."""

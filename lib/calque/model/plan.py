@@ -188,6 +188,16 @@ class CommitTable:
     cascade: EventId = 0
 
 
+@dataclass(frozen=True, slots=True)
+class CommitRows:
+    """A commit of a transaction at the target that changes rows of an ACID table and nothing else. `head` has the
+    table's content where it is one without partitions, `partitions` are those that change."""
+
+    table: TableName
+    head: Head | None
+    partitions: tuple[tuple[str, Part], ...] = ()
+
+
 Operation = (
     CreateTable
     | HiddenBuild
@@ -201,6 +211,7 @@ Operation = (
     | PrepareFlipSweep
     | Rebuild
     | CommitTable
+    | CommitRows
 )
 
 

@@ -25,6 +25,7 @@ from calque.ports.target import (
     TooLarge,
     parts_of,
 )
+from calque.ports.transactions import ReplicatedTransactions, TransactionReader
 
 __all__ = [
     "Catalog",
@@ -49,6 +50,7 @@ __all__ = [
     "Ledger",
     "Partitions",
     "Pins",
+    "ReplicatedTransactions",
     "Scans",
     "Storage",
     "StorageEntry",
@@ -56,5 +58,6 @@ __all__ = [
     "Tables",
     "TargetParts",
     "TooLarge",
+    "TransactionReader",
     "parts_of",
 ]

@@ -25,6 +25,7 @@ from calque.model.permissions import Permissions
 from calque.model.policy import TargetCapabilities
 from calque.model.records import Record, RecordKey
 from calque.model.scan import Memory, Scan
+from calque.model.transactions import CommitMark, TransactionId
 from calque.ports import (
     Catalog,
     CatalogReader,
@@ -48,6 +49,7 @@ from calque.ports import (
     TargetParts,
     parts_of,
 )
+from calque.ports.transactions import ReplicatedTransactions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -457,11 +459,31 @@ class ForwardingCommits:
     def forget(self, upto: EventId) -> int:
         return self._intercept("forget", self._commits.forget, upto)
 
+    def restart(self, event_id: EventId) -> None:
+        self._intercept("restart", self._commits.restart, event_id)
+
     def remembered(self) -> TransactionMemory | None:
         return self._intercept("remembered", self._commits.remembered)
 
     def remember(self, memory: TransactionMemory) -> None:
         self._intercept("remember", self._commits.remember, memory)
+
+
+class ForwardingReplicatedTransactions:
+    def __init__(self, transactions: ReplicatedTransactions, intercept: Interceptor = direct) -> None:
+        self._transactions, self._intercept = transactions, intercept
+
+    def open(self, number: int) -> TransactionId:
+        return self._intercept("open", self._transactions.open, number)
+
+    def allocate(self, number: int, table: TableName, write_id: int) -> None:
+        self._intercept("allocate", self._transactions.allocate, number, table, write_id)
+
+    def commit(self, number: int, mark: CommitMark | None = None) -> None:
+        self._intercept("commit", self._transactions.commit, number, mark)
+
+    def roll_back(self, number: int) -> None:
+        self._intercept("roll_back", self._transactions.roll_back, number)
 
 
 class ForwardingLedger:

@@ -158,6 +158,9 @@ class Commits(Protocol):
     def forget(self, upto: EventId) -> int:
         """Remove the commits of events at or below `upto`, and return how many were removed. `upto()` stays."""
 
+    def restart(self, event_id: EventId) -> None:
+        """Remove all commits and set `upto()` to `event_id`, above or below what it was."""
+
     def remembered(self) -> TransactionMemory | None:
         """Return the memory that was written last; None when there is none, or it is lost."""
 

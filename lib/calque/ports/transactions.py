@@ -59,7 +59,7 @@ class ReplicatedTransactions(Protocol):
         number: then `TransactionReader.valid_write_ids` tells whether it was committed. A mark that can't be set
         raises `Unavailable`, and the transaction stays open. A metastore of 3.1 sets no marks."""
 
-    def abort(self, number: int) -> None:
+    def roll_back(self, number: int) -> None:
         """Abort the transaction. Nothing happens where none is open under the number.
 
         The event that a metastore of 4.x writes of it names `number` in place of the transaction's id, so that a

@@ -17,6 +17,7 @@ from calque.adapters.metastore.catalog import HiveCatalog
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.first_seen import FirstSeen
 from calque.adapters.metastore.server import MetastoreServer
+from calque.adapters.metastore.transactions import HiveReplicatedTransactions, HiveTransactionReader
 from calque.config.keys import State
 from calque.config.plugs import CallTerms, Source, Target
 from calque.core.policy.admit import Admission
@@ -27,7 +28,7 @@ from calque.engine.lease.generations import CatalogLeases
 from calque.engine.lease.keeper import Lease
 from calque.engine.sides.claim_book import ClaimBook
 from calque.engine.sides.committed_journal import with_commits
-from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide, TargetTransactions
 from calque.engine.sides.subset_ports import subset_source
 from calque.errors import Refused
 from calque.model.lease import Writer
@@ -40,6 +41,9 @@ from calque.wiring.runtime import Runtime
 from calque.wiring.source import SourceWiring
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening
 from calque.wiring.state_folder import StateFolder
+
+TRANSACTIONS_OF = "calque.*"
+"""The policy under which a metastore keeps the numbers of calque's transactions."""
 
 
 @dataclass(slots=True)
@@ -79,7 +83,7 @@ class TargetWiring:
 
     def followed(self) -> SourceSide:
         """Return the source as the target's policy narrows it, with the commits of transactions."""
-        return subset_source(with_commits(self.source.side()), self.admission().subset)
+        return subset_source(with_commits(self.source.side(), self.admission()), self.admission().subset)
 
     def side_behind(self, fence: Fence, policy: Policy | None = None, ledger: DeltaLedger | None = None) -> TargetSide:
         """Return the target as the engine knows it, with effects that begin only where `fence` permits them. It has the
@@ -100,7 +104,15 @@ class TargetWiring:
             ClaimBook(own_ledger, self.plug.source, self.plug.name, self.writer_id),
             self.source.plug.keys.bounds(),
             self.runtime.kinds.formats,
+            self.transactions(fence) if self.admission().has_native else None,
         )
+
+    def transactions(self, fence: Fence) -> TargetTransactions:
+        """Return the transactions of the target's metastore. calque's own begin only where `fence` permits them. Raises
+        `Refused` where the target is no metastore."""
+        client = self.client(CallTerms(permit=fence.permit))
+        writer = self.runtime.guard.transactions(HiveReplicatedTransactions(client, TRANSACTIONS_OF))
+        return TargetTransactions(HiveTransactionReader(client), writer)
 
     def ledger(self) -> DeltaLedger:
         return DeltaLedger(self.folder.table(self.places.ledger), self.folder.table_options)

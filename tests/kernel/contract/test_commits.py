@@ -67,13 +67,22 @@ def test_the_end_is_known_of_events_that_changed_nothing_and_of_forgotten_ones(o
     assert list(commits.commits(Span(0, 9))) == []
 
 
+def test_after_a_restart_there_are_no_commits_up_to_an_earlier_event(open_commits: Open) -> None:
+    commits = open_commits()
+    commits.append([PLAIN, PARTED], 9)
+    commits.restart(4)
+    assert (commits.upto(), list(commits.commits(Span(0, 9)))) == (4, [])
+    commits.append([PLAIN], 5)
+    assert list(commits.commits(Span(0, 9))) == [PLAIN]
+
+
 def test_the_memory_is_the_one_that_was_written_last(open_commits: Open) -> None:
     states = TransactionStates(9, {8}, {3, 4})
     tables = {T: TableWriteIds(4, {4: 8}, frozenset({2})), U: TableWriteIds(1)}
     first, second = open_commits(), open_commits()
     first.remember(TransactionMemory(1, 0))
-    first.remember(TransactionMemory(9, 7, 2, states, tables))
-    assert second.remembered() == TransactionMemory(9, 7, 2, states, tables)
+    first.remember(TransactionMemory(9, 7, 2, states, tables, 1))
+    assert second.remembered() == TransactionMemory(9, 7, 2, states, tables, 1)
 
 
 def test_a_memory_that_is_lost_is_none(tmp_path: Path) -> None:

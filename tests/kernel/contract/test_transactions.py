@@ -133,10 +133,10 @@ def test_a_number_opens_one_transaction_as_long_as_it_is_open(acid: TransactionW
     assert acid.reader.open_transactions().is_committed(first)
     again = replicated.open(101)
     assert again > first
-    replicated.abort(101)
+    replicated.roll_back(101)
     assert again in acid.reader.open_transactions().aborted
-    replicated.abort(102)
-    other.abort(101)
+    replicated.roll_back(102)
+    other.roll_back(101)
 
 
 def test_all_tables_of_a_transaction_are_shown_by_its_commit(acid: TransactionWorld) -> None:
@@ -220,13 +220,13 @@ def test_aborted_write_ids_below_a_jump_are_forgotten(acid: TransactionWorld) ->
 def test_an_end_of_a_transaction_that_is_not_open_is_no_error(acid: TransactionWorld) -> None:
     [name] = acid.created("orders")
     acid.replicated.commit(1)
-    acid.replicated.abort(1)
-    for number, end in ((2, acid.replicated.commit), (3, acid.replicated.abort)):
+    acid.replicated.roll_back(1)
+    for number, end in ((2, acid.replicated.commit), (3, acid.replicated.roll_back)):
         acid.replicated.open(number)
         acid.replicated.allocate(number, name, number - 1)
         end(number)
         acid.replicated.commit(number)
-        acid.replicated.abort(number)
+        acid.replicated.roll_back(number)
     assert acid.valid(name) == ValidWriteIds(2, aborted=frozenset({2}))
 
 
@@ -235,7 +235,7 @@ def test_an_aborted_transactions_write_id_can_be_given_again(acid: TransactionWo
         pytest.skip("the server gives the next write id alone")
     [name] = acid.created("orders")
     for end, found in (
-        (acid.replicated.abort, ValidWriteIds(4, aborted=frozenset({4}))),
+        (acid.replicated.roll_back, ValidWriteIds(4, aborted=frozenset({4}))),
         (acid.replicated.commit, ValidWriteIds(4)),
     ):
         acid.replicated.open(1)
@@ -431,7 +431,7 @@ def test_replicated_transactions_are_logged_as_each_version_logs_them(acid: Tran
     acid.replicated.commit(foreign)
     acid.replicated.commit(foreign)
     aborted = acid.replicated.open(foreign)
-    acid.replicated.abort(foreign)
+    acid.replicated.roll_back(foreign)
     told = foreign if acid.base.habits.transaction_details else aborted
     assert rows_of(acid.base.logged(before)) == [
         opened(acid, committed, committed),

@@ -6,22 +6,29 @@ import random
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from calque.adapters.metastore.client import Client
 from calque.adapters.metastore.messages import Fault
+from calque.adapters.metastore.reader import HiveReader
 from calque.adapters.metastore.transactions import HiveTransactionReader
+from calque.core.acid.directories import directory_of
+from calque.core.acid.write_ids import ValidWriteIds
 from calque.core.formats.layout import place
-from calque.model.hive import Database, is_transactional
+from calque.model.hive import Database, is_transactional, location_of
 from calque.model.names import TableName
 from calque.model.policy import Policy
-from calque.sandbox import Metastore
+from calque.sandbox import Metastore, MetastoreSettings
+from support.judges.acid_rows import rows_read
 from support.judges.proof import Look, places_of, read_tables, touched
-from support.services.deployments import NUMBERS, Deployment, RealFiles
+from support.services.deployments import NUMBERS, Deployment, RealFiles, whole_table
 from support.services.servers import Shared
+from support.sources.acid_writer import AcidWriter
 from support.sources.plain_transactions import HiveTransactions
+from support.storages import any_storage
 from support.worlds.acid import AcidWriters
 from support.worlds.worlds import State, rows_of, rows_seen
 
@@ -40,16 +47,33 @@ class AcidFiles(RealFiles):
         return rows_of(content for _, content in self.contents(location))
 
 
+@dataclass
+class NativeRows:
+    """The rows that readers of a target's ACID tables see: those in directories of committed transactions. That write
+    ids of the tables are valid is looked at when nothing changes any more."""
+
+    files: AcidFiles
+    reader: HiveTransactionReader
+
+    def __call__(self, location: str) -> State:
+        return rows_seen(self.files, location, ValidWriteIds(10**9), self.reader.open_transactions())
+
+
 class AcidDeployment(Deployment):
     """A deployment whose source has ACID tables in the first of its databases."""
 
-    def __init__(self, root: Path, number: int, source: Metastore, targets: Mapping[str, Metastore], seed: int) -> None:
+    def __init__(
+        self, root: Path, number: int, source: Metastore, targets: Mapping[str, Metastore], seed: int, acid: str
+    ) -> None:
+        self.acid = acid
         super().__init__(root, number, source, targets, seed)
         self.acid_files = AcidFiles()
         client = Client(source.uri)
         self.transactions, self.reader = HiveTransactions(client), HiveTransactionReader(client)
         for target in self.targets:
             target.content = self.acid_files.content
+            if target.policy.acid == "native":
+                target.content = NativeRows(self.acid_files, HiveTransactionReader(Client(target.uri)))
         self.source.client.create_database(Database(self.databases[0]))
         self.writers = AcidWriters(
             self.source,
@@ -63,11 +87,11 @@ class AcidDeployment(Deployment):
 
     def policy(self, name: str, index: int) -> Policy:  # noqa: ARG002
         first, _ = self.databases
-        return Policy(name, "hq", include=(f"{first}.*",), warehouse=f"file://{self.root}/wh_{name}", acid="external")
+        return Policy(name, "hq", include=(f"{first}.*",), warehouse=f"file://{self.root}/wh_{name}", acid=self.acid)
 
     def text(self, source: Metastore) -> str:
         text = super().text(source)
-        return text.replace("\ninclude", '\nacid = "external"\ninclude')
+        return text.replace("\ninclude", f'\nacid = "{self.acid}"\ninclude')
 
     def write(self, steps: int, pause: float = 0.0) -> None:
         for _ in range(steps):
@@ -78,6 +102,19 @@ class AcidDeployment(Deployment):
             if pause:
                 time.sleep(self.rng.random() * 2 * pause)
 
+    def check_write_ids(self) -> None:
+        """Of every ACID table at a target all directories are of write ids that its readers see."""
+        for target in self.targets:
+            found = read_tables(target.catalog, self.databases[0])
+            tables = {TableName(self.databases[0], name): table for name, table in found.items()}
+            ids = HiveTransactionReader(Client(target.uri)).valid_write_ids(list(tables))
+            for name, table in tables.items():
+                for location in places_of([table]) if is_transactional(table.table) else ():
+                    names = self.acid_files.children(location)
+                    highest = max((one.high for each in names if (one := directory_of(each)) is not None), default=0)
+                    assert ids[name].high >= highest, (name, names, ids[name])
+                    assert not ids[name].invalid, (name, ids[name])
+
     def note(self) -> None:
         event_id = self.source.current()
         events = self.source.client.events(event_id if self.noted is None else self.noted)
@@ -87,9 +124,9 @@ class AcidDeployment(Deployment):
             TableName(database, name): table
             for name, table in read_tables(self.source.client.catalog, database).items()
         }
-        ids = self.reader.valid_write_ids(list(found))
+        ids, states = self.reader.valid_write_ids(list(found)), self.reader.open_transactions()
         contents = {
-            location: rows_seen(self.acid_files, location, ids[name])
+            location: rows_seen(self.acid_files, location, ids[name], states)
             for name, table in found.items()
             for location in places_of([table])
             if is_transactional(table.table)
@@ -101,14 +138,19 @@ class AcidDeployment(Deployment):
 
 @pytest.fixture
 def deployment(request: pytest.FixtureRequest, shared: Shared, tmp_path: Path) -> Iterator[AcidDeployment]:
-    servers = shared(request.param, "target-3", "target-4")
-    targets = {"three": servers["target-3"], "four": servers["target-4"]}
-    made = AcidDeployment(tmp_path, next(NUMBERS), servers[request.param], targets, seed=5)
+    source, acid, *names = request.param
+    servers = shared(source, *names)
+    made = AcidDeployment(tmp_path, next(NUMBERS), servers[source], {n[-1]: servers[n] for n in names}, 5, acid)
     yield made
     made.close()
 
 
-@pytest.mark.parametrize("deployment", ["source-3", "source-4"], indirect=True)
+@pytest.mark.parametrize(
+    "deployment",
+    [("source-3", "external", "target-3"), ("source-4", "native", "target-4")],
+    ids=" ".join,
+    indirect=True,
+)
 def test_readers_see_states_of_insert_only_tables_while_calque_is_killed(deployment: AcidDeployment) -> None:
     deployment.write(30)
     deployment.watch()
@@ -125,6 +167,85 @@ def test_readers_see_states_of_insert_only_tables_while_calque_is_killed(deploym
     deployment.check_equal()
     deployment.wait_for_readers()
     assert not (problems := deployment.problems()), "\n".join(problems[:3])
+    deployment.check_write_ids()
+    deployment.writers.compact_all()
     verified = deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr
     assert deployment.end(signal.SIGTERM) == 0
+
+
+class FullDeployment(AcidDeployment):
+    """A deployment whose source has full ACID tables, which a writer changes that knows their rows."""
+
+    def make_writer(self) -> AcidWriter:
+        client = self.source.client
+        return AcidWriter(client, HiveReader(client.client), self.transactions, any_storage())
+
+    def check_rows(self, writer: AcidWriter) -> None:
+        """A reader at the target sees the rows that the writer wrote, with their row ids."""
+        (target,) = self.targets
+        reader, storage = HiveTransactionReader(Client(target.uri)), any_storage()
+        for name in writer.tables:
+            known = writer.tables[name]
+            valid, states = reader.valid_write_ids([name])[name], reader.open_transactions()
+            table = whole_table(target.catalog, name)
+            things = table.partitions if known.keys else {(): table.table}
+            found = {
+                values: rows_read(
+                    storage,
+                    location_of(thing) or "",
+                    valid,
+                    known.layout,
+                    is_full=known.is_full,
+                    is_committed=states.is_committed,
+                )
+                for values, thing in things.items()
+            }
+            wanted = {tuple(part.partition("=")[2:]) if part else (): rows for part, rows in writer.rows(name).items()}
+            assert {v: sorted(r) for v, r in found.items() if r} == {v: sorted(r) for v, r in wanted.items() if r}, name
+
+
+@pytest.fixture
+def full(shared: Shared, tmp_path: Path) -> Iterator[FullDeployment]:
+    """At a target with the settings that a Hive 4 has by itself, which takes managed tables at few places."""
+    source = shared("source-4")["source-4"]
+    with Metastore.start(MetastoreSettings(version="4.2.0", stock=True), tmp_path / "stock") as stock:
+        made = FullDeployment(tmp_path, next(NUMBERS), source, {"four": stock}, 6, "native")
+        yield made
+        made.close()
+
+
+def test_full_acid_tables_have_the_rows_of_the_source_with_their_row_ids(full: FullDeployment) -> None:
+    writer, database = full.make_writer(), full.databases[0]
+    plain = writer.create_table(database, "plain")
+    parted = writer.create_table(database, "parted", ("day",))
+    with writer.transaction() as both:
+        both.insert(plain, {(): [(1, "a"), (2, "b"), (3, "c")]})
+        both.insert(parted, {("1",): [(1, "a")], ("2",): [(2, "b"), (3, "c")]})
+    full.start()
+    full.settle()
+    full.check_rows(writer)
+    with writer.transaction() as changes:
+        changes.update(plain, lambda row: row[0] == 2, lambda row: (row[0], "new"), ())
+        changes.delete(parted, lambda row: row[0] == 3, ("2",))
+    given_up = writer.begin()
+    given_up.insert(plain, {(): [(9, "never")]})
+    given_up.abort()
+    full.end(signal.SIGKILL)
+    with writer.transaction() as more:
+        more.insert(parted, {("3",): [(4, "d")]})
+    writer.clean(writer.compact(plain, is_major=True))
+    full.start()
+    full.settle()
+    full.check_rows(writer)
+    with writer.transaction() as again:
+        again.overwrite(parted, {("1",): [(7, "z")]})
+        again.delete(plain, lambda row: row[0] == 1, ())
+    with writer.transaction() as emptied:
+        emptied.truncate(parted, ("2",))
+    writer.clean(writer.compact(plain, is_major=False))
+    full.settle()
+    full.check_rows(writer)
+    verified = full.calque("verify", "--data", "checksum", "--json")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert full.end(signal.SIGTERM) == 0

@@ -1,7 +1,11 @@
-"""Insert-only ACID tables, replicated as external ones: what readers see at the target the source really had."""
+"""Insert-only ACID tables, replicated as external ones and as what they are: what readers see at the target the source
+really had."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,9 +17,16 @@ from support.worlds.worlds import World
 EXTERNAL = Policy("dr", "hq", include=("d*.*",), warehouse="file:/target", acid="external")
 
 
-@given(st.integers(0, 2**32), st.lists(st.sampled_from(["write", "write", "capture", "work", "die"]), max_size=25))
-def test_readers_of_external_replicas_see_states_of_the_source_in_their_order(seed: int, turns: list[str]) -> None:
-    world = World(seed, policy=EXTERNAL)
+NATIVE = replace(EXTERNAL, acid="native")
+TURNS = st.lists(st.sampled_from(["write", "write", "capture", "work", "die"]), max_size=25)
+
+
+@pytest.mark.parametrize("policy", [EXTERNAL, NATIVE], ids=lambda policy: policy.acid)
+@given(st.integers(0, 2**32), TURNS)
+def test_readers_of_replicas_see_states_of_the_source_in_their_order(
+    policy: Policy, seed: int, turns: list[str]
+) -> None:
+    world = World(seed, policy=policy)
     writers = AcidWriters.of(world, seed)
     world.open()
     for turn in turns:

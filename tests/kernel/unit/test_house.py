@@ -19,6 +19,7 @@ from calque.engine.failpoints import EFFECTS
 from calque.engine.replica.dry_run_ports import DryRunCatalog, DryRunLedger, DryRunStorage
 from calque.plugins.grants import ports as grants
 from calque.plugins.marks import ports as marks
+from calque.ports.transactions import ReplicatedTransactions, TransactionReader
 from support.places import ROOT
 
 LIBRARY = sorted((ROOT / "lib").rglob("*.py"))
@@ -34,6 +35,7 @@ PORTS = {
     "pins": ports.Pins,
     "scans": ports.Scans,
     "commits": ports.Commits,
+    "transactions": ReplicatedTransactions,
     "marks": marks.MarkStore,
     "partition_events": marks.PartitionEvents,
     "privileges": grants.Privileges,
@@ -67,6 +69,7 @@ READS = {
     "pins": {"at", "events", "usage"},
     "scans": {"last", "entries", "listings", "remembered"},
     "commits": {"upto", "commits", "remembered"},
+    "transactions": set(),
     "marks": {"last", "after"},
     "partition_events": {"is_done"},
     "privileges": {"all_grants", "grants", "roles"},
@@ -101,12 +104,13 @@ ONLY_READ = {
     ports.EventFiles: {"files"},
     ports.EventLog: {"current", "read"},
     ports.CatalogReader: READS["catalog"] - {"abilities", "contents"},
+    TransactionReader: {"open_transactions", "valid_write_ids"},
     ports.Clock: {"elapsed_ns", "now_ns", "sleep"},
 }
 """Sockets that leave nothing behind."""
 OF_CATALOG = {ports.Databases, ports.Tables, ports.Partitions, ports.Functions, ports.Facets}
 """Slices of `ports.Catalog`, which has all of their methods."""
-WITHOUT_CALLERS: set[tuple[str, str]] = set()
+WITHOUT_CALLERS = {("transactions", "roll_back")}
 """Effects that need no failpoint, as long as nothing of ours calls them."""
 COMPOSED = {("catalog", "settle")}
 """Effects that are made of other calls of ports, each of which passes a failpoint of its own."""

@@ -26,7 +26,7 @@ CALLS: dict[str, Callable[[HiveTransactionReader, HiveReplicatedTransactions], o
     "open": lambda _, replicated: replicated.open(1),
     "allocate": lambda _, replicated: replicated.allocate(1, NAME, 1),
     "commit": lambda _, replicated: replicated.commit(1),
-    "abort": lambda _, replicated: replicated.abort(1),
+    "roll_back": lambda _, replicated: replicated.roll_back(1),
 }
 
 

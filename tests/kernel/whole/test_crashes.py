@@ -51,6 +51,8 @@ def left(world: DiskWorld) -> bytes:
         world.evidence,
         world.gaps,
         world.scans,
+        world.commits,
+        world.target_store.transactions,
         world.marks,
         world.partition_events,
     ]

@@ -24,7 +24,7 @@ WIDE = Limits(10**12, 10**12)
 
 
 def forget(world: World, retention: float = DAY) -> DeletedRows:
-    return forget_journal(world.journal, world.evidence, world.clock.now, retention)
+    return forget_journal(world.source_side, world.clock.now, retention)
 
 
 def test_the_journal_has_what_is_younger_than_its_retention_and_nothing_older_though_a_target_needs_it() -> None:

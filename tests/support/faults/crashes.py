@@ -424,6 +424,7 @@ HISTORIES: Mapping[str, History] = {
     "granted": History(granted, {"grants": "follow"}),
     "lost": History(lost, {"pinned": True}),
     "transactions": History(transactions, {"acid": "external"}, every=3),
+    "native": History(transactions, {"acid": "native"}, every=3),
     "operated": History(operated, {"habits": HIVE_3}),
 }
 

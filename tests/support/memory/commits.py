@@ -32,6 +32,9 @@ class MemoryCommits:
         self._rows = [commit for commit in self._rows if commit.event_id > upto]
         return before - len(self._rows)
 
+    def restart(self, event_id: EventId) -> None:
+        self._rows, self._upto = [], event_id
+
     def remembered(self) -> TransactionMemory | None:
         return copied(self._memory) if self._memory is not None else None
 

@@ -197,7 +197,9 @@ class AcidWriters:
         tables = [name for name in self.tables() if name not in dict(self.compacting)]
         if not tables:
             return
-        name, major = self.rng.choice(tables), self.rng.random() < 0.5
+        self.compact_one(self.rng.choice(tables), major=self.rng.random() < 0.5)
+
+    def compact_one(self, name: TableName, *, major: bool) -> None:
         (transaction,) = self.transactions.open()
         valid = self.valid(name)
         high = min(valid.open, default=valid.high + 1) - 1
@@ -218,6 +220,15 @@ class AcidWriters:
             ]
             self.storage.write(f"{location}/{made}_v{transaction:07d}/000000_0", b"".join(lines))
         self.compacting.append((name, transaction))
+
+    def compact_all(self) -> None:
+        """Every table, and clean up behind it; while no transaction is open."""
+        while self.compacting:
+            self.compacted()
+        for name in self.tables():
+            self.compact_one(name, major=True)
+            self.compacted()
+        self.clean()
 
     def compacted(self) -> None:
         if self.compacting:

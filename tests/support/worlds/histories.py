@@ -332,13 +332,13 @@ class Player:
 
 def differences(world: World) -> list[str]:
     """Where the target is not the policy's image of the source, which has its own statistics where the target has a
-    Delta table. Empty when everything is as it must be."""
+    Delta table or an ACID table. Empty when everything is as it must be."""
     silent = frozenset() if world.habits.facet_events else {"COLUMN_STATS_ACCURATE"}
     whole = replace(world.looker, recall=computed, ignored=MARKS | silent, early=True, of_places=True)
     source, shown = world.source_states(whole), world.target_states(whole)
     of_logs = replace(whole, ignored=whole.ignored | STATISTICS)
     for states, found_states in ((source, world.source_states(of_logs)), (shown, world.target_states(of_logs))):
-        states |= {name: state for name, state in found_states.items() if world.is_delta(name)}
+        states |= {name: state for name, state in found_states.items() if world.is_delta(name) or world.is_acid(name)}
     quarantined = set(world.replica.tables.in_state(lifecycle.State.QUARANTINED))
     keeps = world.policy.drops == "keep"
     found = [f"{name} is quarantined without need" for name in sorted(quarantined) if not is_obstacle(world, name)]

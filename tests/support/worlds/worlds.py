@@ -34,6 +34,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from calque.adapters.files.pins import StoredPins
 from calque.adapters.held_evidence import MemoryEvidence
+from calque.core.acid.directories import directory_of
 from calque.core.acid.write_ids import ValidWriteIds
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join
@@ -45,10 +46,11 @@ from calque.core.states.exact_state import is_ahead
 from calque.engine.apply.context import EARLY
 from calque.engine.capture.capture import Capture
 from calque.engine.exact_reads.build_in_batches import BATCH
+from calque.engine.failpoints import FailpointGuard
 from calque.engine.replica.replica import Replica
 from calque.engine.sides.claim_book import ClaimBook
 from calque.engine.sides.committed_journal import with_commits
-from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.sides.sides import SourceSide, TargetSide, TargetTransactions
 from calque.engine.sides.subset_ports import subset_source
 from calque.engine.source.commits import CommitFinder, is_followed
 from calque.engine.source.evidence import EvidenceGatherer
@@ -71,6 +73,7 @@ from calque.model.journal import EventKind
 from calque.model.names import OURS, EventId, Span, TableName, partition_name
 from calque.model.policy import Policy
 from calque.model.records import AnnouncedBridge, all_of
+from calque.model.transactions import OpenTransactions
 from calque.ports import Catalog, Scans, parts_of
 from calque.ports.formats import TableFormat
 from calque.ports.forwarding import ForwardingCatalog, ForwardingStorage
@@ -85,6 +88,7 @@ from support.memory.metastore import (
     MemoryLog,
     MemoryMetastore,
     MemoryReader,
+    MemoryReplicatedTransactions,
     MemoryTransactionReader,
     ServerHabits,
 )
@@ -204,17 +208,23 @@ def rows_of(contents: Iterable[bytes]) -> State:
     return tuple(sorted(line for content in contents for line in content.splitlines()))
 
 
-OVERWRITE = re.compile(r"base_\d+")
-
-
-def rows_seen(storage: Any, location: str, valid: ValidWriteIds) -> State:
-    """The rows in a directory of an insert-only table for a reader with these write ids. Each begins with the write id
-    of its insert, and a `base` without more than that in its name is an overwrite."""
-    lines = {line for _, content in storage.contents(location) for line in content.splitlines()}
-    bases = [int(name.removeprefix("base_")) for name in storage.children(location) if OVERWRITE.fullmatch(name)]
-    first = max(filter(valid.holds, bases), default=0)
-    seen = ((int(line.split(b":")[0]), line) for line in lines)
-    return rows_of(line + b"\n" for write_id, line in sorted(seen) if write_id >= first and valid.holds(write_id))
+def rows_seen(storage: Any, location: str, valid: ValidWriteIds, states: OpenTransactions) -> State:
+    """The rows in a directory of an insert-only table for a reader with these write ids and transactions. Each begins
+    with the write id of its insert."""
+    named = [one for name in storage.children(location) if (one := directory_of(name)) is not None]
+    seen = [one for one in named if one.visibility is None or states.is_committed(one.visibility)]
+    bases = [one for one in seen if one.low == 0 and one.high <= valid.high]
+    bases = [one for one in bases if one.visibility is not None or valid.holds(one.high)]
+    base = max(bases, key=lambda one: (one.high, one.visibility or 0), default=None)
+    first = base.high if base is not None else 0
+    read = [one for one in seen if one is base or (one.low > 0 and one.high > first)]
+    lines = {
+        line
+        for one in read
+        for _, content in storage.contents(f"{location}/{one.name}")
+        for line in content.splitlines()
+    }
+    return rows_of(line + b"\n" for line in sorted(lines) if valid.holds(int(line.split(b":")[0])))
 
 
 def nothing(_location: str) -> State:
@@ -439,7 +449,12 @@ class World:
             transactions = MemoryTransactionReader(self.source, before=self.called)
             self.source_side = replace(self.source_side, commits=MemoryCommits(), transactions=transactions)
         self.side = TargetSide.of(
-            self.policy, self.target_catalog(), self.ledger, self.storage, formats=formats_of(self.policy)
+            self.policy,
+            self.target_catalog(),
+            self.ledger,
+            self.storage,
+            formats=formats_of(self.policy),
+            transactions=self.target_transactions(),
         )
         self.delta_tables: dict[Hashable, DeltaTable | str] = {}
         """What Delta readers saw, by roots, names at the metastore and the files of logs."""
@@ -479,6 +494,16 @@ class World:
         parts = with_delta_replicas(parts_of(catalog), self.storage, logs, self.next_epoch, lambda *_: {})
         return ForwardingCatalog(parts)
 
+    def target_transactions(self) -> TargetTransactions | None:
+        if not self.acid:
+            return None
+        writer = MemoryReplicatedTransactions(self.target_store, "calque.*", before=self.called, after=self.returned)
+        guarded = FailpointGuard(self.failpoint).transactions(writer)
+        return TargetTransactions(MemoryTransactionReader(self.target_store, before=self.called), guarded)
+
+    def failpoint(self, name: str) -> None:
+        """Passed before and after each of calque's transactions at the target."""
+
     def log_called(self, method: str, call: Callable[P, R], /, *args: P.args, **named: P.kwargs) -> R:
         """Around each call for a Delta table's log; others come between, and calque may die before and after it."""
         if method in ("read", "write"):
@@ -503,7 +528,7 @@ class World:
 
         patience, batch = self.patience, self.batch
         self.side = replace(self.side, claims=ClaimBook(self.side.ledger, self.policy.source, self.policy.target))
-        source = subset_source(with_commits(self.source_side), self.side.admission.subset)
+        source = subset_source(with_commits(self.source_side, self.side.admission), self.side.admission.subset)
         replica = Replica(source, self.side, self.beginning, lambda: None, pool, patience=patience, batch=batch)
         replica.reading.stopping = Unwaited()
         return replica
@@ -710,7 +735,7 @@ class World:
 
     def known(self) -> EventId:
         """The last event of the journal of which everything is known."""
-        return with_commits(self.source_side).journal.last() or self.capture.last()
+        return with_commits(self.source_side, self.side.admission).journal.last() or self.capture.last()
 
     def settle(self, rounds: int = 200) -> None:
         """Until the target shows the source's newest state, of all tables that are not quarantined."""
@@ -774,6 +799,13 @@ class World:
         if at_target.table not in self.target_store.tables(at_target.database):
             return False
         return bool(committed_format(self.target_store.the_table(at_target).table))
+
+    def is_acid(self, name: TableName) -> bool:
+        """Whether the target has an ACID table."""
+        at_target = self.side.admission.name_at_target(name)
+        if at_target.table not in self.target_store.tables(at_target.database):
+            return False
+        return is_transactional(self.target_store.the_table(at_target).table)
 
     def delta_table(self, at_metastore: Table) -> DeltaTable | str:
         """What a reader finds in the log at its root, or what is wrong there."""
@@ -842,6 +874,8 @@ class World:
 
     def target_state(self, looker: Looker, name: TableName, at_target: TableName) -> State:
         stored = self.target_store.the_table(at_target)
+        if is_transactional(stored.table):
+            looker = replace(looker, content=partial(self.rows_of_acid, self.target_store, at_target))
         if not committed_format(stored.table):
             return looker.target(name, stored.table, list(stored.partitions.values()))
         seen = self.delta_table(stored.table)
@@ -857,7 +891,11 @@ class World:
 
     def acid_rows(self, name: TableName, location: str) -> State:
         """The rows that a reader of an ACID table sees in a directory."""
-        return rows_seen(self.storage, location, MemoryTransactionReader(self.source).valid_write_ids([name])[name])
+        return self.rows_of_acid(self.source, name, location)
+
+    def rows_of_acid(self, metastore: MemoryMetastore, name: TableName, location: str) -> State:
+        reader = MemoryTransactionReader(metastore)
+        return rows_seen(self.storage, location, reader.valid_write_ids([name])[name], reader.open_transactions())
 
     def content(self, location: str) -> State:
         if self.contents_at != self.storage.changes:

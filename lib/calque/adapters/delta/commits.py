@@ -51,7 +51,9 @@ MEMORY = pa.schema(
     ]
 )
 """A row for each table, and one without a name for the transactions themselves."""
-EVENT, CERTAIN_AFTER, KNOWN_AFTER = b"calque.event", b"calque.certain_after", b"calque.known_after"
+EVENT, CERTAIN_AFTER = b"calque.event", b"calque.certain_after"
+KNOWN_AFTER, GAP = b"calque.known_after", b"calque.gap"
+NUMBERS_SAID = (EVENT, CERTAIN_AFTER, KNOWN_AFTER, GAP)
 TRANSACTIONS = TableName("", "")
 
 
@@ -86,6 +88,9 @@ class DeltaCommits:
     def forget(self, upto: EventId) -> int:
         return self._table.forget(upto)
 
+    def restart(self, event_id: EventId) -> None:
+        self._table.commit(lambda snapshot: SnapshotChange(remove=snapshot.files, marks={UPTO: event_id}))
+
     def remembered(self) -> TransactionMemory | None:
         try:
             with pa.OSFile(str(self._memory)) as source:
@@ -96,15 +101,16 @@ class DeltaCommits:
             own = states.pop(TRANSACTIONS)
             transactions = TransactionStates(own["high"], set(own["open"]), set(own["aborted"]))
             tables = {name: write_ids_of(row) for name, row in states.items()}
-            event, certain_after, known_after = (int(said[name]) for name in (EVENT, CERTAIN_AFTER, KNOWN_AFTER))
-            return TransactionMemory(event, certain_after, known_after, transactions, tables)
+            event, certain_after, known_after, gap = (int(said[name]) for name in NUMBERS_SAID)
+            return TransactionMemory(event, certain_after, known_after, transactions, tables, gap)
         except (OSError, KeyError, ValueError, pa.ArrowInvalid):
             return None
 
     def remember(self, memory: TransactionMemory) -> None:
         rows = pa.Table.from_pylist(list(memory_records(memory)), schema=MEMORY)
-        numbers = {EVENT: memory.event_id, CERTAIN_AFTER: memory.certain_after, KNOWN_AFTER: memory.known_after}
-        rows = rows.replace_schema_metadata({name: str(number).encode() for name, number in numbers.items()})
+        numbers = (memory.event_id, memory.certain_after, memory.known_after, memory.gap)
+        said = {name: str(number).encode() for name, number in zip(NUMBERS_SAID, numbers, strict=True)}
+        rows = rows.replace_schema_metadata(said)
         draft = self._memory.with_name(f".{token_hex(8)}")
         try:
             make_folder(self._memory.parent)

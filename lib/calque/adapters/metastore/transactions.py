@@ -94,7 +94,7 @@ class HiveReplicatedTransactions:
     def commit(self, number: int, mark: CommitMark | None = None) -> None:
         called(self._calls, COMMIT_TRANSACTION, CommitRequest(number, self.policy, mark, REPL_CREATED))
 
-    def abort(self, number: int) -> None:
+    def roll_back(self, number: int) -> None:
         called(self._calls, ABORT_TRANSACTION, AbortRequest(number, self.policy, REPL_CREATED))
 
     def _allocated(self, request: AllocateRequest, what: str) -> AllocatedWriteIds:

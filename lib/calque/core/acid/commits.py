@@ -48,10 +48,12 @@ class AcidCommit:
 @dataclass(frozen=True, slots=True)
 class TransactionMemory:
     """The transactions and the write ids of all tables after event `event_id`. States of tables are known for certain
-    after event `certain_after` alone, and the write ids of transactions with ids above `known_after`."""
+    after event `certain_after` alone, and the write ids of transactions with ids above `known_after`. `gap`
+    is the number of the newest gap of the log by then."""
 
     event_id: EventId
     certain_after: EventId
     known_after: TransactionId = 0
     transactions: TransactionStates = field(default_factory=TransactionStates)
     tables: Mapping[TableName, TableWriteIds] = field(default_factory=dict)
+    gap: int = 0

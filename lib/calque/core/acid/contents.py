@@ -7,6 +7,7 @@ may have lost some (`is_whole`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ from calque.core.acid.directories import (
 )
 from calque.core.acid.write_ids import ValidWriteIds
 from calque.core.formats.layout import join
-from calque.model.files import KeptFile, Listing
+from calque.model.files import File, KeptFile, Listing
 from calque.model.transactions import TransactionId
 
 IsCommitted = Callable[[TransactionId], bool]
@@ -41,13 +42,14 @@ class AcidLook:
 
 
 def content_at(
-    look: AcidLook, valid: ValidWriteIds, latest: ValidWriteIds, is_committed: IsCommitted, *, filters_rows: bool
+    look: AcidLook, valid: ValidWriteIds, latest: ValidWriteIds, is_committed: IsCommitted
 ) -> Listing | None:
     """Return the files of the state in which the write ids `valid` are seen, those in directories of write ids with
-    marked paths (`MARK`); None where the look does not prove them.
+    marked paths (`MARK`); None where the look does not prove them. A base without files, which hides all that is older,
+    is a file without content whose path ends with the mark.
 
     `latest` are the write ids at an event after the look. `is_committed` tells which transactions were committed before
-    the look. `filters_rows`: rows carry their write ids, so that a reader can leave some of a directory out.
+    the look.
     """
     directories = look.directories()
     shown = [one for one in directories if one.visibility is None or is_committed(one.visibility)]
@@ -55,7 +57,7 @@ def content_at(
         chosen = readable(shown, valid)
     except HistoryGone:
         return None
-    if not is_whole(shown, chosen, valid, latest, filters_rows=filters_rows):
+    if not is_whole(shown, chosen, valid, latest):
         return None
     read = {directory.name for directory in chosen.all()}
     others = {directory.name for directory in directories}
@@ -66,6 +68,8 @@ def content_at(
             files.append(replace(file, path=f"{MARK}{file.path}"))
         elif first not in others and chosen.reads_originals:
             files.append(file)
+    if chosen.base is not None and not any(file.path.startswith(f"{MARK}{chosen.base.name}/") for file in files):
+        files.append(File(f"{MARK}{chosen.base.name}{MARK}", 0, 0))
     return replace(look.listing, files=tuple(sorted(files)))
 
 
@@ -74,15 +78,13 @@ def is_whole(
     chosen: ReadableDirectories,
     valid: ValidWriteIds,
     latest: ValidWriteIds,
-    *,
-    filters_rows: bool,
 ) -> bool:
     """Tell whether a cleaner can't have removed a directory of the state, and no directory of it is still growing.
 
     A cleaner removes what a base hides, or a compacted delta, once its rows are seen. So a base that the state does not
     read, and that later readers do, leaves the state doubtful. A directory of several write ids of which one is open
     belongs to a writer that goes on with it. One of which some ids are seen later than the state has rows of later
-    states, which only row ids tell apart.
+    states, which only readers of row ids tell apart.
     """
     for one in shown:
         if one.kind is DirectoryKind.BASE and latest.holds(one.high) and not hides_nothing_of(one, valid):
@@ -92,7 +94,7 @@ def is_whole(
             continue
         if any(one.low <= write_id <= one.high for write_id in latest.open):
             return False
-        if not filters_rows and (one.high > valid.high or any(one.low <= i <= one.high for i in valid.open)):
+        if one.high > valid.high or any(one.low <= write_id <= one.high for write_id in valid.open):
             return False
     return True
 
@@ -102,24 +104,23 @@ def hides_nothing_of(base: AcidDirectory, valid: ValidWriteIds) -> bool:
     return valid.holds_all(base.high) if base.is_compacted else valid.holds(base.high)
 
 
+VISIBILITY = re.compile(r"_v\d+$")
 MARK = "/"
 """The beginning of the path of a file in a directory of write ids, in a listing of a state. No other path of a listing
 begins so."""
 
 
-def unmarked(listing: Listing) -> Listing:
-    """Return the listing of a state with the paths at which its files lie."""
-    return replace(listing, files=tuple(sorted(replace(file, path=file.path.lstrip(MARK)) for file in listing.files)))
-
-
-def flattened(listing: Listing) -> Listing:
-    """Return the listing of a state of an insert-only table as that of a plain table: each file under a name of its own
-    (`flat_name`), with the place where it lies. Any other listing is returned as it is."""
+def flattened(listing: Listing, *, with_bases: bool = False) -> Listing:
+    """Return the listing of a state as that of a plain table: each file under a name of its own (`flat_name`), with the
+    place where it lies. Bases without files are left out, unless `with_bases`. Any other listing is returned as it
+    is."""
     if not any(file.path.startswith(MARK) for file in listing.files):
         return listing
     within = listing.pin or listing.location
     files, kept = [], []
     for file in listing.files:
+        if file.path.endswith(MARK) and not with_bases:
+            continue
         name = flat_name(file.path)
         files.append(replace(file, path=name))
         if name != file.path:
@@ -136,8 +137,21 @@ def flat_name(path: str) -> str:
     """Return a name without a directory for a marked path, another one for each path; any other path as it is.
 
     Example: `/delta_0000002_0000002_0000/000000_0` becomes `delta_0000002_0000002_0000~000000_0`, because files of two
-    directories may have the same name.
+    directories may have the same name. The transaction in the name of a directory is left out, because it is another
+    one at a target.
     """
     if not path.startswith(MARK):
         return path
-    return path.lstrip(MARK).replace("%", "%25").replace("~", "%7E").replace("/", "~")
+    directory, _, rest = path.lstrip(MARK).partition("/")
+    name = f"{VISIBILITY.sub('', directory)}/{rest}"
+    return name.replace("%", "%25").replace("~", "%7E").replace("/", "~")
+
+
+def nested_path(name: str, transaction: TransactionId) -> str:
+    """Return the path for a file with that flat name in a directory that the transaction shows; the name itself where
+    `flat_name` has left it as it was. The path of a base without files ends with a slash."""
+    directory, separator, rest = name.partition("~")
+    if not separator or directory_of(directory) is None:
+        return name
+    path = rest.replace("~", "/").replace("%7E", "~").replace("%25", "%")
+    return f"{directory}_v{transaction:07d}/{path}"

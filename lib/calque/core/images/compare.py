@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from calque.core.formats.bounded import number_of
-from calque.core.formats.layout import full_paths, join, place
+from calque.core.formats.layout import full_paths, place
 from calque.core.formats.pointers import leading_back
 from calque.core.images.image import (
     DROPPED,
@@ -29,7 +29,16 @@ from calque.core.images.image import (
 from calque.core.images.table_layout import committed_format
 from calque.errors import Refused
 from calque.model.files import Listing
-from calque.model.hive import Database, Function, Partition, Table, is_partitioned, is_view, location_of
+from calque.model.hive import (
+    Database,
+    Function,
+    Partition,
+    Table,
+    is_partitioned,
+    is_transactional,
+    is_view,
+    location_of,
+)
 from calque.model.names import EventId, Span, TableName
 
 SHOWN = 3
@@ -198,8 +207,8 @@ def foreign(name: TableName, of: str, source: str, at_target: str) -> Difference
 
 def facets_of(target_table: Table) -> frozenset[str]:
     """Return the parameters of a target's table that need not be the source's: the log of a Delta table has statistics
-    of its own."""
-    return STATISTICS if committed_format(target_table) else frozenset()
+    of its own, and an ACID table has none that a replication may write."""
+    return STATISTICS if committed_format(target_table) or is_transactional(target_table) else frozenset()
 
 
 def compare_definitions(
@@ -377,9 +386,9 @@ def file_pairs(source: TableSide, target: TableSide) -> list[FilePair]:
         if target_listing.combination is not None:
             continue
         sizes = {file.path: file.size for file in target_listing.files}
-        paths = full_paths(source_listing)
+        paths, target_paths = full_paths(source_listing), full_paths(target_listing)
         pairs += [
-            FilePair(partition, file.path, paths[file.path], join(target_listing.location, file.path))
+            FilePair(partition, file.path, paths[file.path], target_paths[file.path])
             for file in source_listing.files
             if sizes.get(file.path) == file.size
         ]

@@ -22,6 +22,7 @@ from calque.model.hive import (
     Function,
     Partition,
     Table,
+    is_transactional,
     is_view,
     location_of,
 )
@@ -51,6 +52,7 @@ PARKED = frozenset(
         "transactional_properties",
     }
 )
+TRANSACTIONAL = frozenset({"transactional", "transactional_properties"})
 STATISTICS = BASIC_STATISTICS
 """Parameters that are facets (docs/glossary.md)."""
 
@@ -77,6 +79,31 @@ def parked(parameters: Mapping[str, str] | None) -> dict[str, str]:
         if key not in MARKS and key != attached.PARKED:
             parked_parameters[f"{SOURCE}.{key}" if is_parked(key) else key] = value
     return parked_parameters
+
+
+COMMIT_MARK = "_meta_calque.event"
+"""The parameter of an ACID table that a commit of calque's sets: the event whose rows it shows."""
+OF_ACID_TABLES = {"no_auto_compaction": "true"}
+
+
+def of_acid_table(said: Mapping[str, str] | None, parameters: Mapping[str, str], marks: Marks) -> dict[str, str]:
+    """Return the parameters of a table that is an ACID table at the target, too, from those of the source's table and
+    the parked ones. It has no basic statistics, because its metastore permits them with a write id alone."""
+    own = {key: value for key, value in (said or {}).items() if key.lower() in TRANSACTIONAL}
+    kept = {
+        key: value
+        for key, value in parameters.items()
+        if key not in STATISTICS and key.removeprefix(f"{SOURCE}.").lower() not in TRANSACTIONAL
+    }
+    return {**kept, **own, **OF_ACID_TABLES, COMMIT_MARK: str(marks.event)}
+
+
+def as_in(table: Table, partition: Partition) -> Partition:
+    """Return the image of a partition as the target's `table` has it: that of an ACID table has no basic statistics."""
+    if not is_transactional(table):
+        return partition
+    parameters = {key: value for key, value in (partition.parameters or {}).items() if key not in STATISTICS}
+    return replace(partition, parameters=parameters)
 
 
 def origin_of(parameters: Mapping[str, str] | None, source: str) -> str:
@@ -114,8 +141,10 @@ class ImageBuilder:
         name = table_name(table.database, table.name)
         to = self.admission.name_at_target(name)
         parameters = parked(table.parameters)
-        view = is_view(table)
-        if not view:
+        view, native = is_view(table), is_transactional(table) and self.admission.acid(name) == "native"
+        if native:
+            parameters = of_acid_table(table.parameters, parameters, marks)
+        elif not view:
             parameters["EXTERNAL"] = "TRUE"
             if is_iceberg(table) and self.admission.copies(name) and (place_at_source := location_of(table)):
                 parameters = without_places_elsewhere(parameters, place_at_source)
@@ -138,7 +167,7 @@ class ImageBuilder:
             table,
             database=to.database,
             name=to.table,
-            type=table.type if view else "EXTERNAL_TABLE",
+            type=table.type if view else "MANAGED_TABLE" if native else "EXTERNAL_TABLE",
             partition_keys=table.partition_keys or (),
             parameters=parameters,
             storage=attached.changed_storage(table.storage, attached.without),
@@ -177,7 +206,7 @@ class ImageBuilder:
             name=self.admission.name_at_target(name).database,
             parameters=parameters,
             location=location,
-            managed_location=None,
+            managed_location=self.admission.managed_location,
             catalog=None,
             database_type=None,
             connector=None,
@@ -243,7 +272,7 @@ def _cleaned(value: object, ignore: frozenset[str]) -> object:
 
 @cache
 def _dropped(ignore: frozenset[str]) -> frozenset[str]:
-    return VOLATILE | ignore | {EVENT, FORMAT, HIVE_POSITION, OWN_POSITION_AT_HIVE, "path"}
+    return VOLATILE | ignore | {EVENT, FORMAT, COMMIT_MARK, HIVE_POSITION, OWN_POSITION_AT_HIVE, "path"}
 
 
 def same_definition(one: object, other: object, *, facets: bool = True) -> bool:

@@ -88,7 +88,13 @@ class PolicyTermChange:
             or self.differs("where")
             or any(name != self.now.source_of(target_name) for name in names)
             or any(
-                name and (self.switches_data(name) or self.switches_format(name) or self.switches_subset(name))
+                name
+                and (
+                    self.switches_data(name)
+                    or self.switches_format(name)
+                    or self.switches_acid(name)
+                    or self.switches_subset(name)
+                )
                 for name in names
             )
         )

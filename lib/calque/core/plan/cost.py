@@ -16,6 +16,7 @@ from calque.model.plan import (
     AddPartitions,
     AlterPartitions,
     AlterTable,
+    CommitRows,
     CommitTable,
     CreateTable,
     Data,
@@ -103,6 +104,8 @@ def calls_of(operation: Operation, limits: Limits, places: SourcePlaces = NO_PLA
             return 1
         case Publish():
             return 0
+        case CommitRows():
+            return 3
         case HiddenBuild(_, _, partitions):
             return 2 + adding_calls(partitions, of_hidden(limits), places)
         case AddPartitions(_, partitions):
@@ -144,7 +147,7 @@ def copied(operation: Operation, held: ShownFiles, listings: Mapping[Data, Listi
             continue
         now, was = listings[data], held.get(cell)
         held[cell] = now
-        if was is not None and isinstance(operation, Publish):
+        if was is not None and isinstance(operation, Publish | CommitRows):
             held_paths = {file.path for file in was.files}
             files += [file for file in now.files if file.path not in held_paths]
         elif was is None or was.fingerprint() != now.fingerprint():
@@ -210,6 +213,10 @@ def contents(operation: Operation) -> Iterator[tuple[str, Data | None]]:
             yield from ((name, None) for name in names)
         case Publish(_, partition, data):
             yield partition, data
+        case CommitRows(_, head, partitions):
+            if head is not None:
+                yield "", head.data
+            yield from ((name, part.data) for name, part in partitions)
         case PrepareFlipSweep(_, added, changed, doomed, header):
             if header is not None:
                 yield from contents(header)

@@ -15,6 +15,7 @@ from calque.core.plan.operations import (
     AlterPartitionsEdge,
     AlterTableEdge,
     CommitNewTableEdge,
+    CommitRowsEdge,
     CommitTableEdge,
     CreateTableEdge,
     DropPartitionsEdge,
@@ -30,6 +31,7 @@ from calque.core.plan.operations import (
 )
 from calque.core.states.fold import LineageId
 from calque.core.states.state import Content, Delta, LineageChange, Stage, StateDifference
+from calque.model.files import NO_FILES
 from calque.model.policy import TargetCapabilities
 
 
@@ -40,7 +42,7 @@ class EdgeRules:
     `extends` tells whether all files of one content are in another, unchanged. `in_place` allows appends to live
     directories, `rows` early listings (`atomicity = "rows"`). Any difference of a `committed` lineage is one commit, as
     of every lineage where the catalog can. Of a `defined` lineage the target has definitions alone: its files stay at
-    the source.
+    the source. Rows of a `transacted` lineage change by transactions, in calls of their own.
     """
 
     abilities: TargetCapabilities
@@ -49,6 +51,7 @@ class EdgeRules:
     rows: bool = False
     committed: frozenset[LineageId] = frozenset()
     defined: frozenset[LineageId] = frozenset()
+    transacted: frozenset[LineageId] = frozenset()
 
     def commits(self, lineage: LineageId) -> bool:
         """Tell whether any difference of the lineage but its name is one commit."""
@@ -103,6 +106,8 @@ def edge_of(ground: EdgeRules, difference: StateDifference, totals: LineageTotal
         return DropTableEdge(delta.table, ONE_CALL)
     if delta.unknown or delta.two_columns():
         return None
+    if lineage in ground.transacted:
+        return transacted_edge(ground, lineage, delta)
     if ground.commits(lineage):
         return commit_edge(lineage, delta, in_log=lineage in ground.committed)
     differs_beside = delta.beside_partitions()
@@ -125,10 +130,34 @@ def appearing(ground: EdgeRules, lineage: LineageId, delta: Delta, totals: Linea
     count, size = total
     if ground.commits(lineage):
         return CommitNewTableEdge(lineage, delta.table, EdgeCost(max(count, 1), size))
-    if not count:
+    has_rows = lineage in ground.transacted and has_content(delta.head_().content)
+    if not count and not has_rows:
         return CreateTableEdge(lineage, delta.table, EdgeCost(1, size))
     calls = 2 + pieces(count, ground.abilities.limits.add_partitions)
     return HiddenBuildEdge(lineage, delta.table, EdgeCost(count, size, calls))
+
+
+def transacted_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge | None:
+    """Return the edge for a lineage whose rows change by transactions: either rows differ, in any number of partitions
+    that have the same definitions, or definitions do, as those of any other table. None where both do, which needs two
+    operations, and for a rename of a partition, because the server moves its directory before readers learn of it."""
+    rows = sum(was.content != now.content for was, now in delta.changed.values())
+    if not rows and not delta.content:
+        if not delta.touches_partitions():
+            return header_edge(ground, lineage, delta)
+        is_apart = delta.beside_partitions() or delta.renames_one()
+        is_empty = not any(has_content(part.content) for part in delta.added.values())
+        return partition_edge(ground, lineage, delta) if is_empty and not is_apart else None
+    is_same = all((was.lineage, was.version) == (now.lineage, now.version) for was, now in delta.changed.values())
+    if not is_same or delta.added or delta.removed or delta.definition or delta.cascade or delta.was != delta.now:
+        return None
+    head_bytes = delta.head_().size if delta.content else 0
+    return CommitRowsEdge(lineage, delta, EdgeCost(max(rows, 1), head_bytes + delta.bytes_changed, 3))
+
+
+def has_content(content: Content) -> bool:
+    """Tell whether a content has files, or may have some."""
+    return content not in ("", NO_FILES)
 
 
 def commit_edge(lineage: LineageId, delta: Delta, *, in_log: bool) -> Edge | None:
@@ -222,7 +251,7 @@ def bridge_of(ground: EdgeRules, difference: StateDifference, totals: LineageTot
     lineage, delta = single_delta
     if delta.was is None or delta.now is None or delta.unknown or delta.two_columns():
         return None
-    if not delta.beside_partitions() or lineage in ground.defined:
+    if not delta.beside_partitions() or lineage in ground.defined | ground.transacted:
         return flip_edge(ground, lineage, delta, bridge=True)
     return rebuild_edge(lineage, delta, bridge=True)
 

@@ -18,6 +18,7 @@ from calque.model.plan import (
     AddPartitions,
     AlterPartitions,
     AlterTable,
+    CommitRows,
     CommitTable,
     CreateTable,
     Data,
@@ -135,6 +136,14 @@ class CommitTableEdge(NamedTuple):
     cost: EdgeCost
 
 
+class CommitRowsEdge(NamedTuple):
+    """The commit of a transaction that changes rows of an ACID table alone."""
+
+    lineage: LineageId
+    delta: Delta
+    cost: EdgeCost
+
+
 Edge = (
     CreateTableEdge
     | HiddenBuildEdge
@@ -150,6 +159,7 @@ Edge = (
     | RebuildEdge
     | ReplaceTableEdge
     | CommitTableEdge
+    | CommitRowsEdge
 )
 """The union of all edges. The delta in an edge belongs to the search and goes on growing; `operation_of` must be called
 before it does."""
@@ -196,6 +206,9 @@ def operation_of(walk: StateWalk, edge: Edge) -> Operation:
             directories = switched(delta) | frozenset({""} if delta.content else ())
             partitions = touched(walk, lineage, delta)
             return CommitTable(delta.table, delta.was, walk.head(lineage), partitions, directories, delta.cascade)
+        case CommitRowsEdge(lineage, delta):
+            head = walk.head(lineage) if delta.content else None
+            return CommitRows(delta.table, head, named_before(walk.some(lineage, delta.changed), delta))
         case _:
             assert_never(edge)
 

@@ -98,6 +98,18 @@ class Admission:
         return _chosen(self._acid, name, "skip") if self.copies(name) else "skip"
 
     @property
+    def has_native(self) -> bool:
+        """Tell whether some table may be an ACID table at the target."""
+        return any(word == "native" for _, word in self._acid)
+
+    @property
+    def managed_location(self) -> str | None:
+        """Return the managed location of databases at the target; None where none has ACID tables of calque's. A
+        metastore of 4.x takes managed tables below it alone, and moves those that lie directly in it with their names,
+        while readers look: no table of calque's does."""
+        return self.policy.warehouse if self.has_native else None
+
+    @property
     def takes_acid(self) -> bool:
         """Tell whether some ACID table may be replicated."""
         return any(word != "skip" for _, word in self._acid)

@@ -14,7 +14,7 @@ from calque.core.formats.iceberg import is_displaced, is_iceberg
 from calque.core.images.compare import same_place
 from calque.core.images.image import EVENT, INCARNATION, ImageBuilder, Marks, is_ours, same_definition
 from calque.core.states.fold import Chain, PartCell, Step
-from calque.model.hive import Partition, Table, is_partitioned, is_view
+from calque.model.hive import Partition, Table, is_partitioned, is_transactional, is_view
 from calque.model.journal import TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, BASE_DATA, Data, Head, Part, Version
@@ -60,6 +60,8 @@ def landing(
     if same_table is None:
         chain.names.setdefault(name, None)
         names[name] = NEW
+        if is_transactional(table):
+            chain.transactional.add(NEW)
         if target_table is not None and absent_at is not None:
             chain.steps.append(Step((absent_at,), names={name: None}))
         chain.complete.add(NEW)
@@ -153,16 +155,17 @@ def stays(
     """Tell whether the definition at the target, of the table or one of its partitions, is the expected one and in its
     place. Where files stay at the source the place is the source's; an Iceberg table that is copied must have its
     metadata in its own directory."""
-    if not unchanged(target, expected):
+    if not unchanged(target, expected, facets=imaging.admission.acid(table) != "native"):
         return False
     if imaging.admission.copies(table):
         return not (isinstance(target, Table) and is_displaced(target))
     return (isinstance(source, Table) and is_view(source)) or same_place(source, target)
 
 
-def unchanged(target: Table | Partition, expected: Table | Partition) -> bool:
-    """Tell whether the definition at the target is the expected one, its incarnation and position aside."""
-    return same_definition(without_incarnation(target), without_incarnation(expected))
+def unchanged(target: Table | Partition, expected: Table | Partition, *, facets: bool = True) -> bool:
+    """Tell whether the definition at the target is the expected one, its incarnation and position aside; without
+    `facets`, basic statistics, too."""
+    return same_definition(without_incarnation(target), without_incarnation(expected), facets=facets)
 
 
 def has_incarnation(thing: Table | Partition) -> bool:

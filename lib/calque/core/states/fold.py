@@ -54,7 +54,8 @@ class Chain:
     """The states of a group in a window, in order.
 
     `names`, `heads` and `parts` are the cells before the first step, of every object that a step touches. `complete`
-    lineages were created inside the window: all their partitions are in it.
+    lineages were created inside the window: all their partitions are in it. `transactional` ones of these were created
+    as ACID tables.
 
     `facets` has the newest change of statistics alone, by (lineage, partition or `""`), and the newest version of each
     renamed partition, whose files a target's server may count anew (`ports.Partitions.rename_partition`).
@@ -73,6 +74,7 @@ class Chain:
     steps: list[Step] = field(default_factory=list)
     complete: set[LineageId] = field(default_factory=set)
     shapes: dict[LineageId, TableShape] = field(default_factory=dict)
+    transactional: set[LineageId] = field(default_factory=set)
     facets: dict[PartCell, Version] = field(default_factory=dict)
     facet_events: list[tuple[EventId, LineageId, str]] = field(default_factory=list)
     renamed: dict[Data, PartCell] = field(default_factory=dict)
@@ -377,6 +379,8 @@ class _FoldState:
         lineage = self.new_lineage()
         self.chain.complete.add(lineage)
         self.chain.shapes[lineage] = entry.keys.shape
+        if entry.keys.transactional:
+            self.chain.transactional.add(lineage)
         self.name(table, lineage)
         self.set_head(Head(lineage, Version(entry.event_id), str(entry.event_id), self.data_of(entry), entry.event_id))
 

@@ -7,7 +7,17 @@ from typing import assert_never
 
 from calque.core.images.table_layout import committed_format
 from calque.core.states.facets import Changes
-from calque.engine.apply import append_files, commit_table, facets, hidden_build, partitions, prepare_flip_sweep, tables
+from calque.engine.apply import (
+    acid_rows,
+    append_files,
+    commit_table,
+    facets,
+    hidden_build,
+    partitions,
+    prepare_flip_sweep,
+    tables,
+)
+from calque.engine.apply.begun_transactions import end_begun
 from calque.engine.apply.context import AppliedChanges, DefinitionSource, HopContext
 from calque.engine.sides.announced_exceptions import ToAnnounce
 from calque.engine.sides.sides import TargetSide
@@ -18,11 +28,13 @@ from calque.model.plan import (
     AddPartitions,
     AlterPartitions,
     AlterTable,
+    CommitRows,
     CommitTable,
     CreateTable,
     Data,
     DropPartitions,
     DropTable,
+    Head,
     HiddenBuild,
     Hop,
     Operation,
@@ -61,6 +73,14 @@ class Applier:
         match operation:
             case CreateTable():
                 tables.create_table(context, operation)
+            case HiddenBuild(head=head) if is_native_build(context, operation.table, head):
+                acid_rows.build(context, operation, hop.to_event)
+            case CommitRows():
+                acid_rows.commit_rows(context, operation, hop.to_event)
+            case PrepareFlipSweep() if any(has_rows(context, name) for name in names_of(operation)):
+                acid_rows.flip(context, operation, hop.to_event)
+            case Rebuild(was=was) if has_rows(context, was):
+                acid_rows.rebuild(context, operation, hop.to_event)
             case HiddenBuild():
                 hidden_build.build(context, operation)
             case AlterTable():
@@ -97,16 +117,35 @@ class Applier:
             if shown is not None and committed_format(shown.table):
                 self.context.side.catalog.settle(shown.table)
 
+    def end_transactions(self) -> None:
+        """End transactions that a death cut short, and that no hop went on with."""
+        for table, shown in self.context.shown.items():
+            if shown is None or not self.context.side.is_native(shown.table):
+                continue
+            if self.context.name_at_target(table) not in self.context.ended_transactions:
+                end_begun(self.context.side, shown)
+
     def facets(self, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
         """Write the facets of a table, unless it has a log of commits, which has statistics of its own, and no
         constraints of the source's."""
-        if not has_log(self.context, table):
+        if not has_log(self.context, table) and not has_rows(self.context, table):
             facets.write_facets(self.context, table, changes, versions)
 
     def waiting_keys(self, tables: Iterable[TableName]) -> None:
         """Add foreign keys of other tables that waited for keys of these."""
         for table in tables:
             facets.add_waiting_keys(self.context, table)
+
+
+def has_rows(context: HopContext, table: TableName | None) -> bool:
+    """Tell whether the table's rows come by transactions."""
+    shown = context.shown.get(table) if table is not None else None
+    return shown is not None and context.side.is_native(shown.table)
+
+
+def is_native_build(context: HopContext, table: TableName, head: Head) -> bool:
+    is_wanted = context.side.admission.acid(table) == "native"
+    return is_wanted and context.side.is_native(context.images.table(head.version))
 
 
 def has_log(context: HopContext, table: TableName | None) -> bool:

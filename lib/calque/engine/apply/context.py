@@ -96,6 +96,8 @@ class HopContext:
     """Files of tables whose definitions point to them, made ready and not yet recorded."""
     claims: set[str] = field(default_factory=set)
     """Claims on directories that no call can have shown yet."""
+    ended_transactions: set[TableName] = field(default_factory=set)
+    """ACID tables, by their names at the target, in which no transaction of calque's is open."""
     attachments: Attachments = field(init=False)
     counting: Lock = field(default_factory=Lock)
     """Guards the count of calls, because calls about a hidden table come from several threads."""
@@ -124,6 +126,12 @@ class HopContext:
         if placed is not None:
             return placed.location
         return location_of(target_object if self.side.admission.copies(table) else source_object)
+
+    def staged_listing(self, definition: Table, data: Data) -> Listing:
+        """Return the source's files of a content that are copied before the call which shows them. Those of an ACID
+        table at the target come in a transaction of their own, after that call."""
+        listing = self.listing(data)
+        return Listing(listing.location, ()) if self.side.is_native(definition) else listing
 
     def commits(self, target_table: Table) -> bool:
         """Tell whether any difference of the table at the target is one commit."""

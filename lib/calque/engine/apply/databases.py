@@ -289,7 +289,8 @@ class Databases:
             )
         if self.state_of_new:
             self.states.setdefault(table_name(database.name).database, self.state_of_new)
-        image = replace(self.image(database, event_id, location), name=target_name)
+        # A metastore of 4.x makes no database whose managed location is there already: it is said with the first table.
+        image = replace(self.image(database, event_id, location), name=target_name, managed_location=None)
         try:
             self.side.catalog.create_database(image)
             applied.calls += 1

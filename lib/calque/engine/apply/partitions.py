@@ -9,7 +9,7 @@ from calque.core.events.kinds import partition_obstacle
 from calque.core.formats.layout import join
 from calque.core.formats.pointers import relocated
 from calque.core.formats.symlinks import is_symlinks, require_same_reading
-from calque.core.images.image import EVENT, INCARNATION, STATE, STATISTICS, Marks
+from calque.core.images.image import EVENT, INCARNATION, STATE, STATISTICS, Marks, as_in
 from calque.core.small_files.grouping import GroupedFiles, group_files, layout_of
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
@@ -93,7 +93,8 @@ def new_partitions(
     for name, part in partitions:
         place = placed.get(name, StagedFiles("", ()))
         marks = Marks(part.since, part.incarnation or incarnation_of(shown.partitions.get(part.lineage)))
-        definition = context.side.imaging.partition(source_of(context, part), table, marks, place.location or None)
+        image = context.side.imaging.partition(source_of(context, part), table, marks, place.location or None)
+        definition = as_in(shown.table, image)
         writes[name] = PartitionWrite(context.attachments.of(table, definition), part.since, "add_partition", place)
     return writes
 
@@ -104,13 +105,14 @@ def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, p
     target_table, source = context.shown.get(table), source_of(context, part)
     target_partition = target_table.partitions.get(name) if target_table is not None else None
     return StageRequest(
-        context.listing(part.data),
+        context.staged_listing(shown.table, part.data),
         natural,
         context.name_at_target(table),
         name,
         shown.incarnation(),
         part.since,
         part.incarnation or f"moved{part.since}",
+        grows=context.side.is_native(shown.table),
         shown=target_partition is not None and location_of(target_partition) == natural,
         grouped=small_files(context, table, shown.table, source, part),
         root=context.root(shown.table),
@@ -191,7 +193,7 @@ def altered_partition(
     definition = context.side.imaging.partition(
         source, table, marks, context.place(table, target_partition, source, placed)
     )
-    return context.attachments.of(table, definition)
+    return context.attachments.of(table, as_in(context.shown_table(table).table, definition))
 
 
 def source_of(context: HopContext, part: Part) -> Partition:

@@ -13,11 +13,13 @@ from calque.core.formats.symlinks import is_symlinks, require_same_reading
 from calque.core.images.image import EVENT, TYPE, Marks
 from calque.core.images.table_layout import like, with_format
 from calque.core.states.moves import Move, move_of_tables
+from calque.engine.apply.begun_transactions import end_begun
 from calque.engine.apply.context import HopContext
-from calque.engine.apply.hidden_table import begin, hidden_name
+from calque.engine.apply.hidden_table import begin, clear, hidden_name
 from calque.engine.files.copies import ContentLost
 from calque.engine.files.iceberg_metadata import make_ready
 from calque.engine.files.stage import StagedFiles, StageRequest, stage_version
+from calque.engine.sides.calque_database import ensure_own_database
 from calque.engine.target.armed_tables import disarmed, is_armed
 from calque.engine.target.observe import ShownTable, event_of, every_partition
 from calque.errors import Refused
@@ -92,12 +94,15 @@ def root(context: HopContext, table: TableName, source: Table, head: Head) -> St
     copies = context.side.admission.copies(table)
     if head.data is None and not copies:
         return StagedFiles(location_of(source) or "", ())
-    listing = context.listing(head.data) if head.data is not None else Listing(location_of(source) or "", ())
+    listing = Listing(location_of(source) or "", ())
+    is_native = context.side.is_native(source) and context.side.admission.acid(table) == "native"
+    if head.data is not None and not is_native:
+        listing = context.listing(head.data)
     partitioned = is_partitioned(source)
     natural = natural_place(context, table, source)
     if head.data is not None and copies:
         require_kind(source, listing)
-    grows = partitioned or head.data is None or is_iceberg(source)
+    grows = partitioned or head.data is None or is_iceberg(source) or is_native
     shown = context.is_shown(natural)
     symlinks = head.data is not None and is_symlinks(source)
     name = context.name_at_target(table)
@@ -272,8 +277,18 @@ def replicated(context: HopContext, version: Version) -> Table:
 
 def drop_table(context: HopContext, table: TableName, event_id: EventId) -> None:
     incarnation = context.shown_table(table).incarnation()
+    shown, target_name = context.shown_table(table), context.name_at_target(table)
     context.leave(table)
-    context.call(context.side.catalog.drop_table, context.name_at_target(table))
+    if context.side.is_native(shown.table):
+        # A metastore of 4.x keeps the write ids of a name whose table is dropped without its files.
+        end_begun(context.side, shown)
+        ensure_own_database(context.side.catalog, context.side.policy.warehouse)
+        away_name = hidden_name(target_name, f"old_{event_id}")
+        clear(context, away_name)
+        definition = replace(shown.table, database=away_name.database, name=away_name.table)
+        context.call(context.side.catalog.alter_table, target_name, definition)
+        target_name = away_name
+    context.call(context.side.catalog.drop_table, target_name)
     context.shown[table] = None
     context.record(table, "", incarnation, event_id, "drop_table")
 

@@ -32,10 +32,11 @@ from calque.engine.window.prepare import (
     ready_of,
 )
 from calque.model.files import Listing
-from calque.model.hive import is_partitioned, location_of
+from calque.model.hive import is_partitioned, is_transactional, location_of
 from calque.model.ledger import ObjectRow
 from calque.model.names import EventId, TableName
 from calque.model.plan import Data
+from calque.model.records import AnnouncedBridge
 from calque.ports import Conflict, FormatMisfit
 
 
@@ -64,6 +65,10 @@ def land(
             except Conflict:
                 continue
         shown = whole_table(side, exact)
+        if shown is not None and switches_acid(side, exact, shown):
+            side.announced.add(side.ledger, AnnouncedBridge, (exact.name,), exact.exact_at)
+            applied.objects += land(side, ExactTable(exact.name, exact.exact_at)).applied.objects
+            shown = None
         try:
             switch_places(side, exact, shown, applied)
             switch_format(side, exact, shown, applied, misfit)
@@ -94,6 +99,14 @@ def land(
             applied.objects += as_landed(side, exact, prepared.shown[exact.name], page)
         return outcome(prepared, applied, exact.exact_at)
     raise Unreachable(f"{exact.name} was changed at the target by another while it was being written")
+
+
+def switches_acid(side: TargetSide, exact: ExactTable, shown: ShownTable) -> bool:
+    """Tell whether the replica of an ACID table is to become another kind of table, which no call makes of it: it is
+    dropped, and built anew."""
+    if exact.table is None or not is_transactional(exact.table):
+        return False
+    return is_transactional(shown.table) is not (side.admission.acid(exact.name) == "native")
 
 
 def of_a_read(ready: ReadyPlan) -> ReadyPlan:

@@ -36,6 +36,9 @@ LEFT_OUT = "the policy's where does not take it any more"
 LEFT = "the policy leaves its files at the source now"
 
 
+ACID_SWITCHED = "the policy's word for ACID tables changed"
+
+
 def as_format(name: str) -> str:
     """Return the reason why a table is read that is to have the format `name` (empty: the source's)."""
     return f"the policy keeps it as a {name.title()} table now" if name else "the policy keeps it plain now"
@@ -160,6 +163,8 @@ class PolicyChange:
                 reasons[replica.name] = COPIED if change.now.copies(replica.name) else LEFT
             elif change.switches_format(replica.name):
                 reasons[replica.name] = as_format(change.now.wanted_format(replica.name))
+            elif change.switches_acid(replica.name):
+                reasons[replica.name] = ACID_SWITCHED
             elif change.switches_subset(replica.name):
                 reasons[replica.name] = NARROWED
             elif change.differs("where") and self.source.catalog.table(replica.name) is None:

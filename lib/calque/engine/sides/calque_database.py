@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from calque.core.formats.layout import join
 from calque.model.hive import Column, Database, SerDe, Storage, Table
@@ -25,6 +26,15 @@ def ensure_own_database(catalog: Catalog, warehouse: str) -> None:
         return
     with suppress(Conflict):
         catalog.create_database(Database(OURS, "calque's own: hidden builds and the lease", join(warehouse, OURS), {}))
+
+
+def ensure_managed_place(catalog: Catalog, warehouse: str, name: str) -> None:
+    """Have the database `name`, and calque's own, take managed tables below `warehouse`."""
+    ensure_own_database(catalog, warehouse)
+    for each in (OURS, name):
+        database = catalog.database(each)
+        if database is not None and database.managed_location != warehouse:
+            catalog.alter_database(each, replace(database, managed_location=warehouse))
 
 
 def own_view(name: TableName, parameters: Mapping[str, str]) -> Table:

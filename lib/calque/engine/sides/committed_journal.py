@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from calque.core.policy.admit import Admission
 from calque.engine.sides.sides import SourceSide
 from calque.model.journal import Entry
 from calque.model.names import EventId, Span
@@ -32,8 +33,9 @@ class CommittedJournal(ForwardingJournal):
         return sorted([*entries, *(commit.entry() for commit in commits)], key=lambda entry: entry.event_id)
 
 
-def with_commits(source: SourceSide) -> SourceSide:
-    """Return the source as targets read it."""
+def with_commits(source: SourceSide, admission: Admission) -> SourceSide:
+    """Return the source as a target with this policy reads it."""
     if source.commits is None:
         return source
-    return replace(source, journal=CommittedJournal(source.journal, source.commits))
+    journal = CommittedJournal(source.journal, source.commits)
+    return replace(source, journal=journal, natively=lambda name: admission.acid(name) == "native")

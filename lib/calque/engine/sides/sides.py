@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from calque.core.events.kinds import obstacle
@@ -21,8 +21,8 @@ from calque.engine.sides.storage_failures import StorageFailures
 from calque.engine.sides.waiting_foreign_keys import WaitingForeignKeys
 from calque.errors import Refused
 from calque.model.bounds import Bounds
-from calque.model.hive import Partition, Table
-from calque.model.names import table_name
+from calque.model.hive import Partition, Table, is_transactional
+from calque.model.names import TableName, table_name
 from calque.model.policy import Policy
 from calque.ports import (
     Catalog,
@@ -47,7 +47,11 @@ from calque.ports.forwarding import (
     ForwardingEventLog,
     ForwardingStorage,
 )
-from calque.ports.transactions import TransactionReader
+from calque.ports.transactions import ReplicatedTransactions, TransactionReader
+
+
+def no_table(_: TableName) -> bool:
+    return False
 
 
 class SystemClock:
@@ -82,11 +86,21 @@ class SourceSide:
     """The commits of transactions that changed ACID tables; None where no target has such tables."""
     transactions: TransactionReader | None = None
     """The source's transactions; None where `commits` is."""
+    natively: Callable[[TableName], bool] = no_table
+    """A function that tells which ACID tables the target that follows has as ACID tables, too."""
     gaps: Gaps | None = None
     """The record of gaps in the log; None where the journal is assumed to continue the log."""
     event_files: EventFiles | None = None
     """The files of events, where the source itself tells them, as a dump does; None where evidence comes from listings
     of directories, made while the log is captured."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTransactions:
+    """The transactions of a target's metastore: `reader` tells which are open, and `writer` makes calque's own."""
+
+    reader: TransactionReader
+    writer: ReplicatedTransactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +128,12 @@ class TargetSide:
     """The limits on what is taken from the source."""
     formats: tuple[TableFormat, ...] = ()
     """The formats that the catalog can have tables in."""
+    transactions: TargetTransactions | None = None
+    """The transactions of the target's metastore; None where it has no ACID tables of calque's."""
+
+    def is_native(self, table: Table) -> bool:
+        """Tell whether the table, the source's or its replica, is an ACID table at the target."""
+        return is_transactional(table) and self.transactions is not None
 
     def obstacle(self, table: Table) -> str:
         """Say, for people, why the source's table is set aside; empty when it is replicated."""
@@ -146,6 +166,7 @@ class TargetSide:
         claims: ClaimBook | None = None,
         bounds: Bounds = Bounds(),  # noqa: B008  (it is frozen)
         formats: tuple[TableFormat, ...] = (),
+        transactions: TargetTransactions | None = None,
     ) -> TargetSide:
         """Make a target side of a policy and ports, with guards that end calls after `stopping` is set. Without
         `claims` it gets a new claim book."""
@@ -165,6 +186,7 @@ class TargetSide:
             stopping=stopping,
             bounds=bounds,
             formats=formats,
+            transactions=transactions,
         )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calque.core.acid.contents import content_at, flattened
+from calque.engine.sides.acid_looks import look_at
 from calque.engine.sides.sides import SourceSide
-from calque.engine.source.acid_looks import look_at
 from calque.model.files import Listing
-from calque.model.hive import Table, is_full_acid
+from calque.model.hive import Table
 from calque.model.names import EventId, table_name
 from calque.ports.transactions import TransactionReader
 
@@ -36,8 +36,8 @@ def read_state(
         return AcidState(high, None)
     listings: dict[str, Listing] = {}
     for partition, place in places.items():
-        content = content_at(looks[place], valid, valid, states.is_committed, filters_rows=is_full_acid(table))
+        content = content_at(looks[place], valid, valid, states.is_committed)
         if content is None:
             return AcidState(high, None)
-        listings[partition] = flattened(content)
+        listings[partition] = flattened(content, with_bases=source.natively(name))
     return AcidState(high, listings)

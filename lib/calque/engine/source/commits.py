@@ -30,13 +30,13 @@ from calque.core.events.effects import ALTERS_OR_RENAMES_TABLE, MAKES_OR_ENDS_TA
 from calque.core.events.kinds import obstacle
 from calque.core.policy.admit import Admission
 from calque.core.states.fold import names_of
-from calque.engine.sides.journal_reads import entries_in, messages, reach
+from calque.engine.sides.acid_looks import look_of
+from calque.engine.sides.journal_reads import entries_in, messages, newest, reach
 from calque.engine.sides.sides import SourceSide
-from calque.engine.source.acid_looks import look_of
 from calque.engine.source.stable_listings import list_what_can_be
 from calque.errors import CalqueError
 from calque.model.files import Evidence, Listing
-from calque.model.hive import Table, is_full_acid, is_partitioned, is_transactional, location_of
+from calque.model.hive import Table, is_partitioned, is_transactional, location_of
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import EventId, Span, TableName, table_name
 from calque.model.transactions import TransactionId
@@ -58,11 +58,10 @@ class FollowedTable:
     without partitions; an empty location is not known."""
 
     shape: TableShape
-    filters_rows: bool
     places: dict[str, str] = field(default_factory=dict)
 
     def copy(self) -> FollowedTable:
-        return FollowedTable(self.shape, self.filters_rows, dict(self.places))
+        return FollowedTable(self.shape, dict(self.places))
 
     def take(self, keys: Keys) -> None:
         """Take an event on the table that leaves its name as it is."""
@@ -103,7 +102,6 @@ class PlacedState:
 
     state: DueState
     shape: TableShape
-    filters_rows: bool
     places: Mapping[str, str]
 
 
@@ -156,8 +154,7 @@ class CommitFinder:
     def open(self) -> None:
         """Take up where the last process ended; without its memory begin anew at the source's present state."""
         memory = self.commits.remembered()
-        last = self.source.journal.last() or 0
-        if memory is None or not reach(self.source.journal) <= memory.event_id <= last:
+        if memory is None or memory.gap != newest(self.source.gaps) or memory.event_id < reach(self.source.journal):
             self.begin_anew()
         else:
             self.event, self.certain_after = memory.event_id, memory.certain_after
@@ -178,9 +175,9 @@ class CommitFinder:
         self.known_after = states.high
         self.fold = WriteIdFold({name: of_unknown_owners(ids) for name, ids in valid.items()})
         self.event, self.followed, self.batch = low, {}, None
-        if self.commits.upto():
-            now = self.source.clock.now_ns() // 10**9
-            self.commits.append([AcidCommit(low, now, name) for name in names], low)
+        is_first, now = not self.commits.upto(), self.source.clock.now_ns() // 10**9
+        self.commits.restart(low - 1)
+        self.commits.append([] if is_first else [AcidCommit(low, now, name) for name in names], low)
         self.remember()
 
     def of(self, database: str) -> list[str]:
@@ -212,7 +209,11 @@ class CommitFinder:
     def remember(self) -> None:
         now = self.source.clock.elapsed_ns()
         tables = self.fold.tables()
-        self.commits.remember(TransactionMemory(self.event, self.certain_after, self.known_after, self.states, tables))
+        self.commits.remember(
+            TransactionMemory(
+                self.event, self.certain_after, self.known_after, self.states, tables, newest(self.source.gaps)
+            )
+        )
         ended = self.source.clock.elapsed_ns()
         self.remember_ns = ended + max(REMEMBER_NS, 20 * (ended - now))
 
@@ -283,9 +284,9 @@ class CommitFinder:
                     continue
                 if state.before is None:
                     named = dict(zip(keys.partitions or ("",), keys.locations, strict=False))
-                    placed.append(PlacedState(state, table.shape, table.filters_rows, named))
+                    placed.append(PlacedState(state, table.shape, named))
                 else:
-                    placed.append(PlacedState(state, table.shape, table.filters_rows, dict(table.places)))
+                    placed.append(PlacedState(state, table.shape, dict(table.places)))
         return followed, placed
 
     def follow(self, name: TableName, later: Sequence[Entry], upto: EventId) -> FollowedTable | None:
@@ -294,15 +295,15 @@ class CommitFinder:
         catalog = self.source.catalog
         table = catalog.table(name)
         if table is None:
-            return FollowedTable(TableShape.NOT_SAID, False)
+            return FollowedTable(TableShape.NOT_SAID)
         if not self.wants(table):
             return None
         if not is_partitioned(table):
-            return FollowedTable(TableShape.PLAIN, is_full_acid(table), {"": location_of(table) or ""})
+            return FollowedTable(TableShape.PLAIN, {"": location_of(table) or ""})
         partitions = catalog.partitions(name, catalog.partition_names(name))
         places = {partition: location_of(one) or "" for partition, one in partitions.items()}
         every = [*later, *self.after(upto)]
-        return FollowedTable(TableShape.PARTITIONED, is_full_acid(table), places_before(places, name, every))
+        return FollowedTable(TableShape.PARTITIONED, places_before(places, name, every))
 
     def after(self, event_id: EventId) -> list[Entry]:
         """Return the events after `event_id` up to the newest one of the log. This waits until the journal has it.
@@ -382,7 +383,7 @@ class Contents:
         look = self.looks.get(place)
         if look is None or look.listing.missing:
             return None
-        return content_at(look, valid, self.latest, self.is_committed, filters_rows=self.placed.filters_rows)
+        return content_at(look, valid, self.latest, self.is_committed)
 
     def changed(
         self, before: ValidWriteIds, after: ValidWriteIds, doubtful: Collection[str]

@@ -20,7 +20,7 @@ from calque.errors import CalqueError
 from calque.model.ledger import TableRow, TableState
 from calque.model.names import EventId, Span
 from calque.model.records import BootstrapBeginning, one_of
-from calque.ports import EvidenceStore, Journal, Ledger, Pins
+from calque.ports import Journal, Ledger, Pins
 
 LOG = logging.getLogger(__name__)
 SECONDS = 5.0
@@ -76,9 +76,7 @@ def let_go(
     `before` is called first. `note_pinned` gets the bytes that stay pinned."""
     before()
     now_ns = source.clock.now_ns()
-    deleted_rows = forget_journal(source.journal, source.evidence, now_ns, retention)
-    if source.commits is not None and deleted_rows.upto is not None:
-        source.commits.forget(deleted_rows.upto)
+    deleted_rows = forget_journal(source, now_ns, retention)
     if source.scans is not None:
         forget_taken(source.scans, [ledger for ledger in ledgers if not is_left_behind(source.journal, ledger)])
     if source.pins is not None:
@@ -118,13 +116,19 @@ def is_left_behind(journal: Journal, ledger: Ledger) -> bool:
     return has_begun and goes_on_from(records, epoch) < reach(journal)
 
 
-def forget_journal(journal: Journal, evidence: EvidenceStore, now_ns: int, retention: float) -> DeletedRows:
-    """Delete events that are older than `retention` seconds, with their evidence."""
+def forget_journal(source: SourceSide, now_ns: int, retention: float) -> DeletedRows:
+    """Delete events that are older than `retention` seconds, with their commits and evidence."""
+    journal = source.journal
     oldest, last = journal.oldest(), journal.last()
     if oldest is None or last is None:
         return DeletedRows()
     upto = last_before(journal, oldest, last, now_ns / 1e9 - retention)
-    return DeletedRows(upto, journal.forget(upto), evidence.forget(upto)) if upto >= oldest else DeletedRows()
+    if upto < oldest:
+        return DeletedRows()
+    events = journal.forget(upto)
+    if source.commits is not None:
+        source.commits.forget(upto)
+    return DeletedRows(upto, events, source.evidence.forget(upto))
 
 
 def last_before(journal: Journal, oldest: EventId, upto: EventId, seconds: float) -> EventId:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from calque.core.acid.contents import content_at, flattened
 from calque.core.formats.bounded import number_of
 from calque.core.formats.iceberg import is_iceberg
 from calque.core.formats.symlinks import is_symlinks
@@ -13,13 +14,15 @@ from calque.core.images.policies import marked
 from calque.core.small_files.combined_note import as_stored
 from calque.core.small_files.grouping import layout_of
 from calque.core.states.locate import ObservedPart, ObservedTable
+from calque.engine.sides.acid_looks import look_at
 from calque.engine.sides.sides import TargetSide
 from calque.model.files import File, Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName
 
 NOT_FOLLOWED = (File("manifests that were not written for the target", 0, 0),)
-"""A file that equals none of a source's. It stands for manifests that were not written for the target."""
+"""A file that equals none of a source's. It stands for manifests that were not written for the target, and for rows of
+which it can't be told which are seen."""
 AT_ONCE = 2000
 """The number of partitions that one call asks for without asking for their names first."""
 
@@ -94,8 +97,12 @@ def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -
     in `shown`. Where the catalog itself knows the files (`Catalog.contents`), these are entered. Views and tables whose
     files stay at the source are left out, and so are Iceberg tables, whose definition says what is in them."""
     locations: dict[tuple[TableName, str], str] = {}
+    native: list[ShownTable] = []
     for name, table in shown.items():
         if table is None or is_view(table.table) or is_iceberg(table.table) or not side.admission.copies(name):
+            continue
+        if side.is_native(table.table):
+            native.append(table)
             continue
         contents = side.catalog.contents(table.table, list(table.partitions))
         if contents is not None:
@@ -104,11 +111,31 @@ def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -
             locations |= {(name, part): location_of(value) or "" for part, value in table.partitions.items()}
         else:
             locations[name, ""] = location_of(table.table) or ""
+    if native:
+        read_rows(side, native)
     listings = side.storage.list(sorted({location for location in locations.values() if location}))
     for (name, part), location in locations.items():
         shown_table = shown[name]
         if shown_table is not None and location:
             shown_table.listings[part] = believed(shown_table, part, listings[location])
+
+
+def read_rows(side: TargetSide, tables: Sequence[ShownTable]) -> None:
+    """Enter the files of ACID tables that a reader sees now, as listings of states have them
+    (`core.acid.contents.flattened`). calque alone writes there, so that nothing is committed meanwhile."""
+    assert side.transactions is not None
+    reader = side.transactions.reader
+    states = reader.open_transactions()
+    names = {TableName(one.table.database, one.table.name): one for one in tables}
+    valid = reader.valid_write_ids(list(names))
+    for name, table in names.items():
+        things = table.partitions if is_partitioned(table.table) else {"": table.table}
+        places = {part: location_of(thing) or "" for part, thing in things.items()}
+        looks = look_at(side.storage, filter(None, places.values()))
+        for part, place in places.items():
+            content = content_at(looks[place], valid[name], valid[name], states.is_committed) if place else None
+            unknown = Listing(place, NOT_FOLLOWED)
+            table.listings[part] = flattened(content, with_bases=True) if content is not None else unknown
 
 
 def believed(shown: ShownTable, partition: str, listing: Listing) -> Listing:

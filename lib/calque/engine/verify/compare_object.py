@@ -41,6 +41,7 @@ from calque.engine.files.symlink_manifests import are_followed, named_files
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import TableIsTooBusy, read_exact
 from calque.engine.target.observe import ShownTable, read_files
+from calque.engine.verify.acid_rows import with_equal_rows
 from calque.engine.verify.comparison import Comparison
 from calque.engine.verify.iceberg import compare_lakes
 from calque.engine.verify.outcomes import TOO_FAST, NotYetComparable, ObjectComparison, Outcome, TargetSnapshot, behind
@@ -127,6 +128,8 @@ class ObjectComparer:
         target = self.at_target(name, with_files and exact_read.table is not None)
         source = self.with_live_files(source, self.source.storage)
         target = self.with_live_files(target, self.side.storage)
+        if with_files:
+            target = with_equal_rows(self.source, self.side, name, source, target)
         counts, differences = compare_table(name, source, target, self.side.imaging, max(head, exact_read.exact_at))
         is_own = target.table is not None and is_ours(target.table.parameters, self.side.policy.source)
         if is_own and source.table is not None and not is_view(source.table):

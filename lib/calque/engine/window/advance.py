@@ -146,6 +146,7 @@ def perform(
     for number, hop in enumerate(hops):
         applier.run(hop)
         images.passed(number)
+    applier.end_transactions()
     basic = {table: dict(versions) for table, versions in ready.plan.facets}
     for table in sorted(changes.keys() | basic.keys()):
         applier.facets(table, changes.get(table, Changes()), basic.get(table, {}))

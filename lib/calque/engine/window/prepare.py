@@ -23,7 +23,8 @@ from calque.engine.window.kept_contents import available, kept_listings, listing
 from calque.engine.window.recognise import recognise
 from calque.engine.window.unlisted_contents import infer_listings, object_runs, said_listings
 from calque.model.files import Listing
-from calque.model.journal import Entry, TableShape
+from calque.model.hive import is_transactional
+from calque.model.journal import Entry, EventKind, TableShape
 from calque.model.names import EventId, TableName
 from calque.model.plan import Data, GroupPlan
 
@@ -126,7 +127,7 @@ def prepare(
     def follows(name: TableName) -> bool:
         return name not in positions.aside and side.admission.takes(name)
 
-    carrying = frozenset(move.event_id for move in moves)
+    carrying = frozenset(move.event_id for move in moves) - copied_anew(source, entries)
     chain = replace(
         fold(entries, column_changes, carrying, follows, stays, side.admission.subset.predicate), events=events
     )
@@ -141,7 +142,8 @@ def prepare(
             raise Unfoldable(name, event_id, "a window that died brought it there from a table that is to be read")
     listings: Listings = {}
     if any(map(copies, names)):
-        evidence = evidence_of(source, chain, lost, moves)
+        with_bases = any(map(source.natively, names))
+        evidence = evidence_of(source, chain, lost, moves, with_bases=with_bases)
         listings = available(evidence, lost)
         runs = object_runs(source, chain, entries, moves, listings, shown, positions.shown)
         if source.event_files is not None:
@@ -243,7 +245,7 @@ def planned(
         content: listing.version for content, listing in listings_by_content.items() if listing.version is not None
     }
 
-    transacted = {content for content, listing in listings_by_content.items() if is_flattened(listing)}
+    flat = {content for content, listing in listings_by_content.items() if is_flattened(listing)}
 
     def listed(data: Data) -> tuple[Content, int] | None:
         return ("", 0) if data.stays else contents.get(data)
@@ -255,12 +257,13 @@ def planned(
         if one not in files or other not in files or not files[one] <= files[other]:
             return False
         # A publication of several files is one rename after the other; a transaction's files are seen all at once.
-        return other not in transacted or len(files[other] - files[one]) <= 1
+        return other not in flat or len(files[other] - files[one]) <= 1
 
     in_place, rows = policy.appends == "in_place", policy.atomicity == "rows"
     committed = committed_lineages(side, chain, shown)
     defined = defined_lineages(side, chain)
-    ground = EdgeRules(side.catalog.abilities(), extends, in_place, rows, committed, defined)
+    transacted = transacted_lineages(side, chain, shown)
+    ground = EdgeRules(side.catalog.abilities(), extends, in_place, rows, committed, defined, transacted)
     own_order = policy.consistency == "table"
     problem = problem_of(chain, observed, shown_event, follows, listed, ground, own_order)
     return PreparedGroup(problem, solve(problem), shown, listings)
@@ -288,6 +291,23 @@ def committed_lineages(
             if side.admission.wanted_format(name) and chain.shapes.get(lineage) is not TableShape.VIEW
         }
     return frozenset(lineages)
+
+
+def transacted_lineages(
+    side: TargetSide, chain: Chain, shown: Mapping[TableName, ShownTable | None]
+) -> frozenset[LineageId]:
+    """Return the lineages that are ACID tables at the target, and the new ones that are to be some."""
+    named = [*chain.names.items(), *(item for step in chain.steps for item in step.names.items())]
+    lineages = {
+        lineage
+        for name, lineage in named
+        if lineage is not None and (table := shown.get(name)) is not None and is_transactional(table.table)
+    }
+    new_lineages = chain.transactional & chain.complete
+    return frozenset(
+        lineages
+        | {lineage for name, lineage in named if lineage in new_lineages and side.admission.acid(name) == "native"}
+    )
 
 
 def defined_lineages(side: TargetSide, chain: Chain) -> frozenset[LineageId]:
@@ -319,13 +339,28 @@ def touched_partitions(entries: Sequence[Entry]) -> dict[TableName, set[str]]:
     return touched
 
 
+def copied_anew(source: SourceSide, entries: Sequence[Entry]) -> set[EventId]:
+    """Return the renames of partitions of ACID tables: the target has a new partition for each, because its metastore
+    would move the directory before readers learn of it."""
+    return {
+        entry.event_id
+        for entry in entries
+        if entry.keys.kind is EventKind.RENAME_PARTITION
+        and entry.keys.table is not None
+        and entry.keys.transactional
+        and source.natively(entry.keys.table)
+    }
+
+
 def moves_in(source: SourceSide, entries: Sequence[Entry]) -> list[Move]:
     """Return the group's renames that keep contents, in order."""
     ids = [entry.event_id for entry in entries if may_move(entry)]
     return [move for event in messages(source.journal, ids) if (move := move_of(event)) is not None]
 
 
-def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: Sequence[Move]) -> Listings:
+def evidence_of(
+    source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: Sequence[Move], *, with_bases: bool
+) -> Listings:
     """Return the listings that evidence and scans have of the chain's contents. Their locations are where the last
     rename left the directories; files that are pinned are read from their pins, but for pins that have `lost` files."""
     contents = set(contents_of(chain))
@@ -339,7 +374,7 @@ def evidence_of(source: SourceSide, chain: Chain, lost: frozenset[Lost], moves: 
         if listing is not None:
             location = places(data.event_id, data.location, moves)[-1]
             pin = pin_of(source, data.event_id, data.location, lost)
-            listings[data] = flattened(replace(listing, location=location, pin=pin))
+            listings[data] = flattened(replace(listing, location=location, pin=pin), with_bases=with_bases)
     return listings
 
 

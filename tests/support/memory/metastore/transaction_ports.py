@@ -51,6 +51,6 @@ class MemoryReplicatedTransactions:
                 self.metastore.set_mark(mark)
             transactions.commit_numbered((self.policy, number))
 
-    def abort(self, number: int) -> None:
-        with self._watched("abort"):
+    def roll_back(self, number: int) -> None:
+        with self._watched("roll_back"):
             self.metastore.transactions.abort_numbered((self.policy, number))
