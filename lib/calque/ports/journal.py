@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Protocol
 
 from calque.core.acid.commits import AcidCommit, TransactionMemory
 from calque.model.files import Evidence, FilesOfEvent, Listing
@@ -13,6 +11,9 @@ from calque.model.gaps import Gap
 from calque.model.journal import Entry, Event
 from calque.model.names import EventId, Span
 from calque.model.scan import Memory, Scan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Journal(Protocol):

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
 from secrets import token_hex
 
 from xxhash import xxh3_128, xxh3_128_hexdigest
@@ -190,7 +188,7 @@ def _most_rights(task: CopyTask, source: ReadableSystem, path: str) -> int:
     """Return the bits of the greatest rights that the copy may have: those of its source for a file that is lent or
     that a link leads to, else the bits of any new file. Raises `_FileUncopied`."""
     source = bare(source)
-    if task.permissions or not isinstance(source, LocalSystem) or not (task.lent or _is_linked(task, path)):
+    if task.permissions or not isinstance(source, LocalSystem) or not (task.lent or _is_linked(task, source, path)):
         return ANYBODY
     try:
         return OWNERS & ANYBODY | source.rights(path) & ANYBODY
@@ -198,13 +196,11 @@ def _most_rights(task: CopyTask, source: ReadableSystem, path: str) -> int:
         raise _of_source(task, error) from error
 
 
-def _is_linked(task: CopyTask, path: str) -> bool:
+def _is_linked(task: CopyTask, source: LocalSystem, path: str) -> bool:
     """Return whether a symbolic link leads to the file: the file itself is one, or a directory between it and
     `task.within` is."""
     is_below = task.within and task.source.startswith(task.within)
-    depth = task.source.removeprefix(task.within).strip("/").count("/") if is_below else 0
-    file = Path(path)
-    return file.is_symlink() or any(directory.is_symlink() for directory in islice(file.parents, depth))
+    return source.is_linked(path, task.source.removeprefix(task.within).strip("/").count("/") if is_below else 0)
 
 
 def _given_permissions(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> str:

@@ -15,6 +15,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from secrets import token_hex
 from types import TracebackType
 
@@ -67,15 +68,13 @@ class LocalSystem:
         """Return `below` of a directory in which no entry has the name of a Delta table's log. None where there is such
         an entry, and where the path is missing or a file."""
         files: list[File] = []
-        self._require(path)
+        if self._admitted is not None:
+            self._admitted.require(path)
         try:
-            with os.scandir(path) as scanned:
-                entries = list(scanned)
-        except (FileNotFoundError, NotADirectoryError):
+            pending = _scan(path, "", files, (), self._admitted, log=DELTA_LOG)
+        except (FileNotFoundError, NotADirectoryError, _LogFound):
             return None
-        if any(each.name == DELTA_LOG for each in entries):
-            return None
-        return _all_below(_sorted_out(entries, path, "", files, (), self._admitted), files, self._admitted)
+        return _all_below(pending, files, self._admitted) if pending or len(files) > 1 else files
 
     def children(self, path: str) -> Sequence[str]:
         self._require(path)
@@ -218,6 +217,11 @@ class LocalSystem:
         """Return the bits of the mode that say which rights owner, group and others have. Links are followed."""
         return os.stat(path).st_mode & 0o777
 
+    def is_linked(self, path: str, above: int) -> bool:
+        """Return whether the file, or one of the `above` directories next to it on the way to it, is a symbolic
+        link."""
+        return os.path.islink(path) or (above > 0 and self.is_linked(os.path.dirname(path), above - 1))
+
     def _require(self, path: str) -> None:
         if self._admitted is not None:
             self._admitted.require(path)
@@ -264,6 +268,12 @@ def _facts(status: os.stat_result) -> FileFacts:
     )
 
 
+class _LogFound(Exception):
+    """A directory has a Delta table's log."""
+
+
+HIDDEN = ("_", ".")
+PATH = attrgetter("path")
 _Pending = tuple[str, str, tuple[tuple[int, int], ...]]
 
 
@@ -275,7 +285,7 @@ def _all_below(pending: list[_Pending], files: list[File], admitted: AdmittedPla
             pending += _scan(directory, relative, files, above, admitted)
         except (FileNotFoundError, NotADirectoryError):
             continue
-    files.sort(key=lambda file: file.path)
+    files.sort(key=PATH)
     return files
 
 
@@ -285,41 +295,33 @@ def _scan(
     files: list[File],
     above: tuple[tuple[int, int], ...],
     admitted: AdmittedPlaces | None,
+    log: str = "",
 ) -> list[_Pending]:
-    with os.scandir(directory) as entries:
-        return _sorted_out(entries, directory, relative, files, above, admitted)
-
-
-def _sorted_out(
-    entries: Iterable[os.DirEntry[str]],
-    directory: str,
-    relative: str,
-    files: list[File],
-    above: tuple[tuple[int, int], ...],
-    admitted: AdmittedPlaces | None,
-) -> list[_Pending]:
-    """Add the data files among the entries of `directory` to `files`, and return its directories. Each comes with the
-    linked directories above it, by which a circle of links is known. A link is followed where it leads to an admitted
-    place; another raises `Misplaced`."""
+    """Add the data files directly in `directory` to `files`, and return its directories. Each comes with the linked
+    directories above it, by which a circle of links is known. A link is followed where it leads to an admitted place;
+    another raises `Misplaced`. Raises `_LogFound` for an entry with the name `log`."""
     pending: list[_Pending] = []
-    for each in entries:
-        name = each.name
-        if name.startswith(("_", ".")):
-            continue
-        if not name.isascii() and not _is_text(name):
-            raise OSError(errno.EILSEQ, f"A name that is not UTF-8, {os.fsencode(name)!r}", directory)
-        try:
-            if admitted is not None and each.is_symlink():
-                admitted.require(each.path)
-            if each.is_dir():
-                linked = _linked(each, above) if each.is_symlink() else above
-                pending.append((each.path, f"{relative}{name}/", linked))
+    with os.scandir(directory) as entries:
+        for each in entries:
+            name = each.name
+            if name.startswith(HIDDEN):
+                if name == log:
+                    raise _LogFound
                 continue
-            status = each.stat()
-        except FileNotFoundError:
-            continue
-        if stat.S_ISREG(status.st_mode):
-            files.append(File(relative + name, status.st_size, status.st_mtime_ns))
+            if not name.isascii() and not _is_text(name):
+                raise OSError(errno.EILSEQ, f"A name that is not UTF-8, {os.fsencode(name)!r}", directory)
+            try:
+                if admitted is not None and each.is_symlink():
+                    admitted.require(each.path)
+                if each.is_dir():
+                    linked = _linked(each, above) if each.is_symlink() else above
+                    pending.append((each.path, f"{relative}{name}/", linked))
+                    continue
+                status = each.stat()
+            except FileNotFoundError:
+                continue
+            if stat.S_ISREG(status.st_mode):
+                files.append(File(relative + name, status.st_size, status.st_mtime_ns))
     return pending
 
 

@@ -25,6 +25,10 @@ READ_SCHEMES = OBJECT_STORES | {"file", "hdfs", "webhdfs", "sftp", "smb"}
 scheme that fsspec knows."""
 
 
+REMEMBERED = 64
+"""The number of local directories whose paths are remembered."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnLocations:
     """The locations below which calque writes the data of one target, and the options by which they are reached."""
@@ -70,6 +74,9 @@ class FileSystemSet:
         self._places = tuple(place(location) for location in self._own.locations)
         self._lock = Lock()
         self._open: dict[tuple[str, str, bool], OpenSystem] = {}
+        self._beside: dict[str, tuple[System, str]] = {}
+        """The local file system, and the path there of a directory with its slash, by the directory's location: most
+        locations lie beside another one."""
 
     def __reduce__(self) -> tuple[type[FileSystemSet], tuple[object, ...]]:
         given = (self._options, self._durability, self._own, self._roots, self.most_read, self._kinds)
@@ -98,13 +105,17 @@ class FileSystemSet:
     def to_read(self, location: str) -> tuple[System, str]:
         """Return the file system and path of a location (see `at`) that is to be read. Raises `Refused` for a place
         that is not admitted."""
-        if (refused := self.why_not_read(location)) is not None:
+        if self._roots is not None and (refused := self.why_not_read(location)) is not None:
             raise refused
         return self.at(location)
 
     def at(self, location: str) -> tuple[System, str]:
         """Return the file system of a location, and the location's path there. The system is opened anew after a file
         of a secret among its options was written."""
+        above, _, name = location.rpartition("/")
+        is_plain = name not in ("", "..") and "\0" not in name
+        if is_plain and (beside := self._beside.get(above)) is not None:
+            return beside[0], beside[1] + name
         location_place = place(location)
         key = self._key(location_place)
         opened = self._open.get(key)
@@ -113,7 +124,12 @@ class FileSystemSet:
                 opened = self._open.get(key)
                 if opened is None or opened.outdated:
                     opened = self._open[key] = self._opened(*key)
-        return opened.system, opened.path(location_place.authority, location_place.path)
+        path = opened.path(location_place.authority, location_place.path)
+        if is_plain and location_place.scheme == "file" and path.endswith(f"/{name}"):
+            if len(self._beside) >= REMEMBERED:
+                self._beside = {}
+            self._beside[above] = opened.system, path.removesuffix(name)
+        return opened.system, path
 
     def share_system(self, location: str, other: str) -> bool:
         """Return whether both locations are on one file system, opened by the same options."""
