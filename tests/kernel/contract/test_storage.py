@@ -6,7 +6,7 @@ import errno
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -798,6 +798,26 @@ def test_a_session_is_only_asked_for_when_the_work_is_long(tmp_path: Path) -> No
     assert storage.list([str(tmp_path)])[str(tmp_path)].size == 2
     with pytest.raises(AssertionError):
         storage.copy([replace(task, target=f"{task.target}{number}") for number in range(65)])
+
+
+class Slow(FileStorage):
+    """Takes its time for each listing."""
+
+    def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
+        time.sleep(0.01 * len(locations))
+        return super().list(locations)
+
+
+def test_listings_go_to_spark_where_that_is_faster(tmp_path: Path) -> None:
+    def none() -> SparkSession:
+        raise AssertionError("no session is needed")
+
+    locations = [str(tmp_path / str(number)) for number in range(100)]
+    thresholds = SparkThresholds(few_locations=10)
+    assert list(SparkStorage(FileStorage(), none, thresholds).list(locations)) == locations
+    assert list(SparkStorage(Slow(), none, thresholds).list(locations[:10])) == locations[:10]
+    with pytest.raises(AssertionError):
+        SparkStorage(Slow(), none, thresholds).list(locations)
 
 
 def test_an_executor_s_error_comes_home_whole(session: SparkSession, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,12 +19,13 @@ from calque.adapters.files import CopyTerms, FileStorage, FileSystemSet
 from calque.adapters.files.bucket import BURST_SECONDS, Bucket
 from calque.adapters.files.copy import WHOLE
 from calque.adapters.files.local import ANYBODY, LocalSystem
-from calque.adapters.files.many import Pace
+from calque.adapters.files.many import FILES_APART, Pace
+from calque.adapters.files.processes import CopyProcess, started
 from calque.adapters.files.shares import BandwidthShares
 from calque.adapters.files.slots import CopySlots
 from calque.adapters.files.system import FileFacts, System
 from calque.core.formats.layout import COPYING, place
-from calque.errors import Unavailable
+from calque.errors import Refused, Unavailable
 from calque.ports import CopiedFile, CopyTask
 
 QUICK = CopyTerms(pause=0.001, longest_pause=0.002)
@@ -391,3 +394,62 @@ def test_a_source_that_changes_around_its_reading_is_a_problem(
     assert str(source) in copied[0].problem
     assert copied[1].problem == ""
     assert names(tmp_path / "t") == ["g"]
+
+
+# Processes
+
+
+@pytest.fixture
+def process() -> Iterator[tuple[CopyProcess, subprocess.Popen[bytes]]]:
+    running = started()
+    process = CopyProcess(running)
+    process.begin(FileSystemSet(), QUICK)
+    while not process.has_begun(10):
+        pass
+    yield process, running
+    process.end()
+
+
+def many(folder: Path, count: int) -> list[CopyTask]:
+    (folder / "s").mkdir()
+    return [
+        described(folder / "s" / f"{number:04}", folder / "t" / f"{number:04}", str(number).encode())
+        for number in range(count)
+    ]
+
+
+def test_a_process_copies_as_threads_do(tmp_path: Path, process: tuple[CopyProcess, subprocess.Popen[bytes]]) -> None:
+    tasks = [*many(tmp_path, 3), CopyTask(str(tmp_path / "gone"), str(tmp_path / "t" / "gone"), 1, 1)]
+    copies = list(process[0].copied(tasks))
+    assert [copied.task for copied in copies] == tasks
+    assert [copied.checksum for copied in copies[:3]] == [copied.checksum for copied in FileStorage().copy(tasks[:3])]
+    assert "is not there any more" in copies[3].problem
+    with pytest.raises(Refused, match="nosuch"):
+        list(process[0].copied([replace(tasks[0], source="nosuch://a/b")]))
+    assert len(list(process[0].copied(tasks))) == 4
+
+
+def test_a_process_that_is_lost_copies_nothing_more(
+    tmp_path: Path, process: tuple[CopyProcess, subprocess.Popen[bytes]]
+) -> None:
+    process[1].kill()
+    assert list(process[0].copied(many(tmp_path, 3))) == []
+    assert process[0].lost
+
+
+def test_a_process_ends_with_the_one_that_started_it(process: tuple[CopyProcess, subprocess.Popen[bytes]]) -> None:
+    assert process[1].stdin is not None
+    process[1].stdin.close()
+    assert process[1].wait(10) == 0
+
+
+@pytest.mark.parametrize("python", [sys.executable, "/bin/false", "/nosuch"])
+def test_many_files_are_copied_with_processes_and_without(
+    tmp_path: Path, python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    tasks = many(tmp_path, 3 * FILES_APART)
+    copies = FileStorage(local=Pace(threads=2, files=32, apart=1)).copy(tasks)
+    assert [copied.task for copied in copies] == tasks
+    assert all(copied.checksum for copied in copies)
+    assert names(tmp_path / "t") == [f"{number:04}" for number in range(len(tasks))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import Event, get_ident
 
@@ -75,6 +76,20 @@ class FileCopier:
         finally:
             self._running.pop(get_ident(), None)
         return self._again(task, systems)
+
+    def watched(self, tasks: Sequence[CopyTask], copies: Iterator[CopiedFile]) -> Iterator[CopiedFile]:
+        """Pass on the copies that another process makes of these files, in their order. Each may take the time of the
+        largest."""
+        limit = max(self._terms.limit(task.size) for task in tasks)
+        try:
+            for task in tasks:
+                self._running[get_ident()] = Running(task, limit, time.monotonic())
+                copied = next(copies, None)
+                if copied is None:
+                    return
+                yield copied
+        finally:
+            self._running.pop(get_ident(), None)
 
     def late_in(self, thread: int | None) -> Running | None:
         """Return the copy in this thread if it has used up its time; else None."""

@@ -1,21 +1,23 @@
-"""The copying of many files by threads, each file within its time: `copy_all`."""
+"""The copying of many files by threads, or by a process for each thread, each file within its time: `copy_all`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
 from calque.adapters.files.attempt import CopyTerms, FileCopier
 from calque.adapters.files.bucket import Bucket
 from calque.adapters.files.copy import require_own_targets
+from calque.adapters.files.processes import CopyProcess, copy_process
 from calque.adapters.files.slots import CopySlots
 from calque.adapters.files.systems import FileSystemSet
 from calque.errors import Unavailable
 from calque.ports import CopiedFile, CopyTask
 
+FILES_APART = 256
 LOOK_SECONDS = 1.0
 """Seconds between two looks whether a copy takes too long."""
 
@@ -23,11 +25,13 @@ LOOK_SECONDS = 1.0
 @dataclass(frozen=True, slots=True)
 class Pace:
     """The number of threads that copy, and the files and bytes that each takes at a time: handing single small files
-    from thread to thread costs as much as copying them."""
+    from thread to thread costs as much as copying them. From `apart` files on each thread but the first has a
+    process that copies for it, and all take `FILES_APART` files at a time; 0 is never."""
 
     threads: int
     files: int
     bytes: int = 8 << 20
+    apart: int = 0
 
 
 def copy_all(
@@ -46,8 +50,10 @@ def copy_all(
     hangs is left behind: it ends with the process, or when its call returns, and then removes what it wrote.
     """
     require_own_targets(tasks)
+    apart = 0 < pace.apart <= len(tasks) and bucket is None
+    pace = replace(pace, files=FILES_APART) if apart else pace
     portions = list(_portions(tuple(dict.fromkeys(tasks)), pace))
-    crew = CopyThreads(portions, systems, terms, bucket, slots)
+    crew = CopyThreads(portions, systems, terms, bucket, slots, apart=apart)
     copies: dict[CopyTask, CopiedFile] = {}
     try:
         crew.start(min(pace.threads, len(portions)))
@@ -62,7 +68,7 @@ def copy_all(
 
 
 class CopyThreads:
-    """Threads that copy portions until none is left."""
+    """Threads that copy portions until none is left; with `apart` each but the first copies by a process."""
 
     def __init__(
         self,
@@ -71,8 +77,11 @@ class CopyThreads:
         terms: CopyTerms,
         bucket: Bucket | None,
         slots: CopySlots | None,
+        *,
+        apart: bool,
     ) -> None:
-        self._systems, self._slots, self._stopped = systems, slots, Event()
+        self._systems, self._terms, self._slots, self._apart = systems, terms, slots, apart
+        self._stopped = Event()
         self._copier = FileCopier(terms, bucket, self._stopped)
         self._waiting: SimpleQueue[Sequence[CopyTask]] = SimpleQueue()
         self._done: SimpleQueue[Sequence[CopiedFile] | BaseException] = SimpleQueue()
@@ -82,8 +91,9 @@ class CopyThreads:
 
     def start(self, threads: int) -> None:
         for number in range(threads):
+            apart = self._apart and number > 0
             # The thread is a daemon, because a copy that hangs must not keep the process from ending.
-            thread = Thread(target=self._work, name=f"copy_{number}", daemon=True)
+            thread = Thread(target=self._work, kwargs={"apart": apart}, name=f"copy_{number}", daemon=True)
             thread.start()
             self._threads.append(thread)
 
@@ -107,17 +117,28 @@ class CopyThreads:
             while thread.is_alive() and not self._copier.late_in(thread.ident):
                 thread.join(LOOK_SECONDS)
 
-    def _work(self) -> None:
+    def _work(self, *, apart: bool) -> None:
         try:
-            while not self._stopped.is_set():
-                portion = self._waiting.get_nowait()
-                with self._slot() as free:
-                    if free:
-                        self._done.put([self._copier.copy(task, self._systems) for task in portion])
+            with copy_process(self._systems, self._terms) if apart else nullcontext() as process:
+                while process and not process.has_begun(LOOK_SECONDS / 10):
+                    if self._stopped.is_set() or self._waiting.empty():
+                        return
+                while not self._stopped.is_set():
+                    portion = self._waiting.get_nowait()
+                    with self._slot() as free:
+                        if free:
+                            self._done.put(self._copied(portion, process))
         except Empty:
             return
         except BaseException as error:  # noqa: BLE001 - a thread has no caller: whoever takes results raises it
             self._done.put(error)
+
+    def _copied(self, portion: Sequence[CopyTask], process: CopyProcess | None) -> Sequence[CopiedFile]:
+        """Copy the files by the process, and here what it leaves when it is lost."""
+        copies: list[CopiedFile] = []
+        if process is not None and not process.lost:
+            copies += self._copier.watched(portion, process.copied(portion))
+        return copies + [self._copier.copy(task, self._systems) for task in portion[len(copies) :]]
 
     def _slot(self) -> AbstractContextManager[bool]:
         return nullcontext(True) if self._slots is None else self._slots.taken(1, self._stopped.is_set)

@@ -7,6 +7,7 @@ scheduler lets others in between.
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
@@ -17,8 +18,9 @@ from uuid import uuid4
 
 from calque.adapters.files.copy import require_own_targets
 from calque.adapters.files.many import Pace
+from calque.adapters.files.processes import CopyRow, Failure, Outcome, outcome_of, row_of
 from calque.adapters.files.shares import BandwidthShares
-from calque.adapters.files.storage import FileStorage
+from calque.adapters.files.storage import FileStorage, is_local
 from calque.errors import CalqueError, Unavailable
 from calque.model.files import File, Listing, RowLayout
 from calque.model.permissions import Permissions
@@ -33,16 +35,15 @@ BIN_WEIGHT = 1 << 30
 """The weight that a bin of a long copy may hold: a few seconds' work, after which its files are reported. Copies that
 hold less for each core are one bin on each, because a job takes as long as copying a hundred small files."""
 MOST_JOBS = 256
+JOB_SECONDS = 0.3
+"""The time that jobs of Spark take beside their work."""
+TRAVEL_SECONDS = 12e-6
+"""The time that a directory in a listing, or a file, takes from an executor to here."""
 LOOK_SECONDS = 0.5
 """Seconds between two looks whether the copies that run as tasks of Spark (bins of files) are still wanted."""
 ALONE = Pace(threads=1, files=32)
 """The pace of local files in an executor, where other tasks keep the other cores busy."""
 
-Row = tuple[str, str, int, int, bool, int, bool, bool, str]
-"""A `CopyTask` as it travels. Objects would take ten times as long to write and read, half as long as a small file
-takes."""
-Said = tuple[str, str, int, str]
-"""A copy's checksum, problem, bytes moved, and which permissions it lacks."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -81,11 +82,32 @@ class SparkStorage:
         self._shares = BandwidthShares(files.terms.bandwidth, files.bucket)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
-        if len(locations) <= self._thresholds.few_locations:
-            return self._files.list(locations)
-        unique = list(dict.fromkeys(locations))
-        listings = self._run("list", self._bins(unique, _same_weight), _list_bin, _silent)
+        """Return the listings. Local directories are listed here, `few_locations` at a time, as long as these say that
+        Spark would take longer for the rest: what the kernel has in its cache is listed faster than a listing
+        travels."""
+        few, unique = self._thresholds.few_locations, list(dict.fromkeys(locations))
+        step = few if few and is_local(unique) else len(unique)
+        listings: dict[str, Listing] = {}
+        is_quick = step == few
+        while remaining := len(unique) - len(listings):
+            next_ones = unique[len(listings) : len(listings) + step]
+            if remaining <= few or is_quick:
+                began = time.monotonic()
+                listed = self._files.list(next_ones)
+                is_quick = self._is_quick(listed, time.monotonic() - began, remaining - len(next_ones))
+            else:
+                next_ones = unique[len(listings) :]
+                listed = self._run("list", self._bins(next_ones, _same_weight), _list_bin, _silent)
+            listings |= listed
         return {location: listings[location] for location in locations}
+
+    def _is_quick(self, listed: Mapping[str, Listing], seconds: float, remaining: int) -> bool:
+        """Return whether `remaining` further directories are listed here in less time than by Spark, if they are like
+        those that were listed in `seconds`."""
+        each = seconds / len(listed)
+        travel = TRAVEL_SECONDS * (1 + sum(len(listing.files) for listing in listed.values()) / len(listed))
+        gain = (each - travel) * remaining - JOB_SECONDS
+        return gain <= 0 or gain <= each * remaining / self._slots()
 
     def files(self, paths: Sequence[str]) -> Mapping[str, File]:
         return self._files.files(paths)
@@ -99,10 +121,10 @@ class SparkStorage:
         if len(tasks) <= self._thresholds.few_files and sum(task.size for task in tasks) <= self._thresholds.few_bytes:
             return self._files.copy(tasks, progress)
         self._files.announce(tasks)
-        task_of = {_row(task): task for task in tasks}
+        task_of = {row_of(task): task for task in tasks}
         copies: dict[CopyTask, CopiedFile] = {}
 
-        def finished(row: Row, outcome: Said) -> None:
+        def finished(row: CopyRow, outcome: Outcome) -> None:
             task = task_of[row]
             copies[task] = CopiedFile(task, *outcome)
             if progress:
@@ -286,26 +308,11 @@ def packed(items: Sequence[Item], weight: Callable[[Item], int], bins: int) -> S
     return [tuple(items[number] for number in sorted(numbers)) for numbers in content]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An error as it travels from an executor, because Spark passes on only its text."""
-
-    kind: type[CalqueError]
-    what: str
-    why: str
-    todo: str
-
-
 def _silent(_item: object, _result: object) -> None:
     return
 
 
-def _row(task: CopyTask) -> Row:
-    expected = (task.source, task.target, task.size, task.modified_ns, task.ours, task.source_ns)
-    return (*expected, task.permissions, task.lent, task.within)
-
-
-def _copy_weight(row: Row) -> int:
+def _copy_weight(row: CopyRow) -> int:
     return row[2] + FILE_WEIGHT
 
 
@@ -313,9 +320,9 @@ def _same_weight(_: str) -> int:
     return 1
 
 
-def _copy_bin(files: FileStorage, rows: Sequence[Row]) -> Sequence[Said]:
+def _copy_bin(files: FileStorage, rows: Sequence[CopyRow]) -> Sequence[Outcome]:
     copies = files.copy_announced([CopyTask(*row) for row in rows])
-    return [(each.checksum, each.problem, each.bytes_moved, each.unpermitted) for each in copies]
+    return [outcome_of(each) for each in copies]
 
 
 def _combine_weight(task: CombineTask) -> int:
@@ -349,7 +356,7 @@ def _attempted(
     try:
         return work(files, part)
     except CalqueError as error:
-        return Failure(type(error), error.what, error.why, error.todo)
+        return Failure.of(error)
 
 
 def _finished(verb: str, future: Future[Sequence[Result] | Failure]) -> Sequence[Result]:
@@ -364,5 +371,5 @@ def _finished(verb: str, future: Future[Sequence[Result] | Failure]) -> Sequence
             f"Spark could not {verb} files", " ".join(lines[:2])[:500], "Look at Spark's log; it is tried again"
         ) from error
     if isinstance(result, Failure):
-        raise result.kind(result.what, result.why, result.todo)
+        raise result.error()
     return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,6 @@ from xxhash import xxh3_128, xxh3_128_hexdigest
 
 from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.bucket import Bucket
-from calque.adapters.files.combine import THREADS, Combining, digest_at
 from calque.adapters.files.copy import discard, same_content
 from calque.adapters.files.local import LocalSystem
 from calque.adapters.files.many import Pace, copy_all
@@ -39,7 +39,8 @@ from calque.model.permissions import Permissions
 from calque.ports import CombinedRows, CombineTask, CopiedFile, CopyTask, StorageEntry
 
 LOG = logging.getLogger(__name__)
-LOCAL = Pace(threads=2, files=32)
+CORES = len(os.sched_getaffinity(0))
+LOCAL = Pace(threads=max(2, min(8, CORES)), files=32, apart=4096 if CORES > 1 else 0)
 REMOTE = Pace(threads=16, files=1)
 TOGETHER = 32
 """The number of directories of one object store from which on they are listed in pages that they share."""
@@ -66,7 +67,7 @@ class FileStorage:
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
         """Return the listing of each location, by location. Raises `Refused`, which names the first location that is a
         file or may not be read."""
-        if len(locations) < 2 or _local(locations):
+        if len(locations) < 2 or is_local(locations):
             return {location: self._listing(location) for location in dict.fromkeys(locations)}
         if len(locations) >= TOGETHER:
             return listed_together(self.systems, locations, self.list)
@@ -75,7 +76,7 @@ class FileStorage:
 
     def files(self, paths: Sequence[str]) -> Mapping[str, File]:
         unique_paths = list(dict.fromkeys(paths))
-        if len(unique_paths) < 2 or _local(unique_paths):
+        if len(unique_paths) < 2 or is_local(unique_paths):
             files = [self._file(path) for path in unique_paths]
         else:
             with ThreadPoolExecutor(min(REMOTE.threads, len(unique_paths)), thread_name_prefix="files") as pool:
@@ -100,19 +101,23 @@ class FileStorage:
         self, tasks: Sequence[CopyTask], progress: Callable[[CopiedFile], None] | None = None
     ) -> Sequence[CopiedFile]:
         """Copy the files as `copy` does, after `announce` was called for them."""
-        local = _local([location for task in tasks for location in (task.source, task.target)])
+        local = is_local([location for task in tasks for location in (task.source, task.target)])
         pace = self._local if local else REMOTE
         return copy_all(tasks, self.systems, pace, self.terms, self.bucket, self.slots, progress)
 
     def combine(
         self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
     ) -> Sequence[CombinedRows]:
+        from calque.adapters.files.combine import Combining
+
         self.systems.require_inside(task.target for task in tasks)
-        local = _local([source.source for task in tasks for source in task.sources])
+        local = is_local([source.source for task in tasks for source in task.sources])
         combining = Combining(self, self.systems, self.terms, self.bucket, self.slots, local=local)
         return combining.all(tasks, progress)
 
     def row_digests(self, groups: Sequence[tuple[RowLayout, tuple[str, ...]]]) -> Sequence[str]:
+        from calque.adapters.files.combine import THREADS, digest_at
+
         with ThreadPoolExecutor(THREADS, thread_name_prefix="rows") as pool:
             return list(pool.map(lambda group: digest_at(self, group), groups))
 
@@ -145,7 +150,7 @@ class FileStorage:
         """Return the xxh3-128 of each file, by full path. A file that is replaced while it is read may get a checksum
         that neither content has."""
         unique_paths = list(dict.fromkeys(paths))
-        threads = (self._local if _local(unique_paths) else REMOTE).threads
+        threads = (self._local if is_local(unique_paths) else REMOTE).threads
         with ThreadPoolExecutor(threads, thread_name_prefix="checksum") as pool:
             checksums = dict(zip(unique_paths, pool.map(self._checksum, unique_paths), strict=True))
         return {path: checksum for path, checksum in checksums.items() if checksum}
@@ -156,14 +161,14 @@ class FileStorage:
 
     def tails(self, paths: Sequence[str], size: int) -> Mapping[str, bytes]:
         unique_paths = list(dict.fromkeys(paths))
-        threads = (self._local if _local(unique_paths) else REMOTE).threads
+        threads = (self._local if is_local(unique_paths) else REMOTE).threads
         with ThreadPoolExecutor(threads, thread_name_prefix="tail") as pool:
             tails = zip(unique_paths, pool.map(lambda path: self._tail(path, size), unique_paths), strict=True)
             return {path: tail for path, tail in tails if tail is not None}
 
     def system_checksums(self, paths: Sequence[str]) -> Mapping[str, str]:
         unique_paths = list(dict.fromkeys(paths))
-        if _local(unique_paths):
+        if is_local(unique_paths):
             return {}
         with ThreadPoolExecutor(REMOTE.threads, thread_name_prefix="checksum") as pool:
             checksums = dict(zip(unique_paths, pool.map(self._system_checksum, unique_paths), strict=True))
@@ -210,7 +215,7 @@ class FileStorage:
 
     def create(self, contents: Mapping[str, bytes]) -> frozenset[str]:
         self.systems.require_inside(contents)
-        if len(contents) < 2 or _local(list(contents)):
+        if len(contents) < 2 or is_local(list(contents)):
             return frozenset(path for path, content in contents.items() if self._create(path, content))
         with ThreadPoolExecutor(min(REMOTE.threads, len(contents)), thread_name_prefix="create") as pool:
             created = pool.map(self._create, contents.keys(), contents.values())
@@ -262,7 +267,7 @@ class FileStorage:
 
     def modified(self, directories: Sequence[str]) -> Mapping[str, int]:
         unique_directories = list(dict.fromkeys(directories))
-        if len(unique_directories) < 2 or _local(unique_directories):
+        if len(unique_directories) < 2 or is_local(unique_directories):
             times = [self._modified(directory) for directory in unique_directories]
         else:
             with ThreadPoolExecutor(
@@ -273,7 +278,7 @@ class FileStorage:
 
     def permissions(self, locations: Sequence[str]) -> Mapping[str, Permissions]:
         unique_locations = list(dict.fromkeys(locations))
-        if len(unique_locations) < 2 or _local(unique_locations):
+        if len(unique_locations) < 2 or is_local(unique_locations):
             permissions = [self._permissions(location) for location in unique_locations]
         else:
             with ThreadPoolExecutor(
@@ -286,7 +291,7 @@ class FileStorage:
 
     def set_permissions(self, permissions: Mapping[str, Permissions]) -> Mapping[str, str]:
         self.systems.require_inside(permissions)
-        if len(permissions) < 2 or _local(list(permissions)):
+        if len(permissions) < 2 or is_local(list(permissions)):
             problems = [self._set_permissions(*item) for item in permissions.items()]
         else:
             with ThreadPoolExecutor(min(REMOTE.threads, len(permissions)), thread_name_prefix="permissions") as pool:
@@ -479,5 +484,6 @@ def too_large(location: str, size: int, most: int) -> Refused:
     )
 
 
-def _local(locations: Sequence[str]) -> bool:
+def is_local(locations: Sequence[str]) -> bool:
+    """Return whether all locations are on file systems of this machine, mounted ones included."""
     return all(location.startswith(("/", "file:")) for location in locations)
