@@ -126,6 +126,7 @@ include = ["*.*"]                           # database.table globs, or /regular 
 #lease = "30s"                              # at least "1s": a writer that died or hangs is replaced after that
 #bandwidth = ""                             # of copies to this target, per second, e.g. "100MB"; "" for no limit
 #parallel_copies = 0                        # files copied to this target at a time, at most; 0 for no limit
+#verify_copies = "auto"                     # auto | read: each is read back | storage: what the storage says counts
 #external_base = ""                         # external tables lie below it, at the source's full path
 #locations = {}                             # { prefix at the source = prefix at the target }, the longest wins
 #strict_locations = false                   # refuse external tables that no prefix fits

@@ -54,6 +54,7 @@ from calque.core.policy.patterns import matches, parse_pattern
 from calque.errors import Refused
 from calque.model.access import HIVE_SERVICE, KerberosLogin, Login, MetastoreAccess, NoLogin, PasswordLogin, TokenLogin
 from calque.model.bounds import MESSAGE, RESOURCE, SCHEMA, Bounds
+from calque.model.files import CopyProof
 from calque.model.names import TableName
 from calque.model.policy import SmallFilesRule
 from calque.model.secrets import Secret
@@ -241,6 +242,7 @@ class Target(MetastoreSection):
     lease: LeaseDuration = 30.0
     bandwidth: Bandwidth = 0
     parallel_copies: Annotated[int, Field(ge=0)] = 0
+    verify_copies: CopyProof = "auto"
     external_base: OptionalLocation = ""
     locations: Prefixes = {}
     partitions: Subsets = {}

@@ -11,11 +11,18 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from calque.model.names import EventId
 
 DELTA_LOG = "_delta_log"
 """The directory of a Delta table's log, below the table's."""
+
+
+CopyProof = Literal["auto", "read", "storage"]
+"""What proves a copy. `read`: it is read back, and has the checksum of what was read at the source. `auto`: the same,
+or a checksum that the storage computed of what it has. `storage`: the storage's own checksum where it tells one, else
+that it took all bytes and says the right size."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

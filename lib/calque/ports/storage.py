@@ -40,9 +40,9 @@ class CopyTask:
 
 @dataclass(frozen=True, slots=True)
 class CopiedFile:
-    """The result of one `CopyTask`. `checksum` is the xxh3-128 of the content that was read and, verified, of the
-    content at the target. It is empty where a store copied inside itself and proved the copy by checksums of its own,
-    and where a copy that was verified before was there. `problem` says why the file was not copied."""
+    """The result of one `CopyTask`. `checksum` is the xxh3-128 of the content that was read and, by what `CopyProof`
+    demands, of the content at the target. It is empty where a storage copied inside itself and nothing was read to
+    prove it, and where a copy that was verified before was there. `problem` says why the file was not copied."""
 
     task: CopyTask
     checksum: str = ""

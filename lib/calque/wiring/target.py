@@ -236,8 +236,9 @@ class TargetWiring:
         return first_place(self.storage_for_statements(), warehouse)
 
     def _terms(self) -> CopyTerms:
-        """Return the bandwidth and the number of copies at a time."""
-        return CopyTerms(bandwidth=self.plug.keys.bandwidth, parallel=self.plug.keys.parallel_copies)
+        """Return the bandwidth, the number of copies at a time, and what proves them."""
+        keys = self.plug.keys
+        return CopyTerms(bandwidth=keys.bandwidth, parallel=keys.parallel_copies, proof=keys.verify_copies)
 
     def catalog(self, terms: CallTerms) -> Catalog:
         """Return a new catalog of the target, without a fence or any other interceptor."""

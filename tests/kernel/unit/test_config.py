@@ -79,6 +79,7 @@ max_drop = "2.5%"
 lease = "10s"
 bandwidth = "100MB"
 parallel_copies = 8
+verify_copies = "read"
 external_base = "hdfs://nn/external/"
 locations = { "hdfs://nn/a/" = "file:///b/", "/c" = "d" }
 strict_locations = true
@@ -200,6 +201,7 @@ def test_a_full_file_is_read_as_it_is_meant(tmp_path: Path) -> None:
     }
     assert (config.state.path, config.state.checkpoints) == ("s3a://bucket/state", "/var/checkpoints")
     assert (config.target("dr").keys.parallel_copies, config.target("copy").keys.parallel_copies) == (8, 0)
+    assert (config.target("dr").keys.verify_copies, config.target("copy").keys.verify_copies) == ("read", "auto")
     assert config.only_source().journal.brokers == "127.0.0.1:9092,kafka:9092"
     assert config.target("dr").policy() == Policy(
         target="dr",

@@ -26,6 +26,7 @@ from calque.adapters.files.slots import CopySlots
 from calque.adapters.files.system import FileFacts, System
 from calque.core.formats.layout import COPYING, place
 from calque.errors import Refused, Unavailable
+from calque.model.files import CopyProof
 from calque.ports import CopiedFile, CopyTask
 
 QUICK = CopyTerms(pause=0.001, longest_pause=0.002)
@@ -33,7 +34,7 @@ SMALL, BIG = b"content of it", b"content of it" * 100_000
 
 
 class Local(LocalSystem):
-    """The local file system, with something that happens around a call."""
+    """A local file system without clones, with something that happens around a call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,11 +56,17 @@ class Local(LocalSystem):
         self.after_reading(path)
         return found
 
+    def clone(self, path: str, source: LocalSystem, source_path: str, mode: int) -> bool:  # noqa: ARG002
+        return False
+
     def create(self, path: str, chunks: Iterable[memoryview], mode: int = ANYBODY) -> None:
         super().create(path, [memoryview(self.written(b"".join(bytes(chunk) for chunk in chunks)))], mode)
 
-    def write_whole(self, path: str, content: bytes, modified_ns: int, mode: int = ANYBODY) -> bytes:
-        return super().write_whole(path, self.written(content), modified_ns, mode)
+    def write_whole(
+        self, path: str, content: bytes, modified_ns: int, mode: int = ANYBODY, *, back: bool = True
+    ) -> bytes:
+        stored = super().write_whole(path, self.written(content), modified_ns, mode, back=back)
+        return stored if back else content
 
 
 class Only(FileSystemSet):
@@ -394,6 +401,42 @@ def test_a_source_that_changes_around_its_reading_is_a_problem(
     assert str(source) in copied[0].problem
     assert copied[1].problem == ""
     assert names(tmp_path / "t") == ["g"]
+
+
+# Proofs
+
+
+@both
+@pytest.mark.parametrize("proof", ["auto", "read", "storage"])
+def test_a_copy_is_read_back_unless_the_storage_is_trusted(tmp_path: Path, content: bytes, proof: CopyProof) -> None:
+    system = Local()
+    system.written = lambda content: b"X" + content[1:]
+    task = described(tmp_path / "s", tmp_path / "t" / "f", content)
+    [copied] = storage(system, replace(QUICK, proof=proof)).copy([task])
+    assert bool(copied.problem) == (proof != "storage")
+    assert names(tmp_path / "t") == ["f"] * (proof == "storage")
+
+
+def test_a_storage_that_is_trusted_has_to_say_the_right_size(tmp_path: Path) -> None:
+    system = Local()
+    system.written = lambda content: content[1:]
+    task = described(tmp_path / "s", tmp_path / "t" / "f", BIG)
+    [copied] = storage(system, replace(QUICK, proof="storage")).copy([task])
+    assert "has not the size" in copied.problem
+    assert names(tmp_path / "t") == []
+
+
+def test_a_clone_is_a_file_of_its_own_or_none(tmp_path: Path) -> None:
+    source, target = tmp_path / "s", tmp_path / "t"
+    source.write_bytes(BIG)
+    assert not LocalSystem().clone(str(target), LocalSystem(), str(tmp_path / "gone"), ANYBODY)
+    if LocalSystem().clone(str(target), LocalSystem(), str(source), ANYBODY):
+        assert target.read_bytes() == BIG
+        assert target.stat().st_nlink == 1
+        source.write_bytes(b"")
+        assert target.read_bytes() == BIG
+    else:
+        assert names(tmp_path) == ["s"]
 
 
 # Processes

@@ -23,6 +23,7 @@ from calque.adapters.files.metered import Metered, Running
 from calque.adapters.files.system import ReadableSystem
 from calque.adapters.files.systems import FileSystemSet
 from calque.errors import Unavailable
+from calque.model.files import CopyProof
 from calque.ports import CopiedFile, CopyTask
 
 AT_ONCE = 1 << 20
@@ -33,7 +34,7 @@ moment only."""
 @dataclass(frozen=True, slots=True)
 class CopyTerms:
     """The terms on which files are copied. `bandwidth` is in bytes a second, `parallel` the greatest number of files at
-    a time; 0 is no limit.
+    a time; 0 is no limit. `proof` says what proves a copy.
 
     A copy that is `Unavailable` is tried `attempts` times, with pauses (seconds) of a random length up to one that
     doubles from `pause` to `longest_pause`. It is not tried again after `passing` seconds, so that the caller learns of
@@ -43,6 +44,7 @@ class CopyTerms:
 
     bandwidth: float = 0.0
     parallel: int = 0
+    proof: CopyProof = "auto"
     attempts: int = 4
     pause: float = 0.5
     longest_pause: float = 10.0
@@ -105,7 +107,7 @@ class FileCopier:
         source, path = systems.at(task.source)
         if self._bucket is not None or task.size > AT_ONCE:
             source = Metered(source, running, self._bucket)
-        return copy_between(task, source, path, *systems.at(task.target))
+        return copy_between(task, source, path, *systems.at(task.target), self._terms.proof)
 
     def _again(self, task: CopyTask, systems: FileSystemSet) -> CopiedFile:
         retrying = Retrying(

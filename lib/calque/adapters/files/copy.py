@@ -1,13 +1,15 @@
 """The copy of one file from here to there: as evidence describes it, whole or not at all, and read back.
 
 The content goes to a hidden temporary name beside the target, is read back from there and compared by xxh3-128, and
-only then renamed. A target is therefore never a part of a file, whenever the process dies; a death leaves a file whose
-name begins with `layout.COPYING`. `Durability` says when a copy outlives a loss of power. Where the file system can
-give it, a copy gets its source's time: a listing then tells it from every other content.
+only then renamed; `CopyProof` says where the storage proves it. Where a file system can, a big file is cloned, and
+both files are read. A target is therefore never a part of a file, whenever the process dies; a death leaves a file
+whose name begins with `layout.COPYING`. `Durability` says when a copy outlives a loss of power. Where the file system
+can give it, a copy gets its source's time: a listing then tells it from every other content.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from secrets import token_hex
@@ -20,6 +22,7 @@ from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.system import OF_THE_NAME, FileFacts, PermissionSystem, ReadableSystem, System, trouble
 from calque.core.formats.layout import COPYING
 from calque.errors import Broken, CalqueError
+from calque.model.files import CopyProof
 from calque.ports import CopiedFile, CopyTask
 
 OWNERS = 0o700
@@ -27,14 +30,21 @@ WHOLE = 256 << 10
 """The size in bytes up to which local files are copied in one piece."""
 
 
-def copy_between(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> CopiedFile:
-    """Copy one file and verify it. What is wrong with this file alone (it changed or vanished, can't be read, another
-    file has its place) becomes a `problem` of the result.
+def copy_between(
+    task: CopyTask,
+    source: ReadableSystem,
+    path: str,
+    target: System,
+    target_path: str,
+    proof: CopyProof = "auto",
+) -> CopiedFile:
+    """Copy one file and verify it by `proof`. What is wrong with this file alone (it changed or vanished, can't be
+    read, another file has its place) becomes a `problem` of the result.
 
     Raises `Unavailable` when a storage doesn't answer or is full, `Refused` when the target may not be written.
     """
     try:
-        return _copied(task, source, path, target, target_path)
+        return _copied(task, source, path, target, target_path, proof)
     except _FileUncopied as unfit:
         return CopiedFile(task, problem=str(unfit))
 
@@ -72,23 +82,24 @@ class _FileUncopied(Exception):
     """A single file can't be copied, while the others can."""
 
 
-def _copied(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> CopiedFile:
+def _copied(
+    task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str, proof: CopyProof
+) -> CopiedFile:
     if isinstance(target, ObjectSystem):
-        return _put(task, source, path, _source_facts(task, source, path), target, target_path)
+        return _put(task, source, path, _source_facts(task, source, path), target, target_path, proof)
     existing = _target_facts(task, target, target_path)
     if task.ours and existing is not None and _is_dated(task, existing):
         return CopiedFile(task)
     if existing is None and task.size <= WHOLE and isinstance(source, LocalSystem) and isinstance(target, LocalSystem):
-        return _whole(task, source, path, target, target_path)
+        return _whole(task, source, path, target, target_path, proof)
     source_facts = _source_facts(task, source, path)
     if existing is not None:
         return _kept(task, source, path, source_facts, target, target_path, existing)
     temporary = _temporary(target_path)
     try:
-        checksum = _written(task, source, path, target, temporary, _most_rights(task, source, path))
+        checksum = _written(task, source, path, target, temporary, _most_rights(task, source, path), proof)
         _require_unchanged(task, source, path, source_facts)
-        if _read_back(task, target, temporary) != checksum:
-            raise _faulty(task)
+        _require_stored(task, target, temporary, checksum, proof)
         unpermitted = _given_permissions(task, source, path, target, temporary)
         _renamed(task, target, temporary, target_path)
     except BaseException:
@@ -98,7 +109,13 @@ def _copied(task: CopyTask, source: ReadableSystem, path: str, target: System, t
 
 
 def _put(
-    task: CopyTask, source: ReadableSystem, path: str, source_facts: FileFacts, target: ObjectSystem, target_path: str
+    task: CopyTask,
+    source: ReadableSystem,
+    path: str,
+    source_facts: FileFacts,
+    target: ObjectSystem,
+    target_path: str,
+    proof: CopyProof,
 ) -> CopiedFile:
     """Copy a file into an object store, without a temporary name, because an object appears whole or not at all.
     Between two places of one store the store copies by itself; a checksum is computed then only where the store could
@@ -124,18 +141,25 @@ def _put(
         raise _FileUncopied(f"{task.source} was replaced while it was copied.") from error
     except OSError as error:
         raise _of_target(task, error) from error
-    if proven:
+    if proven and proof != "read":
         return CopiedFile(task, "" if copied_by_store else digest.hexdigest(), bytes_moved=task.size)
-    if copied_by_store is False:
-        for chunk in _source_chunks(task, source, path):
-            digest.update(chunk)
-    if _read_back(task, target, target_path) != digest.hexdigest():
+    checksum = ""
+    try:
+        if copied_by_store is not None and proof != "storage":
+            for chunk in _source_chunks(task, source, path):
+                digest.update(chunk)
+        if copied_by_store is None or proof != "storage":
+            checksum = digest.hexdigest()
+        _require_stored(task, target, target_path, checksum, proof)
+    except _FileUncopied:
         discard(target, target_path)
-        raise _faulty(task)
-    return CopiedFile(task, digest.hexdigest(), bytes_moved=task.size)
+        raise
+    return CopiedFile(task, checksum, bytes_moved=task.size)
 
 
-def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, target_path: str) -> CopiedFile:
+def _whole(
+    task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, target_path: str, proof: CopyProof
+) -> CopiedFile:
     """Copy a small file between local file systems, with the same checks as for other files. It takes half as many
     system calls, because the file is read, written and read back at once."""
     try:
@@ -151,7 +175,7 @@ def _whole(task: CopyTask, source: LocalSystem, path: str, target: LocalSystem, 
     temporary = _temporary(target_path)
     try:
         rights = _most_rights(task, source, path)
-        if target.write_whole(temporary, content, task.modified_ns, rights) != content:
+        if target.write_whole(temporary, content, task.modified_ns, rights, back=proof != "storage") != content:
             raise _faulty(task)
         unpermitted = _given_permissions(task, source, path, target, temporary)
         target.rename(temporary, target_path)
@@ -314,7 +338,17 @@ def _target_facts(task: CopyTask, target: System, path: str) -> FileFacts | None
         raise _of_target(task, error) from error
 
 
-def _written(task: CopyTask, source: ReadableSystem, path: str, target: System, temporary: str, rights: int) -> str:
+def _written(
+    task: CopyTask,
+    source: ReadableSystem,
+    path: str,
+    target: System,
+    temporary: str,
+    rights: int,
+    proof: CopyProof,
+) -> str:
+    """Write the content under the temporary name, and return its checksum; an empty one where it was cloned and needs
+    no proof."""
     digest = xxh3_128()
 
     def hashed() -> Iterator[memoryview]:
@@ -323,14 +357,34 @@ def _written(task: CopyTask, source: ReadableSystem, path: str, target: System, 
             yield chunk
 
     try:
-        if isinstance(target, LocalSystem):
-            target.create(temporary, hashed(), rights)
-        else:
+        if not isinstance(target, LocalSystem):
             target.create(temporary, hashed())
             narrow(task, source, path, target, temporary)
+        elif not _cloned(source, path, target, temporary, rights):
+            target.create(temporary, hashed(), rights)
+        elif proof == "storage":
+            return ""
+        else:
+            deque(hashed(), maxlen=0)
     except OSError as error:
         raise _of_target(task, error) from error
     return digest.hexdigest()
+
+
+def _cloned(source: ReadableSystem, path: str, target: LocalSystem, temporary: str, rights: int) -> bool:
+    source = bare(source)
+    return isinstance(source, LocalSystem) and target.clone(temporary, source, path, rights)
+
+
+def _require_stored(task: CopyTask, target: System, path: str, checksum: str, proof: CopyProof) -> None:
+    """Raise `_FileUncopied` unless the file at the target is read back with the checksum; with the proof `storage`,
+    unless it has its size."""
+    if proof == "storage":
+        facts = _target_facts(task, target, path)
+        if facts is None or facts.size != task.size:
+            raise _FileUncopied(f"{task.target} has not the size that was written: its storage is faulty.")
+    elif _read_back(task, target, path) != checksum:
+        raise _faulty(task)
 
 
 def _read_back(task: CopyTask, target: System, path: str) -> str:

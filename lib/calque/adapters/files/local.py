@@ -9,6 +9,7 @@ much for each file; pathlib costs twice as much as `os`.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import stat
@@ -35,6 +36,9 @@ READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 for; regular files know no blocking."""
 
 
+FICLONE = 0x40049409
+"""The number of the call of the kernel's that clones a file (`ioctl_ficlone(2)`)."""
+NO_CLONES = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTTY, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV})
 NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
@@ -118,9 +122,11 @@ class LocalSystem:
         finally:
             os.close(descriptor)
 
-    def write_whole(self, path: str, content: bytes, modified_ns: int, mode: int = ANYBODY) -> bytes:
+    def write_whole(
+        self, path: str, content: bytes, modified_ns: int, mode: int = ANYBODY, *, back: bool = True
+    ) -> bytes:
         """Write a new small file with this time, and with at most the rights `mode`. Returns the content as it was read
-        back. An exception may leave a part of the file."""
+        back; with `back` False the given content. An exception may leave a part of the file."""
         descriptor = self._opened(path, mode)
         try:
             written_bytes = os.write(descriptor, content)
@@ -128,7 +134,7 @@ class LocalSystem:
                 written_bytes += os.write(descriptor, content[written_bytes:])
             if self._durability is Durability.SYNCED:
                 os.fsync(descriptor)
-            stored = os.pread(descriptor, len(content) + 1, 0)
+            stored = os.pread(descriptor, len(content) + 1, 0) if back else content
             os.utime(descriptor, ns=(modified_ns, modified_ns))
             return stored
         finally:
@@ -146,6 +152,31 @@ class LocalSystem:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def clone(self, path: str, source: LocalSystem, source_path: str, mode: int) -> bool:
+        """Make a new file, with at most the rights `mode`, that shares the blocks of another one until one of the two
+        is written to, and return True. Return False, and leave nothing, where the file systems can't do that, or the
+        other file can't be opened."""
+        try:
+            reading = source._opened_to_read(source_path)
+        except OSError:
+            return False
+        try:
+            descriptor = self._opened(path, mode)
+            try:
+                fcntl.ioctl(descriptor, FICLONE, reading)
+                if self._durability is Durability.SYNCED:
+                    os.fsync(descriptor)
+            except OSError as error:
+                os.unlink(path)
+                if error.errno not in NO_CLONES:
+                    raise
+                return False
+            finally:
+                os.close(descriptor)
+        finally:
+            os.close(reading)
+        return True
 
     def create_new(self, path: str, content: bytes) -> bool:
         """Write a small new file, and return True; False where the name is taken. A draft is written and then

@@ -16,6 +16,7 @@ import pytest
 from xxhash import xxh3_128_hexdigest
 
 from calque.adapters.delta.journal import DeltaJournal
+from calque.adapters.files.attempt import CopyTerms
 from calque.adapters.files.objects import ObjectSystem
 from calque.adapters.files.options import delta_options
 from calque.adapters.files.storage import FileStorage
@@ -27,7 +28,7 @@ from calque.app import APP
 from calque.core.events.rows import rows_of_events
 from calque.core.formats.layout import join, place, staged_name
 from calque.errors import CalqueError, Refused, Unavailable
-from calque.model.files import File
+from calque.model.files import CopyProof, File
 from calque.model.journal import Event
 from calque.model.secrets import FileSecret
 from calque.plugins.s3.adapters.store import PART, S3Store
@@ -330,6 +331,43 @@ def test_a_copy_inside_one_store_is_made_by_the_store(s3_root: str, files: Any) 
     [copied] = storage.copy([task])
     assert (copied.problem, copied.checksum, copied.bytes_moved) == ("", "", 7)
     assert files.cat_file(task.target) == b"content"
+
+
+class Reading(S3Store):
+    """Notes which objects are read, and tells no checksums where it is `silent`."""
+
+    def __init__(self, files: Any, *, silent: bool) -> None:
+        super().__init__(files)
+        self.read: list[str] = []
+        self.silent = silent
+
+    def chunks(self, name: str, size: int) -> Iterator[memoryview]:
+        self.read.append(name.rpartition("/")[2])
+        return super().chunks(name, size)
+
+    def put(self, name: str, chunks: Any, size: int, *, new: bool) -> bool:
+        return super().put(name, chunks, size, new=new) and not self.silent
+
+    def copy(self, source: StoredObject, target: str) -> bool:
+        return super().copy(source, target) and not self.silent
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("proof", ["auto", "read", "storage"])
+def test_objects_are_read_where_nothing_else_proves_them(
+    s3_root: str, tmp_path: Path, files: Any, proof: CopyProof, silent: bool
+) -> None:
+    store = Reading(files, silent=silent)
+    storage = FileStorage(OneSystem(ObjectSystem(store)), terms=CopyTerms(proof=proof))
+    [sent] = storage.copy([local(tmp_path, "f", b"content", join(s3_root, "t/sent"))])
+    [file] = listed(storage, join(s3_root, "t"))
+    inside = CopyTask(sent.task.target, join(s3_root, "u/inside"), file.size, file.modified_ns)
+    [copied] = storage.copy([inside])
+    assert (sent.problem, copied.problem, files.cat_file(inside.target)) == ("", "", b"content")
+    is_read = proof == "read" or (silent and proof == "auto")
+    assert store.read == ["sent", "sent", "inside"] * is_read
+    checksum = xxh3_128_hexdigest(b"content")
+    assert (sent.checksum, copied.checksum) == (checksum, checksum * is_read)
 
 
 def test_what_is_not_a_target_s_own_is_opened_by_the_source_s_options(
