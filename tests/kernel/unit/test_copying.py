@@ -49,7 +49,7 @@ class Local(LocalSystem):
         yield from super().chunks(path, size)
         self.after_reading(path)
 
-    def read_whole(self, path: str, size: int) -> tuple[FileFacts, bytes]:
+    def read_whole(self, path: str, size: int) -> tuple[FileFacts, bytes, bool]:
         self.reads.append(path)
         self.before_reading(path)
         found = super().read_whole(path, size)

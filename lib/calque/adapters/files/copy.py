@@ -9,9 +9,11 @@ can give it, a copy gets its source's time: a listing then tells it from every o
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from secrets import token_hex
 
 from xxhash import xxh3_128, xxh3_128_hexdigest
@@ -25,6 +27,7 @@ from calque.errors import Broken, CalqueError
 from calque.model.files import CopyProof
 from calque.ports import CopiedFile, CopyTask
 
+RUN, NUMBERS = token_hex(8), count()
 OWNERS = 0o700
 WHOLE = 256 << 10
 """The size in bytes up to which local files are copied in one piece."""
@@ -61,16 +64,17 @@ def read_listed(task: CopyTask, source: ReadableSystem, path: str) -> tuple[byte
     return content, ""
 
 
-def require_own_targets(tasks: Sequence[CopyTask]) -> None:
-    """Raise `Broken` when different files are to be copied to one target."""
+def by_target(tasks: Sequence[CopyTask]) -> Mapping[str, CopyTask]:
+    """Return the tasks by their targets. Raises `Broken` when different files are to be copied to one target."""
     tasks_of: dict[str, CopyTask] = {}
     for task in tasks:
-        if (other := tasks_of.setdefault(task.target, task)) != task:
+        if (other := tasks_of.setdefault(task.target, task)) is not task and other != task:
             raise Broken(
                 f"{task.source} and {other.source} are both to be copied to {task.target}",
                 "Each object has a directory of its own",
                 "Report it with the plan",
             )
+    return tasks_of
 
 
 def same_content(first: tuple[System, str], second: tuple[System, str], size: int) -> bool:
@@ -163,7 +167,7 @@ def _whole(
     """Copy a small file between local file systems, with the same checks as for other files. It takes half as many
     system calls, because the file is read, written and read back at once."""
     try:
-        source_facts, content = source.read_whole(path, task.size)
+        source_facts, content, linked = source.read_whole(path, task.size)
     except FileNotFoundError as error:
         raise _missing(task) from error
     except OSError as error:
@@ -174,7 +178,7 @@ def _whole(
     _require_unchanged(task, source, path, source_facts)
     temporary = _temporary(target_path)
     try:
-        rights = _most_rights(task, source, path)
+        rights = _most_rights(task, source, path, linked=linked)
         if target.write_whole(temporary, content, task.modified_ns, rights, back=proof != "storage") != content:
             raise _faulty(task)
         unpermitted = _given_permissions(task, source, path, target, temporary)
@@ -208,11 +212,16 @@ def narrow(task: CopyTask, source: ReadableSystem, path: str, target: System, ta
         target.set_permissions(target_path, replace(current, mode=current.mode & (OWNERS | rights)))
 
 
-def _most_rights(task: CopyTask, source: ReadableSystem, path: str) -> int:
+def _most_rights(task: CopyTask, source: ReadableSystem, path: str, *, linked: bool | None = None) -> int:
     """Return the bits of the greatest rights that the copy may have: those of its source for a file that is lent or
-    that a link leads to, else the bits of any new file. Raises `_FileUncopied`."""
+    that a link leads to, else the bits of any new file. `linked` says whether the file's name is a link, if that is
+    known. Raises `_FileUncopied`."""
     source = bare(source)
-    if task.permissions or not isinstance(source, LocalSystem) or not (task.lent or _is_linked(task, source, path)):
+    if (
+        task.permissions
+        or not isinstance(source, LocalSystem)
+        or not (task.lent or linked or _is_linked(task, source, path, is_file=linked is None))
+    ):
         return ANYBODY
     try:
         return OWNERS & ANYBODY | source.rights(path) & ANYBODY
@@ -220,11 +229,12 @@ def _most_rights(task: CopyTask, source: ReadableSystem, path: str) -> int:
         raise _of_source(task, error) from error
 
 
-def _is_linked(task: CopyTask, source: LocalSystem, path: str) -> bool:
-    """Return whether a symbolic link leads to the file: the file itself is one, or a directory between it and
-    `task.within` is."""
+def _is_linked(task: CopyTask, source: LocalSystem, path: str, *, is_file: bool) -> bool:
+    """Return whether a symbolic link leads to the file: a directory between it and `task.within` is one, or with
+    `is_file` the file itself."""
     is_below = task.within and task.source.startswith(task.within)
-    return source.is_linked(path, task.source.removeprefix(task.within).strip("/").count("/") if is_below else 0)
+    above = task.source.removeprefix(task.within).strip("/").count("/") if is_below else 0
+    return source.is_linked(path, above) if is_file else source.is_below_link(path, above)
 
 
 def _given_permissions(task: CopyTask, source: ReadableSystem, path: str, target: System, target_path: str) -> str:
@@ -237,7 +247,8 @@ def _given_permissions(task: CopyTask, source: ReadableSystem, path: str, target
 
 
 def _temporary(path: str) -> str:
-    return f"{path.rsplit('/', 1)[0]}/{COPYING}{token_hex(8)}"
+    """Return a new name beside the path. Processes that were forked share `RUN`, but no number."""
+    return f"{path.rpartition('/')[0]}/{COPYING}{RUN}-{os.getpid():x}-{next(NUMBERS):x}"
 
 
 def _faulty(task: CopyTask) -> _FileUncopied:

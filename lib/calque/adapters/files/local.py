@@ -94,7 +94,7 @@ class LocalSystem:
     def chunks(self, path: str, size: int) -> Iterator[memoryview]:
         # The buffer has one byte more than expected: a file that grew shows it, and a small file takes a small buffer.
         buffer = memoryview(bytearray(min(CHUNK, size + 1)))
-        descriptor = self._opened_to_read(path)
+        descriptor, _ = self._opened_to_read(path)
         try:
             while count := os.readv(descriptor, (buffer,)):
                 yield buffer[:count]
@@ -104,21 +104,21 @@ class LocalSystem:
         finally:
             os.close(descriptor)
 
-    def read_whole(self, path: str, size: int) -> tuple[FileFacts, bytes]:
-        """Return the facts and content of a small file, expected to be `size` bytes, from one opening. At most one byte
-        more is read, so that the length shows a file that grew."""
-        descriptor = self._opened_to_read(path)
+    def read_whole(self, path: str, size: int) -> tuple[FileFacts, bytes, bool]:
+        """Return the facts and content of a small file, expected to be `size` bytes, from one opening, and whether its
+        name is a symbolic link. At most one byte more is read, so that the length shows a file that grew."""
+        before = os.lstat(path)
+        linked = not stat.S_ISREG(before.st_mode)
+        descriptor, status = self._opened_to_read(path, None if linked else before)
         try:
-            status = os.fstat(descriptor)
-            _require_regular(status, path)
-            return _facts(status), os.read(descriptor, size + 1)
+            return _facts(status), os.read(descriptor, size + 1), linked or not os.path.samestat(before, status)
         finally:
             os.close(descriptor)
 
     def tail(self, path: str, size: int) -> bytes:
-        descriptor = self._opened_to_read(path)
+        descriptor, status = self._opened_to_read(path)
         try:
-            return os.pread(descriptor, size, max(0, os.fstat(descriptor).st_size - size))
+            return os.pread(descriptor, size, max(0, status.st_size - size))
         finally:
             os.close(descriptor)
 
@@ -158,7 +158,7 @@ class LocalSystem:
         is written to, and return True. Return False, and leave nothing, where the file systems can't do that, or the
         other file can't be opened."""
         try:
-            reading = source._opened_to_read(source_path)
+            reading, _ = source._opened_to_read(source_path)
         except OSError:
             return False
         try:
@@ -251,25 +251,31 @@ class LocalSystem:
     def is_linked(self, path: str, above: int) -> bool:
         """Return whether the file, or one of the `above` directories next to it on the way to it, is a symbolic
         link."""
-        return os.path.islink(path) or (above > 0 and self.is_linked(os.path.dirname(path), above - 1))
+        return os.path.islink(path) or self.is_below_link(path, above)
+
+    def is_below_link(self, path: str, above: int) -> bool:
+        """Return whether one of the `above` directories next to the file on the way to it is a symbolic link."""
+        return above > 0 and self.is_linked(os.path.dirname(path), above - 1)
 
     def _require(self, path: str) -> None:
         if self._admitted is not None:
             self._admitted.require(path)
 
-    def _opened_to_read(self, path: str) -> int:
-        """Open a regular file to read, and return its descriptor. The path is looked at before, because opening a
-        device may have effects, and the open file after that, because another file may be there by then."""
-        _require_regular(os.stat(path), path)
+    def _opened_to_read(self, path: str, before: os.stat_result | None = None) -> tuple[int, os.stat_result]:
+        """Open a regular file to read, and return its descriptor and status. The path is looked at before (`before`),
+        because opening a device may have effects, and the open file after that, because another file may be there by
+        then."""
+        _require_regular(before or os.stat(path), path)
         descriptor = os.open(path, READING)
         try:
-            _require_regular(os.fstat(descriptor), path)
+            status = os.fstat(descriptor)
+            _require_regular(status, path)
             if self._admitted is not None:
                 self._admitted.require_open(path, descriptor)
         except BaseException:
             os.close(descriptor)
             raise
-        return descriptor
+        return descriptor, status
 
     def _opened(self, path: str, mode: int) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -287,9 +293,9 @@ def _unfollowed(path: str, facts: FileFacts) -> FileFacts:
 
 
 def _require_regular(status: os.stat_result, path: str) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(status.st_mode):
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         raise OSError(errno.EINVAL, "No regular file", path)
 
 

@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 from calque.adapters.files.attempt import CopyTerms, FileCopier
 from calque.adapters.files.bucket import Bucket
-from calque.adapters.files.copy import require_own_targets
+from calque.adapters.files.copy import by_target
 from calque.adapters.files.processes import CopyProcess, copy_process
 from calque.adapters.files.slots import CopySlots
 from calque.adapters.files.systems import FileSystemSet
@@ -49,22 +49,22 @@ def copy_all(
     A copy beyond its time raises `Unavailable` at once. No thread can be interrupted in a system call, so a thread that
     hangs is left behind: it ends with the process, or when its call returns, and then removes what it wrote.
     """
-    require_own_targets(tasks)
-    apart = 0 < pace.apart <= len(tasks) and bucket is None
+    unique = tuple(by_target(tasks).values())
+    apart = 0 < pace.apart <= len(unique) and bucket is None
     pace = replace(pace, files=FILES_APART) if apart else pace
-    portions = list(_portions(tuple(dict.fromkeys(tasks)), pace))
+    portions = list(_portions(unique, pace))
     crew = CopyThreads(portions, systems, terms, bucket, slots, apart=apart)
-    copies: dict[CopyTask, CopiedFile] = {}
+    copies: dict[str, CopiedFile] = {}
     try:
         crew.start(min(pace.threads, len(portions)))
         for _ in portions:
             for copied in crew.next():
-                copies[copied.task] = copied
+                copies[copied.task.target] = copied
                 if progress:
                     progress(copied)
     finally:
         crew.stop()
-    return [copies[task] for task in tasks]
+    return [copies[task.target] for task in tasks]
 
 
 class CopyThreads:

@@ -16,7 +16,7 @@ from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-from calque.adapters.files.copy import require_own_targets
+from calque.adapters.files.copy import by_target
 from calque.adapters.files.many import Pace
 from calque.adapters.files.processes import CopyRow, Failure, Outcome, outcome_of, row_of
 from calque.adapters.files.shares import BandwidthShares
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 FILE_WEIGHT = 256 << 10
 """The cost of a file beside its bytes, in bytes."""
 BIN_WEIGHT = 1 << 30
-"""The weight that a bin of a long copy may hold: a few seconds' work, after which its files are reported. Copies that
-hold less for each core are one bin on each, because a job takes as long as copying a hundred small files."""
+"""The weight that a bin of a long copy holds: a few seconds' work, after which its files are reported. Each core has as
+many bins as the others, one of copies that hold less than two such for each, because a job takes as long as copying a
+thousand small files."""
 MOST_JOBS = 256
 JOB_SECONDS = 0.3
 """The time that jobs of Spark take beside their work."""
@@ -117,24 +118,24 @@ class SparkStorage:
     ) -> Sequence[CopiedFile]:
         """Copy the files, few of them here and many on executors. `progress` is called for each file in turn, for a
         bin's files together when the bin is done."""
-        require_own_targets(tasks)
+        task_of = by_target(tasks)
         if len(tasks) <= self._thresholds.few_files and sum(task.size for task in tasks) <= self._thresholds.few_bytes:
             return self._files.copy(tasks, progress)
         self._files.announce(tasks)
-        task_of = {row_of(task): task for task in tasks}
-        copies: dict[CopyTask, CopiedFile] = {}
+        copies: dict[str, CopiedFile] = {}
 
         def finished(row: CopyRow, outcome: Outcome) -> None:
-            task = task_of[row]
-            copies[task] = CopiedFile(task, *outcome)
+            copied = copies[row[1]] = CopiedFile(task_of[row[1]], *outcome)
             if progress:
-                progress(copies[task])
+                progress(copied)
 
-        bins = packed(list(task_of), _copy_weight, max(self._slots(), sum(map(_copy_weight, task_of)) // BIN_WEIGHT))
+        rows, slots = [row_of(task) for task in task_of.values()], self._slots()
+        rounds = max(1, sum(map(_copy_weight, rows)) // (slots * BIN_WEIGHT))
+        bins = packed(rows, _copy_weight, slots * rounds)
         # Each bin that runs gets an equal part of the files that may be copied at a time.
-        parallel = max(1, self._files.terms.parallel // self._slots())
+        parallel = max(1, self._files.terms.parallel // slots)
         self._run("copy", bins, _copy_bin, finished, parallel)
-        return [copies[task] for task in tasks]
+        return [copies[task.target] for task in tasks]
 
     def combine(
         self, tasks: Sequence[CombineTask], progress: Callable[[CombinedRows], None] | None = None
