@@ -1,5 +1,6 @@
-"""Many small files and two big ones from a local disk into S3: our copy, each file verified, and the bulk client of the
-server itself (`weed filer.copy`), which verifies nothing and speaks the server's own protocol."""
+"""Many small files and two big ones from a local disk into S3: our copy, each file verified, a client of S3 (obstore)
+that sends as many files at a time, and the bulk client of the server itself (`weed filer.copy`), which speaks the
+server's own protocol. The two others verify nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +9,17 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import obstore
+from obstore.store import S3Store
 from rig import arguments, tell_machine
 
-from calque.adapters.files.storage import FileStorage
+from calque.adapters.files.storage import REMOTE, FileStorage
 from calque.adapters.files.systems import FileSystemSet, OwnLocations
 from calque.app import APP
+from calque.plugins.s3.adapters.store import PART
 from calque.ports import CopyTask
 from support.services.objects import ObjectStore, weed
 
@@ -30,10 +35,11 @@ def main(given: Sequence[str] | None = None) -> None:
         ):
             write(source / name, count, size)
             ours = copied(store, source / name)
-            theirs = bulk(store, source / name)
+            by_s3, theirs = client(store, source / name), bulk(store, source / name)
             print(
                 f"{name}: {count} files of {size >> 10} KB: calque {ours:.1f} s ({count / ours:.0f} files/s, "
-                f"{count * size / ours / 1e6:.0f} MB/s), weed filer.copy {theirs:.1f} s; ratio {ours / theirs:.2f}"
+                f"{count * size / ours / 1e6:.0f} MB/s), obstore {by_s3:.1f} s, weed filer.copy {theirs:.1f} s; "
+                f"ratios {ours / by_s3:.2f} and {ours / theirs:.2f}"
             )
 
 
@@ -62,6 +68,26 @@ def copied(store: ObjectStore, folder: Path) -> float:
     assert all(each.checksum for each in done)
     assert storage.list([root])[root].fingerprint() == listing.fingerprint()
     return seconds
+
+
+def client(store: ObjectStore, folder: Path) -> float:
+    endpoint, keys = store.options["endpoint_url"], (store.options["key"], store.options["secret"])
+    bucket = S3Store(
+        store.bucket,
+        endpoint=endpoint,
+        access_key_id=keys[0],
+        secret_access_key=keys[1],
+        region="us-east-1",
+        client_options={"allow_http": True},
+    )
+    start = time.perf_counter()
+    with ThreadPoolExecutor(REMOTE.threads) as pool:
+        for done in [
+            pool.submit(obstore.put, bucket, f"client/{folder.name}/{file.name}", file, chunk_size=PART)
+            for file in folder.iterdir()
+        ]:
+            done.result()
+    return time.perf_counter() - start
 
 
 def bulk(store: ObjectStore, folder: Path) -> float:

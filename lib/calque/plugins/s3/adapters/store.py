@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
+from io import BytesIO
 from secrets import token_hex
 from typing import Any
 
@@ -307,14 +308,16 @@ def _stored(name: str, info: Mapping[str, Any]) -> StoredObject:
 
 
 def _parts(chunks: Iterable[memoryview], size: int) -> Iterator[bytes]:
-    content = bytearray()
+    part = BytesIO()
     for chunk in chunks:
-        content += chunk
-        while len(content) >= size:
-            yield bytes(content[:size])
-            del content[:size]
-    if content:
-        yield bytes(content)
+        remaining = chunk
+        while remaining:
+            remaining = remaining[part.write(remaining[: size - part.tell()]) :]
+            if part.tell() == size:
+                yield part.getvalue()
+                part = BytesIO()
+    if part.tell():
+        yield part.getvalue()
 
 
 def _md5(content: bytes) -> Any:
