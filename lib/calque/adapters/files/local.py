@@ -336,14 +336,17 @@ def _scan(
 ) -> list[_Pending]:
     """Add the data files directly in `directory` to `files`, and return its directories. Each comes with the linked
     directories above it, by which a circle of links is known. A link is followed where it leads to an admitted place;
-    another raises `Misplaced`. Raises `_LogFound` for an entry with the name `log`."""
+    another raises `Misplaced`. Raises `_LogFound` for an entry with the name `log`, and looks at no other then."""
     pending: list[_Pending] = []
-    with os.scandir(directory) as entries:
+    with os.scandir(directory) as scanned:
+        entries: Iterable[os.DirEntry[str]] = scanned
+        if log:
+            entries = list(scanned)
+            if log in [each.name for each in entries]:
+                raise _LogFound
         for each in entries:
             name = each.name
             if name.startswith(HIDDEN):
-                if name == log:
-                    raise _LogFound
                 continue
             if not name.isascii() and not _is_text(name):
                 raise OSError(errno.EILSEQ, f"A name that is not UTF-8, {os.fsencode(name)!r}", directory)
