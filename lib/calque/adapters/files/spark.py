@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import islice
+from math import inf
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
@@ -83,32 +85,32 @@ class SparkStorage:
         self._shares = BandwidthShares(files.terms.bandwidth, files.bucket)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
-        """Return the listings. Local directories are listed here, `few_locations` at a time, as long as these say that
-        Spark would take longer for the rest: what the kernel has in its cache is listed faster than a listing
-        travels."""
+        """Return the listings. Local directories are listed here as long as Spark would take longer for the rest: what
+        the kernel has in its cache is listed faster than a listing travels."""
         few, unique = self._thresholds.few_locations, list(dict.fromkeys(locations))
-        step = few if few and is_local(unique) else len(unique)
-        listings: dict[str, Listing] = {}
-        is_quick = step == few
-        while remaining := len(unique) - len(listings):
-            next_ones = unique[len(listings) : len(listings) + step]
-            if remaining <= few or is_quick:
-                began = time.monotonic()
-                listed = self._files.list(next_ones)
-                is_quick = self._is_quick(listed, time.monotonic() - began, remaining - len(next_ones))
-            else:
-                next_ones = unique[len(listings) :]
-                listed = self._run("list", self._bins(next_ones, _same_weight), _list_bin, _silent)
-            listings |= listed
+        listings = self._listed_here(unique) if few and is_local(unique) else {}
+        remaining = unique[len(listings) :]
+        if len(remaining) > few:
+            listings |= self._run("list", self._bins(remaining, _same_weight), _list_bin, _silent)
+        elif remaining:
+            listings |= self._files.list(remaining)
         return {location: listings[location] for location in locations}
 
-    def _is_quick(self, listed: Mapping[str, Listing], seconds: float, remaining: int) -> bool:
-        """Return whether `remaining` further directories are listed here in less time than by Spark, if they are like
-        those that were listed in `seconds`."""
-        each = seconds / len(listed)
-        travel = TRAVEL_SECONDS * (1 + sum(len(listing.files) for listing in listed.values()) / len(listed))
-        gain = (each - travel) * remaining - JOB_SECONDS
-        return gain <= 0 or gain <= each * remaining / self._slots()
+    def _listed_here(self, locations: Sequence[str]) -> dict[str, Listing]:
+        """Return the listings of the first locations, up to the one from which on Spark is faster. The fastest part so
+        far counts, because others may have waited for a processor."""
+        few, listings, fastest = self._thresholds.few_locations, dict[str, Listing](), inf
+        step = -(-few // 4)
+        for start in range(0, len(locations), step):
+            travel = TRAVEL_SECONDS * (1 + sum(len(each.files) for each in islice(listings.values(), few)) / few)
+            gain = (fastest - travel) * (len(locations) - start) - JOB_SECONDS
+            if start >= few and gain > 0 and gain > fastest * (len(locations) - start) / self._slots():
+                break
+            began = time.monotonic()
+            listed = self._files.list(locations[start : start + step])
+            fastest = min(fastest, (time.monotonic() - began) / len(listed))
+            listings |= listed
+        return listings
 
     def files(self, paths: Sequence[str]) -> Mapping[str, File]:
         return self._files.files(paths)
