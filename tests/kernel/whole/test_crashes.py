@@ -234,6 +234,10 @@ def test_a_directory_that_a_dead_process_showed_is_not_taken_up_once_an_epoch_te
     check(played("rows", tmp_path, Death("catalog.add_partitions.after", times=2)))
 
 
+def test_directories_are_claimed_for_a_ledger_whose_id_was_recorded(tmp_path: Path) -> None:
+    check(played("rows", tmp_path, Death("ledger.put_records.before", 4, times=2)))
+
+
 def test_files_of_events_are_looked_for_that_are_in_the_journal_though_it_did_not_say_so(tmp_path: Path) -> None:
     play = played("files", tmp_path, Death("journal.append.lost", 8, times=2))
     assert not copies(play.world) - alive("files").copied

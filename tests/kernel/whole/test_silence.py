@@ -53,3 +53,9 @@ def test_whoever_is_not_answered_for_a_while_goes_on_and_copies_nothing_twice(tm
         shutil.rmtree(root, ignore_errors=True)
     # One that is to be silent at its last calls may end before.
     assert silent > number / 2
+
+
+def test_directories_are_claimed_for_a_ledger_whose_id_was_recorded_though_it_was_silent_first(tmp_path: Path) -> None:
+    play = played_in_silence("windows", tmp_path, Silence(92, 1))
+    with play.world.uninterrupted():
+        check(play)

@@ -7,21 +7,28 @@ from pathlib import Path
 import pytest
 
 from calque.core.formats.layout import join
+from calque.engine.failpoints import FailpointGuard
+from calque.engine.files.claims import chain
 from calque.engine.files.stage import StageRequest, choose, stage, stage_append
+from calque.engine.sides.claim_book import identity_of
 from calque.engine.sides.sides import TargetSide
+from calque.errors import Unavailable
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from calque.ports import Ledger
 from support.memory.ledger import MemoryLedger
 from support.memory.metastore import HIVE_4, MemoryCatalog, MemoryMetastore
 from support.memory.storage import MemoryStorage
-from support.worlds.disks import Disk
+from support.worlds.disks import Death, Disk
+from support.worlds.worlds import Died
 
 BASE = "file:/base"
 
 
-def a_side(storage: MemoryStorage) -> TargetSide:
+def a_side(storage: MemoryStorage, ledger: Ledger | None = None) -> TargetSide:
     policy = Policy("dr", "hq", warehouse="file:/target", external_base=BASE)
-    return TargetSide.of(policy, MemoryCatalog(MemoryMetastore(HIVE_4, "file:/m")), MemoryLedger(), storage)
+    catalog = MemoryCatalog(MemoryMetastore(HIVE_4, "file:/m"))
+    return TargetSide.of(policy, catalog, ledger or MemoryLedger(), storage)
 
 
 def wanted(side: TargetSide, table: str, path: str, event_id: int) -> StageRequest:
@@ -71,6 +78,23 @@ def test_an_object_goes_on_where_it_began() -> None:
     side = a_side(MemoryStorage())
     item = wanted(side, "a", "x", 1)
     assert [choose(side, [item])[0].location for _ in range(2)] == [f"{BASE}/x"] * 2
+
+
+@pytest.mark.parametrize(("failpoint", "error"), [("before", Died), ("lost", Unavailable)])
+def test_claims_name_an_id_that_the_ledger_has_though_its_first_record_failed(
+    failpoint: str, error: type[BaseException]
+) -> None:
+    ledger = MemoryLedger()
+    storage = MemoryStorage()
+    side = a_side(storage, FailpointGuard(Death(f"ledger.put_records.{failpoint}")).ledger(ledger))
+    with pytest.raises(error):
+        stage(side, [wanted(side, "a", "x", 1)])
+    [staged] = stage(side, [wanted(side, "a", "x", 1)])
+    [(_, claim)] = chain(storage, staged.location, storage.children(staged.location))
+    identity = identity_of(ledger)
+    assert claim is not None
+    assert identity is not None
+    assert claim.ledger == identity.ledger
 
 
 def test_an_insert_into_a_large_directory_copies_its_new_files_and_reads_none_of_the_old(tmp_path: Path) -> None:

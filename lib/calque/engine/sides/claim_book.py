@@ -60,11 +60,13 @@ class ClaimBook:
         first. Raises `Unavailable`."""
         with self._lock:
             if self._identity is None:
-                self._identity = identity_of(self.ledger)
-                if self._identity is None:
+                identity = identity_of(self.ledger)
+                if identity is None:
                     last = self.ledger.last_epoch()
-                    self._identity = LedgerIdentity(token_hex(16), since=last.epoch if last is not None else 0)
-                    self.ledger.put_records([self._identity])
+                    identity = LedgerIdentity(token_hex(16), since=last.epoch if last is not None else 0)
+                    # Only then is it kept: no claim may name an id that the ledger does not have.
+                    self.ledger.put_records([identity])
+                self._identity = identity
             return self._identity.ledger
 
     def deployment(self) -> str:
