@@ -63,7 +63,8 @@ class TableDirectories:
 @dataclass(slots=True)
 class LedgerPlaces:
     """The directories that a ledger tells of. `living` counts the objects that have each directory, by its key; `left`
-    are the directories that were left; `told` are the numbers of all claims in the ledger."""
+    are the directories that were left, each as of the last epoch that left it; `told` are the numbers of all claims in
+    the ledger."""
 
     living: Counter[str] = field(default_factory=Counter)
     left: dict[str, LeftPlace] = field(default_factory=dict)
@@ -174,7 +175,8 @@ def places_of(
         for directory in epoch.abandoned:
             place_key = key(directory.place)
             places.told.add(directory.claim)
-            if not places.holds(place_key) and place_key not in places.left:
+            before = places.left.get(place_key)
+            if not places.holds(place_key) and (before is None or before.epoch < epoch.epoch):
                 nobody = TableName("", "")
                 places.left[place_key] = LeftPlace(place_key, directory.claim, epoch.epoch, NEVER_SHOWN, nobody)
     return places
