@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from calque.app import APP
@@ -27,6 +27,7 @@ from support.worlds.histories import (
     Meanwhile,
     Player,
     Read,
+    Reread,
     Story,
     Window,
     Write,
@@ -258,6 +259,26 @@ def test_the_flag_stands_before_a_chain_goes_on_whose_database_a_table_came_to_f
     assert C in case.world.target_states()
 
 
+def test_the_flag_stands_before_a_chain_goes_on_through_whose_database_a_table_passed_that_the_target_lacks() -> None:
+    """Nothing is left of it to be read at the window's end, and the database showed it beside others before."""
+    case = Case()
+    case.source.create_database(Database("elsewhere", parameters={}))
+    came = TableName("elsewhere", "c")
+    case.create(came)
+    case.world.capture_all()
+    case.world.settle()
+    case.source.alter_table(came, replace(case.table(came), database="d1"))
+    case.alter(A, k="v")
+    case.alter(B, k="v")
+    case.source.drop_table(C)
+    case.world.capture_all()
+    before = len(case.rebasing())
+    case.world.settle()
+    assert case.world.complaints == []
+    assert case.rebasing()[before:] == [("d1",)]
+    assert case.says() == ""
+
+
 def test_a_table_that_was_shown_and_is_quarantined_keeps_its_database_rebasing() -> None:
     case = Case()
     case.alter(A, transactional="true")
@@ -383,8 +404,26 @@ def works(deaths: st.SearchStrategy[tuple[int, ...]], percents: tuple[int, ...])
     )
 
 
+PASSED_THROUGH = Story(
+    WHOLE,
+    3,
+    BEGUN,
+    (
+        Capture(),
+        Read(),
+        Window(),
+        Write("create_partitioned_view", 0),
+        Window(meanwhile=Meanwhile(((1, Write("rename_table", 588), False), (1, Write("drop_database", 899), False)))),
+        Reread("d2"),
+    ),
+    seen=True,
+)
+"""A view that is read again is renamed into a database and goes with it, table by table."""
+
+
 @HISTORIES
 @given(stories(works(st.just(()), (100, 100, 50, 30))))
+@example(PASSED_THROUGH)
 def test_a_reader_of_all_tables_sees_states_of_the_database_in_their_order(story: Story) -> None:
     world = play(story)
     assert world.complaints == []

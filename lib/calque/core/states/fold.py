@@ -86,6 +86,11 @@ class Chain:
         last = {name: is_there for event_id, name, is_there in self.arrivals if event_id <= upto}
         return {name for name, is_there in last.items() if is_there}
 
+    def lacked(self, upto: EventId) -> set[TableName]:
+        """Return the names that, after event `upto` or an earlier one of the chain, show a table of which the target
+        has nothing."""
+        return {name for event_id, name, is_there in self.arrivals if is_there and event_id <= upto}
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnChanges:

@@ -403,9 +403,10 @@ class WindowPlayer:
         self.rebase_for_arrivals(ready)
 
     def rebase_for_arrivals(self, ready: ReadyPlan) -> None:
-        """Have databases say `rebasing` whose tables arrive by this plan. A table that was renamed from where the
-        target has nothing of it is read after the window, so its database goes on without it."""
-        for name in sorted(ready.arrived):
+        """Have databases say `rebasing` whose tables arrive on the way of this plan. A table that was renamed from
+        where the target has nothing of it is read after the window, or is gone by then, so its database goes on
+        without it."""
+        for name in sorted(ready.lacked):
             self.consistency.rebase(name.database)
 
     def lost_of(self, names: Sequence[TableName], entries: Sequence[Entry]) -> set[Lost]:

@@ -85,7 +85,8 @@ class PreparedGroup:
 class ReadyPlan:
     """The part of a preparation that is left to do, without the states among which the plan was found: it may come from
     another process. `shows`, `complete` and `arrived` are as in `GroupOutcome`, `moves` as in `PreparedGroup`; `views`
-    are the lineages that are views."""
+    are the lineages that are views. `lacked` are the names under which the source shows a table of which the target has
+    nothing, at `shows` or on the way there."""
 
     tables: tuple[TableName, ...]
     plan: GroupPlan
@@ -95,6 +96,7 @@ class ReadyPlan:
     listings: Listings
     looked_for: Mapping[TableName, Collection[str]]
     arrived: frozenset[TableName]
+    lacked: frozenset[TableName]
     views: frozenset[LineageId] = frozenset()
     moves: Sequence[Move] = ()
 
@@ -323,9 +325,10 @@ def ready_of(prepared: PreparedGroup, cursor: EventId) -> ReadyPlan:
     complete = solution.reached == problem.last
     chain = problem.chain
     looked_for = {name: tuple(sorted(parts)) for name, parts in prepared.looked_for.items()}
-    arrived = frozenset(prepared.shown.keys() & chain.arrived(ANY_MARK if complete else shows))
+    last = ANY_MARK if complete else shows
+    arrived, lacked = (frozenset(prepared.shown.keys() & names) for names in (chain.arrived(last), chain.lacked(last)))
     views = frozenset(lineage for lineage, shape in chain.shapes.items() if shape is TableShape.VIEW)
-    parts = (prepared.shown, prepared.listings, looked_for, arrived, views, prepared.moves)
+    parts = (prepared.shown, prepared.listings, looked_for, arrived, lacked, views, prepared.moves)
     return ReadyPlan(chain.tables, solution.plan, shows, complete, *parts)
 
 
