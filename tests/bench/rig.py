@@ -88,14 +88,14 @@ def wait_until(reached: Callable[[], object], pause: float = 0.005, seconds: flo
 
 
 @contextmanager
-def metastores(count: int) -> Iterator[tuple[Path, Sequence[Metastore]]]:
-    """A folder that goes away, and so many fresh metastores 3.1.3."""
+def metastores(count: int, version: str = "3.1.3") -> Iterator[tuple[Path, Sequence[Metastore]]]:
+    """A folder that goes away, and so many fresh metastores."""
     with (
         tempfile.TemporaryDirectory(prefix="calque-bench-", ignore_cleanup_errors=True) as folder,
         ThreadPoolExecutor() as pool,
     ):
         root = Path(folder).resolve()
-        settings = MetastoreSettings(version="3.1.3")
+        settings = MetastoreSettings(version=version)
         starting = [pool.submit(Metastore.start, settings, root / f"metastore{index}") for index in range(count)]
         servers = [start.result() for start in starting]
         try:

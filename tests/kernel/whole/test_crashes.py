@@ -68,7 +68,9 @@ def left(world: DiskWorld) -> bytes:
 
 
 def is_content(kept: object) -> bool:
-    return isinstance(kept, dict | list | tuple | int) or type(kept).__module__.startswith("calque.model")
+    return isinstance(kept, dict | list | tuple | int) or type(kept).__module__.startswith(
+        ("calque.core", "calque.model")
+    )
 
 
 @dataclass

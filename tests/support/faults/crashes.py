@@ -423,7 +423,7 @@ HISTORIES: Mapping[str, History] = {
     "protected": History(protected, {"permissions": "keep"}),
     "granted": History(granted, {"grants": "follow"}),
     "lost": History(lost, {"pinned": True}),
-    "transactions": History(transactions, {"acid": "external"}, every=3),
+    "transactions": History(transactions, {"acid": "external"}, first=4, every=3),
     "native": History(transactions, {"acid": "native"}, every=3),
     "operated": History(operated, {"habits": HIVE_3}),
 }

@@ -18,9 +18,9 @@ WRONG = {
     "files": Mutant(
         PREPARE,
         "files are copied as they are by now",
-        "evidence = evidence_of(source, chain, lost, moves)",
+        "evidence = evidence_of(source, chain, lost, moves, with_bases=with_bases)",
         "from support.faults.planners import files_of_now\n"
-        "        evidence = files_of_now(source, evidence_of(source, chain, lost, moves))",
+        "        evidence = files_of_now(source, evidence_of(source, chain, lost, moves, with_bases=with_bases))",
     ),
     "definitions": Mutant(
         ADVANCE,

@@ -8,8 +8,10 @@ may have lost some (`is_whole`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from operator import attrgetter
 
 from calque.core.acid.directories import (
     AcidDirectory,
@@ -27,7 +29,7 @@ from calque.model.transactions import TransactionId
 IsCommitted = Callable[[TransactionId], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AcidLook:
     """The content of a directory of an ACID table as one look found it. `listing` has all data files below it, `names`
     are the names directly in it, looked at after the files. `compacted_bases` is as in `directory_of`."""
@@ -36,9 +38,25 @@ class AcidLook:
     names: frozenset[str]
     compacted_bases: frozenset[str] = frozenset()
 
+    @cached_property
     def directories(self) -> list[AcidDirectory]:
         known = (directory_of(name, self.compacted_bases) for name in sorted(self.names))
         return [directory for directory in known if directory is not None]
+
+    @cached_property
+    def marked(self) -> Mapping[str, Sequence[File]]:
+        """The files of each directory of write ids, with marked paths."""
+        files: dict[str, list[File]] = {directory.name: [] for directory in self.directories}
+        for file in self.listing.files:
+            first, _, rest = file.path.partition("/")
+            if rest and first in files:
+                files[first].append(replace(file, path=f"{MARK}{file.path}"))
+        return files
+
+    @cached_property
+    def originals(self) -> Sequence[File]:
+        """The files in no directory of write ids."""
+        return [file for file in self.listing.files if file.path.partition("/")[0] not in self.marked]
 
 
 def content_at(
@@ -51,26 +69,19 @@ def content_at(
     `latest` are the write ids at an event after the look. `is_committed` tells which transactions were committed before
     the look.
     """
-    directories = look.directories()
-    shown = [one for one in directories if one.visibility is None or is_committed(one.visibility)]
+    shown = [one for one in look.directories if one.visibility is None or is_committed(one.visibility)]
     try:
         chosen = readable(shown, valid)
     except HistoryGone:
         return None
     if not is_whole(shown, chosen, valid, latest):
         return None
-    read = {directory.name for directory in chosen.all()}
-    others = {directory.name for directory in directories}
-    files = []
-    for file in look.listing.files:
-        first, _, rest = file.path.partition("/")
-        if rest and first in read:
-            files.append(replace(file, path=f"{MARK}{file.path}"))
-        elif first not in others and chosen.reads_originals:
-            files.append(file)
-    if chosen.base is not None and not any(file.path.startswith(f"{MARK}{chosen.base.name}/") for file in files):
+    files = [file for directory in chosen.all() for file in look.marked[directory.name]]
+    if chosen.reads_originals:
+        files += look.originals
+    elif chosen.base is not None and not look.marked[chosen.base.name]:
         files.append(File(f"{MARK}{chosen.base.name}{MARK}", 0, 0))
-    return replace(look.listing, files=tuple(sorted(files)))
+    return replace(look.listing, files=tuple(sorted(files, key=attrgetter("path"))))
 
 
 def is_whole(
@@ -133,6 +144,7 @@ def is_flattened(listing: Listing) -> bool:
     return any(directory_of(file.path.partition("~")[0]) is not None for file in listing.files)
 
 
+@lru_cache(maxsize=1 << 16)
 def flat_name(path: str) -> str:
     """Return a name without a directory for a marked path, another one for each path; any other path as it is.
 

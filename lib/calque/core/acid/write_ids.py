@@ -48,7 +48,7 @@ class ValidWriteIds:
     def holds_any(self, low: WriteId, high: WriteId) -> bool:
         """Tell whether a write id from `low` to `high` is valid."""
         last = min(high, self.high)
-        invalid = sum(low <= write_id <= last for write_id in self.invalid)
+        invalid = sum(low <= write_id <= last for write_id in self.invalid) if self.open or self.aborted else 0
         return last - max(low, 1) + 1 > invalid
 
     def holds_all(self, upto: WriteId) -> bool:

@@ -146,12 +146,14 @@ def commit(
     if rows is None:
         return
     side, transactions = context.side, transactions_of(context.side)
-    if transactions.reader.valid_write_ids([target_name])[target_name].high < rows.highest:
+    if not transactions.reader.valid_write_ids([target_name])[target_name].holds(rows.highest):
         try:
             transactions.writer.allocate(rows.number, target_name, rows.highest)
         except Conflict:
             end_begun(side, shown)
             raise
+        except Refused as refused:
+            raise not_able(target_name, f"{refused.what}: {refused.why}") from refused
     mark = CommitMark(table_id(context, target_name, shown), COMMIT_MARK, str(event_id))
     context.call(transactions.writer.commit, rows.number, mark)
     context.ended_transactions.add(target_name)
@@ -226,14 +228,25 @@ def copy_notes(context: HopContext, change: RowChange, transaction: TransactionI
 
 
 def table_id(context: HopContext, target_name: TableName, shown: ShownTable) -> int:
-    """Return the id that the target's metastore gave the table."""
+    """Return the id that the target's metastore gave the table. Raises `Refused` where it gives none: then commits set
+    no marks either, and readers of that version take no directories that a transaction shows."""
     if shown.table.id is None:
         table = context.side.catalog.table(target_name)
-        if table is None or table.id is None:
+        if table is None:
             raise Conflict(f"{target_name} is not there")
+        if table.id is None:
+            raise not_able(target_name, "It gives tables no ids")
         shown.table = replace(shown.table, id=table.id)
     assert shown.table.id is not None
     return shown.table.id
+
+
+def not_able(target_name: TableName, why: str) -> Refused:
+    return Refused(
+        f"The target's metastore can't have {target_name} as an ACID table of calque's, as Hive 4 can",
+        why,
+        'Set acid = "external" or "skip" for the table',
+    )
 
 
 # Operations that are made of several
@@ -258,6 +271,7 @@ def build(context: HopContext, operation: HiddenBuild, event_id: EventId) -> Non
         ensure_managed_place(side.catalog, side.policy.warehouse, context.name_at_target(table).database)
         hidden_build.make(context, table, hidden, definition, definitions(partitions))
         hidden_table = ShownTable(definition, {name: write.definition for name, write in partitions.items()})
+    table_id(context, hidden, hidden_table)
     changes = changes_of(context, hidden_table, head, operation.partitions)
     commit(context, hidden, hidden_table, copy(context, hidden_table, changes), event_id)
     context.call(context.side.catalog.alter_table, hidden, definition)
@@ -285,7 +299,7 @@ def begun_build(
         return None
     names = catalog.partition_names(hidden) if partitions else ()
     shown = ShownTable(table, dict(catalog.partitions(hidden, names)) if names else {})
-    read_rows(context.side, [shown])
+    read_rows(context.side, {hidden: shown})
     places = {"": location_of(definition)} | {name: location_of(one.definition) for name, one in partitions.items()}
     made_places = {"": location_of(table)} | {name: location_of(part) for name, part in shown.partitions.items()}
     is_of_state = all(

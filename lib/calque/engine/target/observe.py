@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from calque.core.acid.contents import content_at, flattened
+from calque.core.acid.contents import AcidLook, content_at, flattened
+from calque.core.acid.directories import AcidDirectory
 from calque.core.formats.bounded import number_of
 from calque.core.formats.iceberg import is_iceberg
+from calque.core.formats.layout import join
 from calque.core.formats.symlinks import is_symlinks
 from calque.core.images.image import DROPPED, EVENT, INCARNATION, SOURCE, source_mark
 from calque.core.images.policies import marked
@@ -55,6 +57,18 @@ class NotOurReplica(Exception):
         )
 
 
+class ForeignRows(NotOurReplica):
+    """Raised where an ACID table of calque's at the target has rows that another writer put there."""
+
+    def __init__(self, table: TableName, at_target: TableName, directory: str) -> None:
+        self.table, self.at_target = table, at_target
+        Exception.__init__(
+            self,
+            f"{at_target} has rows that calque did not write, in {directory}: save them if they count, and drop the "
+            "table there, which calque then builds anew",
+        )
+
+
 def observe(
     side: TargetSide,
     names: Iterable[TableName],
@@ -97,12 +111,12 @@ def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -
     in `shown`. Where the catalog itself knows the files (`Catalog.contents`), these are entered. Views and tables whose
     files stay at the source are left out, and so are Iceberg tables, whose definition says what is in them."""
     locations: dict[tuple[TableName, str], str] = {}
-    native: list[ShownTable] = []
+    native: dict[TableName, ShownTable] = {}
     for name, table in shown.items():
         if table is None or is_view(table.table) or is_iceberg(table.table) or not side.admission.copies(name):
             continue
         if side.is_native(table.table):
-            native.append(table)
+            native[name] = table
             continue
         contents = side.catalog.contents(table.table, list(table.partitions))
         if contents is not None:
@@ -120,22 +134,32 @@ def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -
             shown_table.listings[part] = believed(shown_table, part, listings[location])
 
 
-def read_rows(side: TargetSide, tables: Sequence[ShownTable]) -> None:
-    """Enter the files of ACID tables that a reader sees now, as listings of states have them
-    (`core.acid.contents.flattened`). calque alone writes there, so that nothing is committed meanwhile."""
+def read_rows(side: TargetSide, tables: Mapping[TableName, ShownTable]) -> None:
+    """Enter the files of ACID tables, by their names at the source, that a reader sees now, as listings of states have
+    them (`core.acid.contents.flattened`). Raises `ForeignRows`."""
     assert side.transactions is not None
     reader = side.transactions.reader
     states = reader.open_transactions()
-    names = {TableName(one.table.database, one.table.name): one for one in tables}
-    valid = reader.valid_write_ids(list(names))
-    for name, table in names.items():
+    at_target = {name: TableName(one.table.database, one.table.name) for name, one in tables.items()}
+    valid_of = reader.valid_write_ids(list(at_target.values()))
+    for name, table in tables.items():
+        valid = valid_of[at_target[name]]
         things = table.partitions if is_partitioned(table.table) else {"": table.table}
         places = {part: location_of(thing) or "" for part, thing in things.items()}
         looks = look_at(side.storage, filter(None, places.values()))
         for part, place in places.items():
-            content = content_at(looks[place], valid[name], valid[name], states.is_committed) if place else None
+            if place and (foreign := foreign_rows(looks[place])) is not None:
+                raise ForeignRows(name, at_target[name], join(place, foreign.name))
+            content = content_at(looks[place], valid, valid, states.is_committed) if place else None
             unknown = Listing(place, NOT_FOLLOWED)
             table.listings[part] = flattened(content, with_bases=True) if content is not None else unknown
+
+
+def foreign_rows(look: AcidLook) -> AcidDirectory | None:
+    """Return a directory that calque did not make, if there is one: all of calque's, and those of compactions, are
+    shown by a transaction that their names have. Those of open and aborted transactions count, because their write ids
+    are the source's next ones."""
+    return next((one for one in look.directories if one.visibility is None), None)
 
 
 def believed(shown: ShownTable, partition: str, listing: Listing) -> Listing:

@@ -53,6 +53,7 @@ CHANGE_TYPES = MappingProxyType(
         "append": UPDATE,
         "rebuild": UPDATE,
         "commit_table": UPDATE,
+        "commit_rows": UPDATE,
         # The table got another name at the target, not at the source. After a `rename_away` it is an insert.
         "rename_table": UPDATE,
         FOUND: UPDATE,
