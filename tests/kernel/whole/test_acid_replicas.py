@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
+from calque.engine.sides.committed_journal import with_commits
+from calque.engine.sides.sides import TargetSide
+from calque.engine.verify.verify import verify
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
@@ -39,6 +43,43 @@ def quarantined(world: World) -> dict[str, str]:
     """Why, by table."""
     rows = world.ledger.tables().values()
     return {str(row.name): row.reason for row in rows if row.state == TableState.QUARANTINED}
+
+
+def taken_up(world: World, acid: str) -> None:
+    """Another process takes the target up, with another word for ACID tables."""
+    world.policy = replace(world.policy, acid=acid)
+    transactions = world.target_transactions() if acid == "native" else None
+    world.side = TargetSide.of(
+        world.policy, world.target_catalog(), world.ledger, world.storage, transactions=transactions
+    )
+    world.looker = replace(world.looker, imaging=world.side.imaging)
+    world.background.waiting.clear()
+    world.replica = world.new_replica()
+    world.open()
+    world.settle()
+
+
+def verified(world: World) -> list[str]:
+    source = with_commits(world.source_side, world.side.admission)
+    return [str(one) for one in verify(source, world.side, data="checksum").differences]
+
+
+def test_another_word_for_acid_tables_builds_the_other_kind_of_table() -> None:
+    world, writers, name = settled(1)
+    for acid, kind in (("external", "EXTERNAL_TABLE"), ("native", "MANAGED_TABLE"), ("external", "EXTERNAL_TABLE")):
+        taken_up(world, acid)
+        writers.inserted()
+        world.settle()
+        assert world.target_store.the_table(name).table.type == kind
+        assert quarantined(world) == {}
+        assert verified(world) == []
+
+
+def test_verify_finds_rows_that_somebody_writes_at_the_target_before_the_next_event() -> None:
+    world, _, _ = settled(1)
+    assert verified(world) == []
+    writers_at_target(world).inserted()
+    assert verified(world) != []
 
 
 def test_rows_that_somebody_writes_at_the_target_set_the_table_aside_until_they_are_gone() -> None:

@@ -24,7 +24,7 @@ from calque.engine.target.armed_tables import disarmed, is_armed
 from calque.engine.target.observe import ShownTable, event_of, every_partition
 from calque.errors import Refused
 from calque.model.files import DELTA_LOG, Listing
-from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_view, location_of
+from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_transactional, is_view, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AlterTable, CreateTable, Head, Rebuild, Version
 
@@ -279,9 +279,10 @@ def drop_table(context: HopContext, table: TableName, event_id: EventId) -> None
     incarnation = context.shown_table(table).incarnation()
     shown, target_name = context.shown_table(table), context.name_at_target(table)
     context.leave(table)
-    if context.side.is_native(shown.table):
+    if is_transactional(shown.table):
         # A metastore of 4.x keeps the write ids of a name whose table is dropped without its files.
-        end_begun(context.side, shown)
+        if context.side.transactions is not None:
+            end_begun(context.side, shown)
         ensure_own_database(context.side.catalog, context.side.policy.warehouse)
         away_name = hidden_name(target_name, f"old_{event_id}")
         clear(context, away_name)

@@ -106,10 +106,11 @@ def every_partition(side: TargetSide, table: Table) -> Mapping[str, Partition]:
     return side.catalog.partitions(target_name, side.catalog.partition_names(target_name))
 
 
-def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -> None:
+def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None], *, with_foreign: bool = False) -> None:
     """List the directories of tables without partitions, and of the partitions that were read, and enter the listings
     in `shown`. Where the catalog itself knows the files (`Catalog.contents`), these are entered. Views and tables whose
-    files stay at the source are left out, and so are Iceberg tables, whose definition says what is in them."""
+    files stay at the source are left out, and so are Iceberg tables, whose definition says what is in them.
+    `with_foreign` is as in `read_rows`, and so is what is raised."""
     locations: dict[tuple[TableName, str], str] = {}
     native: dict[TableName, ShownTable] = {}
     for name, table in shown.items():
@@ -126,7 +127,7 @@ def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -
         else:
             locations[name, ""] = location_of(table.table) or ""
     if native:
-        read_rows(side, native)
+        read_rows(side, native, with_foreign=with_foreign)
     listings = side.storage.list(sorted({location for location in locations.values() if location}))
     for (name, part), location in locations.items():
         shown_table = shown[name]
@@ -134,9 +135,9 @@ def read_files(side: TargetSide, shown: Mapping[TableName, ShownTable | None]) -
             shown_table.listings[part] = believed(shown_table, part, listings[location])
 
 
-def read_rows(side: TargetSide, tables: Mapping[TableName, ShownTable]) -> None:
+def read_rows(side: TargetSide, tables: Mapping[TableName, ShownTable], *, with_foreign: bool = False) -> None:
     """Enter the files of ACID tables, by their names at the source, that a reader sees now, as listings of states have
-    them (`core.acid.contents.flattened`). Raises `ForeignRows`."""
+    them (`core.acid.contents.flattened`). Raises `ForeignRows`, unless these are to be read `with_foreign` ones."""
     assert side.transactions is not None
     reader = side.transactions.reader
     states = reader.open_transactions()
@@ -148,7 +149,7 @@ def read_rows(side: TargetSide, tables: Mapping[TableName, ShownTable]) -> None:
         places = {part: location_of(thing) or "" for part, thing in things.items()}
         looks = look_at(side.storage, filter(None, places.values()))
         for part, place in places.items():
-            if place and (foreign := foreign_rows(looks[place])) is not None:
+            if place and not with_foreign and (foreign := foreign_rows(looks[place])) is not None:
                 raise ForeignRows(name, at_target[name], join(place, foreign.name))
             content = content_at(looks[place], valid, valid, states.is_committed) if place else None
             unknown = Listing(place, NOT_FOLLOWED)

@@ -221,7 +221,7 @@ class ObjectComparer:
                 self.side.catalog.partitions(target_name, self.side.catalog.partition_names(target_name))
             )
         if with_files and is_ours(table.parameters, self.side.policy.source):
-            read_files(self.side, {name: shown})
+            read_files(self.side, {name: shown}, with_foreign=True)
         return TableSide(shown.table, shown.partitions, shown.listings)
 
     def database(self, name: TableName, head: EventId) -> tuple[ComparedCounts, list[Difference]]:
