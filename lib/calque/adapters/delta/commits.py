@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from calque.adapters.delta.columns import TEXTS
-from calque.adapters.delta.seal import require_sealed, sealed_writer
+from calque.adapters.delta.seal import read_table, write_table
 from calque.adapters.delta.snapshot import Snapshot, SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.core.acid.commits import AcidCommit, TransactionMemory
@@ -24,7 +22,6 @@ from calque.core.acid.transaction_states import TransactionStates
 from calque.core.acid.write_ids import TableWriteIds
 from calque.model.journal import TableShape
 from calque.model.names import EventId, Span, TableName
-from calque.state_files import make_folder, restrict, state_error
 
 UPTO = "upto"
 NUMBERS = pa.list_(pa.int64())
@@ -93,9 +90,7 @@ class DeltaCommits:
 
     def remembered(self) -> TransactionMemory | None:
         try:
-            with pa.OSFile(str(self._memory)) as source:
-                require_sealed(source)
-                rows = pq.read_table(source)
+            rows = read_table(self._memory)
             said = rows.schema.metadata or {}
             states = {TableName(row["database"], row["table"]): row for row in rows.to_pylist()}
             own = states.pop(TRANSACTIONS)
@@ -110,17 +105,7 @@ class DeltaCommits:
         rows = pa.Table.from_pylist(list(memory_records(memory)), schema=MEMORY)
         numbers = (memory.event_id, memory.certain_after, memory.known_after, memory.gap)
         said = {name: str(number).encode() for name, number in zip(NUMBERS_SAID, numbers, strict=True)}
-        rows = rows.replace_schema_metadata(said)
-        draft = self._memory.with_name(f".{token_hex(8)}")
-        try:
-            make_folder(self._memory.parent)
-            with pa.OSFile(str(draft), "wb") as stream, sealed_writer(stream, rows.schema) as writer:
-                writer.write_table(rows)
-            restrict(draft)
-            draft.replace(self._memory)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise state_error(f"{self._memory} can't be written", self._memory.parent, str(error), error) from error
+        write_table(self._memory, rows.replace_schema_metadata(said))
 
 
 def record(commit: AcidCommit) -> dict[str, Any]:

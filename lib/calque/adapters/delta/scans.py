@@ -10,21 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from calque.adapters.delta.columns import FILES, TEXTS, file_record, files_of
-from calque.adapters.delta.seal import require_sealed, sealed_writer
+from calque.adapters.delta.seal import read_table, write_table
 from calque.adapters.delta.snapshot import Snapshot, SnapshotChange
 from calque.adapters.delta.table import RangedTable
 from calque.model.files import Listing
 from calque.model.journal import Entry, EventKind, Keys, TableShape
 from calque.model.names import TableName
 from calque.model.scan import Memory, Scan, ScannedDirectory
-from calque.state_files import make_folder, restrict, state_error
 
 NUMBER = "number"
 SCHEMA = pa.schema(
@@ -102,9 +99,7 @@ class DeltaScans:
 
     def remembered(self) -> Memory:
         try:
-            with pa.OSFile(str(self._memory)) as source:
-                require_sealed(source)
-                rows = pq.read_table(source)
+            rows = read_table(self._memory)
             said = rows.schema.metadata or {}
             watched = {key_of(row): watched_of(row) for row in rows.to_pylist()}
             return Memory(int(said[SEEN]), watched, int(said.get(TAKEN_UP, 0)))
@@ -114,17 +109,7 @@ class DeltaScans:
     def remember(self, memory: Memory) -> None:
         rows = pa.Table.from_pylist([memory_record(key, item) for key, item in memory.watched.items()], schema=MEMORY)
         said = {SEEN: str(memory.event_id).encode(), TAKEN_UP: str(memory.scan).encode()}
-        rows = rows.replace_schema_metadata(said)
-        draft = self._memory.with_name(f".{token_hex(8)}")
-        try:
-            make_folder(self._memory.parent)
-            with pa.OSFile(str(draft), "wb") as stream, sealed_writer(stream, rows.schema) as writer:
-                writer.write_table(rows)
-            restrict(draft)
-            draft.replace(self._memory)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise state_error(f"{self._memory} can't be written", self._memory.parent, str(error), error) from error
+        write_table(self._memory, rows.replace_schema_metadata(said))
 
 
 def records(number: int, scan: Scan) -> Iterable[dict[str, Any]]:

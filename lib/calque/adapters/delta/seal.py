@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from calque.state_files import state_error, write_whole
 
 KEY, ZEROS = "calque.crc32", b"00000000"
 # Thrift's compact form: the key, the head of the next field, the length of the value.
@@ -32,6 +35,25 @@ def sealed_writer(stream: pa.NativeFile, schema: pa.Schema, **options: Any) -> I
         writer.add_key_value_metadata({KEY: ZEROS.decode()})
         sink.seal()
     sink.end()
+
+
+def write_table(file: Path, rows: pa.Table) -> None:
+    """Write or replace a sealed file of this machine, whole or not at all. Raises as `state_error` says."""
+    stream = pa.BufferOutputStream()
+    with sealed_writer(stream, rows.schema) as writer:
+        writer.write_table(rows)
+    try:
+        write_whole(file, stream.getvalue().to_pybytes())
+    except OSError as error:
+        raise state_error(f"{file} can't be written", file.parent, str(error), error) from error
+
+
+def read_table(file: Path) -> pa.Table:
+    """Return the rows of a sealed file of this machine. Raises `OSError` where there is none, `ValueError` and
+    `pa.ArrowInvalid` for one that is damaged."""
+    with pa.OSFile(str(file)) as source:
+        require_sealed(source)
+        return pq.read_table(source)
 
 
 class SealedSink:
