@@ -116,6 +116,7 @@ class SourceCapture:
         self.supervisor = Supervisor(run, self.name, work, attempts, {"source": stream.name})
         self.query = SourceQuery(run, self.source.places.query, self.halted)
         self.gatherer: EvidenceGatherer | None = None
+        self.finder: CommitFinder | None = None
         self.background: list[BackgroundThread] = []
         self.continuity: Continuity | None = None
         self.suspected_gap = ""
@@ -163,7 +164,8 @@ class SourceCapture:
         return [self.wiring.target(name) for name in self.wiring.config.targets_of(self.stream.name)]
 
     def problem(self) -> str | None:
-        return (self.gatherer.problem if self.gatherer is not None else None) or self.addition.problem()
+        beside = (self.gatherer, self.finder)
+        return next((one.problem for one in beside if one is not None and one.problem), self.addition.problem())
 
     def failed(self, error: CalqueError) -> None:
         if self.is_vital:
@@ -272,8 +274,8 @@ class SourceCapture:
         if source.commits is None or source.transactions is None:
             return
         wants = partial(is_followed, admissions)
-        finder = CommitFinder(source, source.commits, source.transactions, wants, self.stream.wake)
-        self.start_background("commits", finder.run)
+        self.finder = CommitFinder(source, source.commits, source.transactions, wants, self.stream.wake)
+        self.start_background("commits", self.finder.run)
 
     def take_batch(self, capture: Capture, rows: pa.Table) -> None:
         """Append the rows of one batch to the journal, then the events that come soon after them where `[source] early`
@@ -294,6 +296,8 @@ class SourceCapture:
         self.last = max(self.last or 0, event_id)
         self.supervisor.note_progress("running")
         self.stream.head_times.note_event(self.last, time.time())
+        if self.finder is not None:
+            self.finder.more.set()
         self.stream.wake()
 
     def take_early(self, capture: Capture, extension: BatchExtension) -> None:

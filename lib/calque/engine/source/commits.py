@@ -48,7 +48,8 @@ OF_TRANSACTIONS = frozenset({"OPEN_TXN", "ALLOC_WRITE_ID_EVENT", "COMMIT_TXN", "
 MAY_CHANGE_WRITE_IDS = ALTERS_OR_RENAMES_TABLE | MAKES_OR_ENDS_TABLE
 AT_ONCE = 5_000
 """Events that are taken together."""
-WAIT_SECONDS = 0.01
+WAIT_SECONDS = 0.25
+"""Seconds between two looks for events of which nobody tells."""
 REMEMBER_NS = 1_000_000_000
 
 
@@ -132,18 +133,21 @@ class CommitFinder:
         self.problem: str | None = None
         """The reason why no commits can be found out now."""
         self.remember_ns = 0
+        self.more = threading.Event()
+        """Set when the journal has more events."""
 
     def run(self, stopping: threading.Event) -> None:
         """Find out commits beside capture, until `stopping` is set."""
         is_open = False
         while not stopping.is_set():
+            self.more.clear()
             try:
                 with work_on("commits of transactions"):
                     if not is_open:
                         self.open()
                         is_open = True
                     if not self.run_once():
-                        stopping.wait(WAIT_SECONDS)
+                        self.more.wait(WAIT_SECONDS)
             except (CalqueError, ObjectDefect) as error:
                 LOG.warning("transactions: %s", error, exc_info=traceback_of(error))
                 self.problem = str(error)
