@@ -19,7 +19,7 @@ ICEBERG_VIEW = "Iceberg views"
 HUDI = "Hudi tables"
 LATER = "they come with a later version"
 REASONS = {
-    ACID: 'insert-only ones are, with acid = "external"; of others no state can be shown by files alone',
+    ACID: 'acid = "native" replicates them at a Hive 4, acid = "external" insert-only ones',
     MATERIALIZED: "they are built by the query engine from tables, not written",
     HANDLER: "their data lie outside the warehouse",
     HUDI: "which of their files belong to a state is told by a timeline of their own, which calque does not read",

@@ -138,7 +138,7 @@ def check_subsets(tables: Mapping[TableName, Table], admissions: Sequence[Admiss
 
 
 EXCLUDE = "Exclude them; else they are set aside as quarantined, and everything else goes on"
-EXCLUDE_OR_EXTERNAL = f'Write acid = "external" for insert-only ones. {EXCLUDE}'
+EXCLUDE_OR_REPLICATE = f'Write acid = "native", or "external" for insert-only ones. {EXCLUDE}'
 
 
 def check_kinds(tables: Mapping[TableName, Table], admissions: Sequence[Admission], findings: Findings) -> None:
@@ -152,7 +152,7 @@ def check_kinds(tables: Mapping[TableName, Table], admissions: Sequence[Admissio
     for (kind, _), names in sorted(kinds.items()):
         if kind in REASONS or kind in POINTING.values():
             what = f"{kind[:1].upper()}{kind[1:]} can't be replicated: {listed(names)}"
-            todo = EXCLUDE_OR_EXTERNAL if kind == ACID else EXCLUDE
+            todo = EXCLUDE_OR_REPLICATE if kind == ACID else EXCLUDE
             findings.add("source", Severity.WARNING, what, reason_of(tables[names[0]], kind), todo)
         else:
             what = f"{kind[:1].upper()}{kind[1:]}: {listed(names)}"
