@@ -64,9 +64,10 @@ class Local(LocalSystem):
 
     def write_whole(
         self, path: str, content: bytes, modified_ns: int, mode: int = ANYBODY, *, back: bool = True
-    ) -> bytes:
-        stored = super().write_whole(path, self.written(content), modified_ns, mode, back=back)
-        return stored if back else content
+    ) -> bool:
+        written = self.written(content)
+        is_stored = super().write_whole(path, written, modified_ns, mode, back=back)
+        return is_stored and (written == content or not back)
 
 
 class Only(FileSystemSet):

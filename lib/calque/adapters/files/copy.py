@@ -179,7 +179,7 @@ def _whole(
     temporary = _temporary(target_path)
     try:
         rights = _most_rights(task, source, path, linked=linked)
-        if target.write_whole(temporary, content, task.modified_ns, rights, back=proof != "storage") != content:
+        if not target.write_whole(temporary, content, task.modified_ns, rights, back=proof != "storage"):
             raise _faulty(task)
         unpermitted = _given_permissions(task, source, path, target, temporary)
         target.rename(temporary, target_path)

@@ -124,9 +124,10 @@ class LocalSystem:
 
     def write_whole(
         self, path: str, content: bytes, modified_ns: int, mode: int = ANYBODY, *, back: bool = True
-    ) -> bytes:
-        """Write a new small file with this time, and with at most the rights `mode`. Returns the content as it was read
-        back; with `back` False the given content. An exception may leave a part of the file."""
+    ) -> bool:
+        """Write a new small file with this time, and with at most the rights `mode`. Return whether the content is read
+        back as it was written; with `back` False whether the file has its size. An exception may leave a part of the
+        file."""
         descriptor = self._opened(path, mode)
         try:
             written_bytes = os.write(descriptor, content)
@@ -134,9 +135,12 @@ class LocalSystem:
                 written_bytes += os.write(descriptor, content[written_bytes:])
             if self._durability is Durability.SYNCED:
                 os.fsync(descriptor)
-            stored = os.pread(descriptor, len(content) + 1, 0) if back else content
+            if back:
+                is_stored = os.pread(descriptor, len(content) + 1, 0) == content
+            else:
+                is_stored = os.fstat(descriptor).st_size == len(content)
             os.utime(descriptor, ns=(modified_ns, modified_ns))
-            return stored
+            return is_stored
         finally:
             os.close(descriptor)
 
