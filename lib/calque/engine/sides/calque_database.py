@@ -20,21 +20,21 @@ SHAPE = Storage(
 )
 
 
-def ensure_own_database(catalog: Catalog, warehouse: str) -> None:
-    """Create calque's own database below `warehouse` if it does not exist."""
-    if catalog.database(OURS) is not None:
-        return
-    with suppress(Conflict):
-        catalog.create_database(Database(OURS, "calque's own: hidden builds and the lease", join(warehouse, OURS), {}))
+def ensure_own_database(catalog: Catalog, warehouse: str) -> Database:
+    """Return calque's own database, which is created below `warehouse` if it does not exist."""
+    own = catalog.database(OURS)
+    if own is None:
+        own = Database(OURS, "calque's own: hidden builds and the lease", join(warehouse, OURS), {})
+        with suppress(Conflict):
+            catalog.create_database(own)
+    return own
 
 
 def ensure_managed_place(catalog: Catalog, warehouse: str, name: str) -> None:
     """Have the database `name`, and calque's own, take managed tables below `warehouse`."""
-    ensure_own_database(catalog, warehouse)
-    for each in (OURS, name):
-        database = catalog.database(each)
+    for database in (ensure_own_database(catalog, warehouse), catalog.database(name)):
         if database is not None and database.managed_location != warehouse:
-            catalog.alter_database(each, replace(database, managed_location=warehouse))
+            catalog.alter_database(database.name, replace(database, managed_location=warehouse))
 
 
 def own_view(name: TableName, parameters: Mapping[str, str]) -> Table:
