@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from uuid import uuid4
 
 import fsspec
@@ -809,15 +810,18 @@ class Slow(FileStorage):
 
 
 def test_listings_go_to_spark_where_that_is_faster(tmp_path: Path) -> None:
-    def none() -> SparkSession:
-        raise AssertionError("no session is needed")
+    def master(url: str) -> Callable[[], SparkSession]:
+        """A session that can't do anything."""
+        return lambda: cast("SparkSession", SimpleNamespace(sparkContext=SimpleNamespace(master=url)))
 
+    near, cluster = master("local[2]"), master("spark://127.0.0.1:7077")
     locations = [str(tmp_path / str(number)) for number in range(100)]
     thresholds = SparkThresholds(few_locations=10)
-    assert list(SparkStorage(FileStorage(), none, thresholds).list(locations)) == locations
-    assert list(SparkStorage(Slow(), none, thresholds).list(locations[:10])) == locations[:10]
-    with pytest.raises(AssertionError):
-        SparkStorage(Slow(), none, thresholds).list(locations)
+    assert list(SparkStorage(FileStorage(), near, thresholds).list(locations)) == locations
+    assert list(SparkStorage(Slow(), cluster, thresholds).list(locations[:10])) == locations[:10]
+    for files, session in ((Slow(), near), (FileStorage(), cluster)):
+        with pytest.raises(AttributeError):
+            SparkStorage(files, session, thresholds).list(locations)
 
 
 def test_an_executor_s_error_comes_home_whole(session: SparkSession, tmp_path: Path) -> None:

@@ -85,15 +85,15 @@ class SparkStorage:
         self._shares = BandwidthShares(files.terms.bandwidth, files.bucket)
 
     def list(self, locations: Sequence[str]) -> Mapping[str, Listing]:
-        """Return the listings. Local directories are listed here as long as Spark would take longer for the rest: what
-        the kernel has in its cache is listed faster than a listing travels."""
+        """Return the listings. Without a cluster, local directories are listed here as long as Spark would take longer
+        for the rest: what the kernel has in its cache is listed faster than a listing travels."""
         few, unique = self._thresholds.few_locations, list(dict.fromkeys(locations))
-        listings = self._listed_here(unique) if few and is_local(unique) else {}
-        remaining = unique[len(listings) :]
-        if len(remaining) > few:
+        if len(unique) <= few:
+            return self._files.list(locations)
+        is_near = few > 0 and is_local(unique) and str(self._session().sparkContext.master).startswith("local")
+        listings = self._listed_here(unique) if is_near else {}
+        if remaining := unique[len(listings) :]:
             listings |= self._run("list", self._bins(remaining, _same_weight), _list_bin, _silent)
-        elif remaining:
-            listings |= self._files.list(remaining)
         return {location: listings[location] for location in locations}
 
     def _listed_here(self, locations: Sequence[str]) -> dict[str, Listing]:
