@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import random
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from calque.engine.sides.committed_journal import with_commits
 from calque.engine.sides.sides import TargetSide
+from calque.engine.source.commits import CommitFinder
 from calque.engine.verify.verify import verify
+from calque.errors import Unavailable
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
+from support.memory.commits import MemoryCommits
 from support.memory.metastore import HIVE_3, MemoryTransactionReader
 from support.worlds.acid import AcidWriters
 from support.worlds.histories import differences
@@ -127,3 +133,35 @@ def test_a_metastore_of_hive_3_gets_no_rows_of_acid_tables(rows: int) -> None:
     (name,) = writers.tables()
     assert "can't have" in quarantined(world)[str(name)]
     assert target.tables(name.database) == []
+
+
+class Absent(MemoryTransactionReader):
+    """Unavailable until it is `back`."""
+
+    def __init__(self, world: World) -> None:
+        self.back = threading.Event()
+        super().__init__(world.source, before=self.answer)
+
+    def answer(self, call: str) -> None:
+        if not self.back.is_set():
+            raise Unavailable(f"{call} is not answered", "the test wants it")
+
+
+def until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_why_commits_can_not_be_found_out_is_said_until_they_can() -> None:
+    world, _, _ = settled(6)
+    reader, stopping = Absent(world), threading.Event()
+    finder = CommitFinder(world.source_side, MemoryCommits(), reader, lambda _: True)
+    thread = threading.Thread(target=finder.run, args=(stopping,), daemon=True)
+    thread.start()
+    until(lambda: "is not answered" in (finder.problem or ""))
+    reader.back.set()
+    until(lambda: finder.problem is None)
+    stopping.set()
+    thread.join()
