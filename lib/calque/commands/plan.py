@@ -153,6 +153,7 @@ def hop_of(hop: Hop, cost: Cost) -> dict[str, Any]:
         "to_event": hop.to_event,
         "operation": operation_of(hop),
         "table": str(hop.operation.table),
+        "tables": [str(name) for name in tables_of(hop)],
         "objects": hop.objects,
         "bridge": hop.bridge,
         "in_parts": hop.in_parts,
@@ -209,6 +210,14 @@ def operation_of(hop: Hop) -> str:
         case CommitRows():
             return "commit_rows"
     assert_never(hop.operation)
+
+
+def tables_of(hop: Hop) -> list[TableName]:
+    """Return the tables that the hop changes at one moment, the first of them the operation's own."""
+    from calque.model.plan import CommitRows
+
+    operation = hop.operation
+    return [rows.table for rows in operation.tables] if isinstance(operation, CommitRows) else [operation.table]
 
 
 def group_to_read(row: TableRow) -> dict[str, Any]:
@@ -299,9 +308,11 @@ def hop_rows(group: ExplainedGroup) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for hop, cost in zip(group.plan.hops, group.costs, strict=True):
         is_kept = group.keeps and hop == group.plan.hops[-1]
+        others = tables_of(hop)[1:]
         remarks = [
             *(["bridge: no single operation leads there and no state between is known"] if hop.bridge else []),
             *([f"in {hop.in_parts} parts: more than one call takes"] if hop.in_parts > 1 else []),
+            *([f"in one moment with {', '.join(map(str, others))}"] if others else []),
             *(["the list of partitions is early"] if isinstance(hop.operation, PrepareFlipSweep) else []),
             *(['not done: drops = "keep"'] if is_kept else []),
         ]
@@ -313,9 +324,9 @@ def hop_rows(group: ExplainedGroup) -> list[tuple[object, ...]]:
 
 def objects_of(hop: Hop) -> int | str:
     """Return the number of the hop's objects; the partition's name where it is a single partition."""
-    from calque.core.plan.cost import contents
+    from calque.core.plan.cost import cells
 
-    names = [name for name, _ in contents(hop.operation) if name]
+    names = [name for (_, name), _ in cells(hop.operation) if name]
     return names[0] if len(names) == 1 else hop.objects
 
 

@@ -236,6 +236,7 @@ class Target(MetastoreSection):
     data: Data = "copy"
     format: TableFormat = "plain"
     acid: Acid = "skip"
+    transactions: Literal["together", "apart"] = "together"
     drops: Literal["follow", "keep"] = "follow"
     grace: Duration = 3600.0
     max_drop: Share = 0.1

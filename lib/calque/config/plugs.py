@@ -145,6 +145,7 @@ class HiveTarget:
             data=self.keys.data,
             format=self.keys.format,
             acid=self.keys.acid,
+            transactions=self.keys.transactions,
             partitions=self.keys.partitions,
             where=self.keys.where,
             drops=self.keys.drops,

@@ -251,6 +251,8 @@ class Epoch:
     let calls reach these files."""
     abandoned: tuple[AbandonedDirectory, ...] = ()
     """Directories that were made for objects of the epoch and are not needed."""
+    together: tuple[tuple[str, ...], ...] = ()
+    """The tables of each transaction at the target that changed the rows of several."""
     digest: str = ""
     previous_digest: str = ""
 

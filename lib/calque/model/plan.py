@@ -189,16 +189,28 @@ class CommitTable:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitRows:
-    """A commit of a transaction at the target that changes rows of an ACID table and nothing else. `head` has the
-    table's content where it is one without partitions, `partitions` are those that change."""
+class TableRows:
+    """The rows of one ACID table that a transaction at the target changes. `head` has the table's content where it is
+    one without partitions, `partitions` are those that change."""
 
     table: TableName
     head: Head | None
     partitions: tuple[tuple[str, Part], ...] = ()
 
 
-Operation = (
+@dataclass(frozen=True, slots=True)
+class CommitRows:
+    """A commit of a transaction at the target that changes rows of ACID tables, at least one, and nothing else. Readers
+    see all of them change at once."""
+
+    tables: tuple[TableRows, ...]
+
+    @property
+    def table(self) -> TableName:
+        return self.tables[0].table
+
+
+OfOneTable = (
     CreateTable
     | HiddenBuild
     | AlterTable
@@ -211,8 +223,8 @@ Operation = (
     | PrepareFlipSweep
     | Rebuild
     | CommitTable
-    | CommitRows
 )
+Operation = OfOneTable | CommitRows
 
 
 @dataclass(frozen=True, slots=True)

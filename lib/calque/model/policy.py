@@ -49,6 +49,9 @@ class Policy:
     """The word "native" (as ACID tables), "external" (insert-only tables as external ones) or "skip" (set aside) for
     every ACID table, or by pattern: the longest pattern that matches a table decides, and a table that none matches is
     set aside."""
+    transactions: str = "together"
+    """The word "together" for native ACID tables that show what one transaction of the source wrote at one moment,
+    "apart" for each at one of its own."""
     partitions: Mapping[str, str] = field(default_factory=dict)
     """Predicates over partition keys, by patterns of tables at the source; of those that match the longest decides."""
     where: str = ""

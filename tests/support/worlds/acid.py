@@ -6,7 +6,7 @@ A row is a line that begins with the write id of its insert.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,9 +42,15 @@ class AcidWriters:
     reader: TransactionReader
     note: Callable[[], None]
     rng: random.Random
+    steps: Mapping[str, int] = field(default_factory=lambda: STEPS)
+    """With how often each is taken."""
+    overwriting: float = 0.2
+    """The share of writes that replace what is there."""
     database: str = "d1"
     open: list[Writing] = field(default_factory=list)
     compacting: list[tuple[TableName, int]] = field(default_factory=list)
+    wrote: dict[int, Sequence[TableName]] = field(default_factory=dict)
+    """The tables of each transaction."""
     made: int = 0
 
     @staticmethod
@@ -54,7 +60,7 @@ class AcidWriters:
         return AcidWriters(world.source, world.storage, transactions, reader, world.note, random.Random(seed))
 
     def step(self) -> None:
-        (name,) = self.rng.choices(list(STEPS), list(STEPS.values()))
+        (name,) = self.rng.choices(list(self.steps), list(self.steps.values()))
         getattr(self, name)()
         self.note()
 
@@ -145,9 +151,10 @@ class AcidWriters:
             return
         (transaction,) = self.transactions.open()
         self.open.append(Writing(transaction, chosen))
+        self.wrote[transaction] = chosen
         for name in chosen:
             write_id = self.transactions.allocate(name, [transaction])[transaction]
-            overwrites = self.rng.random() < 0.2
+            overwrites = self.rng.random() < self.overwriting
             for location in self.written_places(name):
                 self.put(location, write_id, overwrites=overwrites)
 
@@ -278,4 +285,5 @@ STEPS = {
     "compacted": 2,
     "clean": 1,
 }
-"""With how often each is taken."""
+REMOVING = {"drop", "drop_partition", "rename_partition", "compact", "compacted", "clean"}
+"""Those after which files of earlier states may be gone."""

@@ -69,6 +69,7 @@ EPOCHS = pa.schema(
         pa.field("rereads", REREADS),
         pa.field("disarmed", TEXTS),
         pa.field("abandoned", ABANDONED),
+        pa.field("together", pa.list_(TEXTS)),
     ]
 )
 OBJECTS = pa.schema(
@@ -152,7 +153,8 @@ def epoch_of(row: Row) -> Epoch:
     rereads = tuple(Reread(**{**each, "cause": RereadCause(each["cause"])}) for each in row.get("rereads") or ())
     gap = row.get("gap")
     abandoned = tuple(AbandonedDirectory(**each) for each in row.get("abandoned") or ())
-    told = {"bridges": bridges, "parts": parts, "rereads": rereads, "abandoned": abandoned}
+    together = tuple(map(tuple, row.get("together") or ()))
+    told = {"bridges": bridges, "parts": parts, "rereads": rereads, "abandoned": abandoned, "together": together}
     return Epoch(**{**row, **lists, **told, "gap": (gap["from"], gap["to"]) if gap is not None else None})
 
 

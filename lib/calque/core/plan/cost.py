@@ -26,6 +26,7 @@ from calque.model.plan import (
     Head,
     HiddenBuild,
     Hop,
+    OfOneTable,
     Operation,
     Part,
     PrepareFlipSweep,
@@ -104,8 +105,8 @@ def calls_of(operation: Operation, limits: Limits, places: SourcePlaces = NO_PLA
             return 1
         case Publish():
             return 0
-        case CommitRows():
-            return 3
+        case CommitRows(tables):
+            return 2 + len(tables)
         case HiddenBuild(_, _, partitions):
             return 2 + adding_calls(partitions, of_hidden(limits), places)
         case AddPartitions(_, partitions):
@@ -141,8 +142,7 @@ def copied(operation: Operation, held: ShownFiles, listings: Mapping[Data, Listi
     place. Brings `held` to the state after the operation."""
     follow_names(operation, held)
     files: list[File] = []
-    for partition, data in contents(operation):
-        cell = (operation.table, partition)
+    for cell, data in cells(operation):
         if data is None or data not in listings:
             continue
         now, was = listings[data], held.get(cell)
@@ -190,9 +190,21 @@ def follow_partitions(operation: CommitTable, held: ShownFiles) -> None:
             held[operation.table, name] = held.pop((operation.table, part.lineage))
 
 
-def contents(operation: Operation) -> Iterator[tuple[str, Data | None]]:
-    """Yield the partitions (`""`: the table itself) that an operation writes, each with the content that it may bring,
-    or None."""
+def cells(operation: Operation) -> Iterator[tuple[tuple[TableName, str], Data | None]]:
+    """Yield what an operation writes, by table and partition (`""`: the table itself), each with the content that it
+    may bring, or None."""
+    if not isinstance(operation, CommitRows):
+        yield from (((operation.table, name), data) for name, data in contents(operation))
+        return
+    for rows in operation.tables:
+        if rows.head is not None:
+            yield (rows.table, ""), rows.head.data
+        yield from (((rows.table, name), part.data) for name, part in rows.partitions)
+
+
+def contents(operation: OfOneTable) -> Iterator[tuple[str, Data | None]]:
+    """Yield the partitions (`""`: the table itself) that an operation on one table writes, each with the content that
+    it may bring, or None."""
     match operation:
         case CreateTable(_, head):
             yield "", head.data
@@ -213,10 +225,6 @@ def contents(operation: Operation) -> Iterator[tuple[str, Data | None]]:
             yield from ((name, None) for name in names)
         case Publish(_, partition, data):
             yield partition, data
-        case CommitRows(_, head, partitions):
-            if head is not None:
-                yield "", head.data
-            yield from ((name, part.data) for name, part in partitions)
         case PrepareFlipSweep(_, added, changed, doomed, header):
             if header is not None:
                 yield from contents(header)

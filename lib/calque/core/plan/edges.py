@@ -57,6 +57,10 @@ class EdgeRules:
         """Tell whether any difference of the lineage but its name is one commit."""
         return self.abilities.any_difference or lineage in self.committed
 
+    def commits_rows(self, lineage: LineageId, delta: Delta) -> bool:
+        """Tell whether a transaction makes the difference, beside those of other lineages of which this holds, too."""
+        return lineage in self.transacted and changes_rows(delta) and changes_rows_alone(delta)
+
 
 ONE_CALL = EdgeCost()
 """The cost of one call for one object, without files."""
@@ -98,7 +102,7 @@ def edge_of(ground: EdgeRules, difference: StateDifference, totals: LineageTotal
     where there is none."""
     single_delta = difference.only()
     if single_delta is None:
-        return None
+        return joint_edge(ground, difference)
     lineage, delta = single_delta
     if delta.was is None:
         return appearing(ground, lineage, delta, totals, later)
@@ -141,18 +145,40 @@ def transacted_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge
     """Return the edge for a lineage whose rows change by transactions: either rows differ, in any number of partitions
     that have the same definitions, or definitions do, as those of any other table. None where both do, which needs two
     operations, and for a rename of a partition, because the server moves its directory before readers learn of it."""
-    rows = sum(was.content != now.content for was, now in delta.changed.values())
-    if not rows and not delta.content:
-        if not delta.touches_partitions():
-            return header_edge(ground, lineage, delta)
-        is_apart = delta.beside_partitions() or delta.renames_one()
-        is_empty = not any(has_content(part.content) for part in delta.added.values())
-        return partition_edge(ground, lineage, delta) if is_empty and not is_apart else None
+    if changes_rows(delta):
+        return commit_rows_edge([(lineage, delta)]) if changes_rows_alone(delta) else None
+    if not delta.touches_partitions():
+        return header_edge(ground, lineage, delta)
+    is_apart = delta.beside_partitions() or delta.renames_one()
+    is_empty = not any(has_content(part.content) for part in delta.added.values())
+    return partition_edge(ground, lineage, delta) if is_empty and not is_apart else None
+
+
+def joint_edge(ground: EdgeRules, difference: StateDifference) -> Edge | None:
+    """Return the edge for a difference of several lineages: one transaction, where rows that come by transactions are
+    all that differs. None for any other difference."""
+    deltas = list(difference.differing.items())
+    is_joint = all(ground.commits_rows(lineage, delta) for lineage, delta in deltas)
+    return commit_rows_edge(deltas) if deltas and is_joint else None
+
+
+def commit_rows_edge(deltas: Sequence[tuple[LineageId, Delta]]) -> Edge:
+    """Return the edge of one transaction. Beside its begin and its commit, each table has a call of its own."""
+    objects = sum(max(1, len(delta.changed)) for _, delta in deltas)
+    size = sum(delta.bytes_changed + (delta.head_().size if delta.content else 0) for _, delta in deltas)
+    return CommitRowsEdge(tuple(deltas), EdgeCost(objects, size, 2 + len(deltas)))
+
+
+def changes_rows(delta: Delta) -> bool:
+    """Tell whether rows differ of objects that are there before and after."""
+    return delta.content or any(was.content != now.content for was, now in delta.changed.values())
+
+
+def changes_rows_alone(delta: Delta) -> bool:
+    """Tell whether no definition differs."""
     is_same = all((was.lineage, was.version) == (now.lineage, now.version) for was, now in delta.changed.values())
-    if not is_same or delta.added or delta.removed or delta.definition or delta.cascade or delta.was != delta.now:
-        return None
-    head_bytes = delta.head_().size if delta.content else 0
-    return CommitRowsEdge(lineage, delta, EdgeCost(max(rows, 1), head_bytes + delta.bytes_changed, 3))
+    is_apart = delta.added or delta.removed or delta.definition or delta.cascade or delta.was != delta.now
+    return is_same and not is_apart
 
 
 def has_content(content: Content) -> bool:

@@ -31,6 +31,7 @@ from calque.model.plan import (
     Publish,
     Rebuild,
     RenamePartition,
+    TableRows,
 )
 
 
@@ -137,10 +138,9 @@ class CommitTableEdge(NamedTuple):
 
 
 class CommitRowsEdge(NamedTuple):
-    """The commit of a transaction that changes rows of an ACID table alone."""
+    """The commit of a transaction that changes rows of ACID tables alone."""
 
-    lineage: LineageId
-    delta: Delta
+    deltas: tuple[tuple[LineageId, Delta], ...]
     cost: EdgeCost
 
 
@@ -206,9 +206,8 @@ def operation_of(walk: StateWalk, edge: Edge) -> Operation:
             directories = switched(delta) | frozenset({""} if delta.content else ())
             partitions = touched(walk, lineage, delta)
             return CommitTable(delta.table, delta.was, walk.head(lineage), partitions, directories, delta.cascade)
-        case CommitRowsEdge(lineage, delta):
-            head = walk.head(lineage) if delta.content else None
-            return CommitRows(delta.table, head, named_before(walk.some(lineage, delta.changed), delta))
+        case CommitRowsEdge(deltas):
+            return CommitRows(tuple(sorted((rows_of(walk, *one) for one in deltas), key=lambda rows: rows.table)))
         case _:
             assert_never(edge)
 
@@ -217,6 +216,11 @@ def header_of(walk: StateWalk, lineage: LineageId, delta: Delta) -> AlterTable:
     assert delta.was is not None
     head, cascade = walk.head(lineage), bool(delta.cascade)
     return AlterTable(delta.table, delta.was, head, switch=delta.content, cascade=cascade)
+
+
+def rows_of(walk: StateWalk, lineage: LineageId, delta: Delta) -> TableRows:
+    head = walk.head(lineage) if delta.content else None
+    return TableRows(delta.table, head, named_before(walk.some(lineage, delta.changed), delta))
 
 
 def switched(delta: Delta) -> frozenset[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from calque.core.plan.edges import EdgeRules
 from calque.core.states.fold import Chain, LineageId, PartCell
@@ -31,6 +31,8 @@ class Problem:
     ground: EdgeRules
     own_order: bool = False
     """True where each table may be shown at an event of its own (`consistency = "table"`)."""
+    parts: Sequence[Collection[TableName]] = ()
+    """The names of tables that go together, where transactions alone link these parts."""
 
     @property
     def last(self) -> int:
@@ -45,10 +47,11 @@ def problem_of(
     listed: Callable[[Data], tuple[Content, int] | None],
     ground: EdgeRules,
     own_order: bool = False,
+    parts: Sequence[Collection[TableName]] = (),
 ) -> Problem:
     """Return the problem of a target that showed each table at the event that `shown` gives, and shows `observed` now
     under the names that `takes` admits. `listed` gives a content's fingerprint and bytes, None where its files are not
-    known. `ground` and `own_order` go into the problem as they are."""
+    known. `ground`, `own_order` and `parts` go into the problem as they are."""
     start = observed_state(chain, observed, shown)
     base = base_contents(start)
 
@@ -63,7 +66,33 @@ def problem_of(
     first, stages = stages_of(chain, takes, content)
     located = locate(start, first, stages, observed, shown, ground.extends)
     origin = START if located.index is None else located.index
-    return Problem(chain, first, stages, start, origin, located.first_stop, ground, own_order)
+    return Problem(chain, first, stages, start, origin, located.first_stop, ground, own_order, parts)
+
+
+def part_of(problem: Problem, names: Collection[TableName]) -> Problem:
+    """Return the problem of some of the tables alone. They are at the same place on the chain."""
+    chain = problem.chain
+    bound = [chain.names, *(step.names for step in chain.steps)]
+    lineages = {lineage for of_step in bound for name, lineage in of_step.items() if name in names}
+
+    def values(whole: StateValues) -> StateValues:
+        own = {name: lineage for name, lineage in whole.names.items() if name in names}
+        kept = {*lineages, *own.values()}
+        heads = {lineage: head for lineage, head in whole.heads.items() if lineage in kept}
+        return StateValues(own, heads, {cell: part for cell, part in whole.parts.items() if cell[0] in kept})
+
+    stages = [
+        replace(
+            stage,
+            touches=tuple(touch for touch in stage.touches if touch.lineage in lineages),
+            doubtful=stage.doubtful & lineages,
+            settled=stage.settled & lineages,
+        )
+        for stage in problem.stages
+    ]
+    return replace(
+        problem, first=values(problem.first), stages=stages, start=values(problem.start), own_order=True, parts=()
+    )
 
 
 def base_contents(values: StateValues) -> dict[PartCell, tuple[Content, int]]:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from calque.core.plan.afterwards import counted, facet_events_of, facets_of
 from calque.core.plan.edges import LineageTotals, bridge_of, edge_of
 from calque.core.plan.operations import Edge, EdgeCost, operation_of
-from calque.core.plan.problem import START, Problem
+from calque.core.plan.problem import START, Problem, part_of
 from calque.core.states.fold import LineageId
 from calque.core.states.state import UNLISTED, Delta, Stage, StateDifference, departure
 from calque.core.states.walk import StateWalk
@@ -63,15 +63,23 @@ class _PathLabel:
 
 def solve(problem: Problem) -> Solution:
     """Return the cheapest plan to the last visitable state that can be reached: without bridges where that leads there,
-    then, for tables at events of their own, with dropped tables left out, and at last with bridges."""
+    then, for tables at events of their own, with dropped tables left out, and at last with bridges. Parts that
+    transactions alone link take no bridge together that they need not take apart: then no plan leads to the end."""
     solution = cheapest(problem, bridges=False)
-    if solution.missing and problem.own_order:
+    if solution.missing and problem.own_order and not problem.parts:
         apart = cheapest(dropped_left_out(problem), bridges=False)
         solution = solution if apart.missing else apart
     if solution.missing:
         bridged = cheapest(problem, bridges=True)
-        solution = solution if bridged.missing else bridged
+        is_better_apart = problem.parts and bridges_of(bridged) > sum(
+            bridges_of(solve(part_of(problem, names))) for names in problem.parts
+        )
+        solution = solution if bridged.missing or is_better_apart else bridged
     return solution
+
+
+def bridges_of(solution: Solution) -> int:
+    return sum(hop.bridge for hop in solution.plan.hops)
 
 
 def cheapest(problem: Problem, *, bridges: bool) -> Solution:
@@ -285,9 +293,9 @@ class ChainSearch:
     def stuck(self, difference: StateDifference, later: int) -> bool:
         """Tell whether no state after `later` can be one operation away from where `difference` begins. A difference
         lasts where no later state is as the first one was, because no definition and no content ever comes back. Two
-        lineages with lasting differences are more than one operation can make, and so is a lineage for which `too_much`
-        says so."""
-        lasting = 0
+        lineages with lasting differences are more than one operation can make, but for rows that one transaction
+        commits, and so is a lineage for which `too_much` says so."""
+        lasting, rows = 0, False
         for lineage, delta in difference.differing.items():
             last_shown, last_absent = self.presences[lineage]
             if delta.now is None:
@@ -296,10 +304,13 @@ class ChainSearch:
                     if len(difference.differing) == 1 and later in self.labels:
                         return True
             elif last_absent <= later and (delta.was is None or delta.stays_different()):
+                if self.problem.ground.commits_rows(lineage, delta):
+                    rows = True
+                    continue
                 lasting += 1
                 if delta.was is not None and self.too_much(lineage, delta):
                     return True
-        return lasting > 1
+        return lasting + rows > 1
 
     def too_much(self, lineage: LineageId, delta: Delta) -> bool:
         """Tell whether no one operation can make the lasting differences of the lineage."""

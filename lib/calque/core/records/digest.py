@@ -2,10 +2,10 @@
 before.
 
 The text that is digested is UTF-8, one line per value, each line JSON with sorted keys and no spaces: the epoch without
-its `digest` (and without a null `gap` and empty `set_aside`, `parts`, `rereads`, `disarmed` and `abandoned`), then its
-object rows in order of (database, table, partition, event id, step), each without an empty `definition`, `row_digest`
-or `claim` and a `step` of 0. The digest is blake2b of 32 bytes, hexadecimal. So anyone can compute it from the tables
-alone.
+its `digest` (and without a null `gap` and empty `set_aside`, `parts`, `rereads`, `disarmed`, `abandoned` and
+`together`), then its object rows in order of (database, table, partition, event id, step), each without an empty
+`definition`, `row_digest` or `claim` and a `step` of 0. The digest is blake2b of 32 bytes, hexadecimal. So anyone can
+compute it from the tables alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def digest_of(epoch: Epoch, objects: Sequence[ObjectRow]) -> str:
     del head["digest"]
     if epoch.gap is None:
         del head["gap"]
-    for name in ("set_aside", "parts", "rereads", "disarmed", "abandoned"):
+    for name in ("set_aside", "parts", "rereads", "disarmed", "abandoned", "together"):
         if not head[name]:
             del head[name]
     digest = hashlib.blake2b(line(head), digest_size=32)

@@ -110,22 +110,31 @@ class Unfoldable(Exception):
         super().__init__(f"{table} at event {event_id}: {reason}")
 
 
-def groups(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Split entries of tables into groups: tables that a rename links share one. The order inside a group is the log's;
-    groups come in the order of their first event."""
-    return linked(entries, lambda name: name)
+def alone(_entry: Entry) -> bool:
+    return False
 
 
-def groups_of_databases(entries: Sequence[Entry]) -> list[list[Entry]]:
+def groups(entries: Sequence[Entry], is_bound: Callable[[Entry], bool] = alone) -> list[list[Entry]]:
+    """Split entries of tables into groups: tables that a rename links share one, and so do the tables of entries of one
+    event that are bound to each other. The order inside a group is the log's; groups come in the order of their first
+    event."""
+    return linked(entries, lambda name: name, is_bound)
+
+
+def groups_of_databases(entries: Sequence[Entry], is_bound: Callable[[Entry], bool] = alone) -> list[list[Entry]]:
     """Split entries of tables into groups of whole databases: all tables of a database share a group, and so do
-    databases that a rename of a table links. The order is that of `groups`."""
-    return linked(entries, lambda name: TableName(name.database))
+    databases that a rename of a table, or entries that are bound to each other, link. The order is that of
+    `groups`."""
+    return linked(entries, lambda name: TableName(name.database), is_bound)
 
 
-def linked(entries: Sequence[Entry], place: Callable[[TableName], TableName]) -> list[list[Entry]]:
-    """Split entries of tables by the `place` of their names; places that a rename links are one."""
+def linked(
+    entries: Sequence[Entry], place: Callable[[TableName], TableName], is_bound: Callable[[Entry], bool]
+) -> list[list[Entry]]:
+    """Split entries of tables by the `place` of their names; places that a rename, or one event, links are one."""
     parent: dict[TableName, TableName] = {}
-    """For each place from which a rename led, the next place; all others stand for themselves."""
+    """For each place that was linked to another one, the next place; all others stand for themselves."""
+    first_of: dict[EventId, TableName] = {}
 
     def root(name: TableName) -> TableName:
         node = place(name)
@@ -134,12 +143,19 @@ def linked(entries: Sequence[Entry], place: Callable[[TableName], TableName]) ->
             node = above
         return node
 
+    def link(one: TableName, other: TableName) -> None:
+        was, now = root(one), root(other)
+        if was != now:
+            parent[was] = now
+
     for entry in entries:
         keys = entry.keys
-        if keys.table is not None and keys.other is not None:
-            was, now = root(keys.other), root(keys.table)
-            if was != now:
-                parent[was] = now
+        if keys.table is None:
+            continue
+        if keys.other is not None:
+            link(keys.other, keys.table)
+        if is_bound(entry):
+            link(first_of.setdefault(entry.event_id, keys.table), keys.table)
     roots = cache(root)
     groups: dict[TableName, list[Entry]] = {}
     for entry in entries:
@@ -154,9 +170,11 @@ def same_run(one: Entry, next_: Entry) -> bool:
 
     A call of 3.1 that drops partitions `ds=1` and `ds=2` writes events 80 and 81: the source never showed a state
     between them. A call renames only one partition, and names a partition again only to truncate it (3.1: a truncate
-    and an alteration of each).
+    and an alteration of each). The entries of one commit, one for each table that it changed, have one event.
     """
     before, after = one.keys, next_.keys
+    if next_.event_id == one.event_id and after.kind is before.kind is EventKind.COMMIT:
+        return True
     if next_.event_id != one.event_id + 1:
         return False
     if one.event_type.startswith(PART_OF_LOOK) and next_.event_type.startswith(PART_OF_LOOK):

@@ -10,9 +10,9 @@ what was copied counts as copied, and what the next state does not need is remov
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from secrets import randbits
+from itertools import chain
 
 from calque.core.acid.contents import nested_path
 from calque.core.acid.directories import AcidDirectory, directory_of, readable
@@ -20,7 +20,7 @@ from calque.core.acid.write_ids import ValidWriteIds, WriteId
 from calque.core.formats.layout import full_paths, join
 from calque.core.images.image import COMMIT_MARK
 from calque.engine.apply import begun_transactions, hidden_build
-from calque.engine.apply.begun_transactions import Begun, begun_in, end_begun, remove_directories, transactions_of
+from calque.engine.apply.begun_transactions import begin, end_begun, transactions_of
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.hidden_table import clear, hidden_name
 from calque.engine.apply.partitions import (
@@ -65,26 +65,40 @@ class RowChange:
         return [file for file in self.wanted.files if file.path not in present]
 
 
+ChangesByTable = Mapping[TableName, Mapping[str, RowChange]]
+"""The rows that change by the source's names of tables, and by partition."""
+
+
 def commit_rows(context: HopContext, operation: CommitRows, event_id: EventId) -> None:
-    """Commit the rows of the table, or of some of its partitions, in one transaction."""
-    table, shown = operation.table, context.shown_table(operation.table)
-    changes = changes_of(context, shown, operation.head, operation.partitions)
-    put(context, table, changes, copy(context, shown, changes), event_id)
+    """Commit the rows of the tables, or of some of their partitions, in one transaction."""
+    changes = {}
+    for rows in operation.tables:
+        changes[rows.table] = changes_of(context, context.shown_table(rows.table), rows.head, rows.partitions)
+    put(context, changes, copy(context, by_root(context, changes)), event_id)
+    changed = tuple(sorted(table for table, of_table in changes.items() if of_table))
+    if len(changed) > 1:
+        context.applied.together.append(changed)
 
 
-def put(
-    context: HopContext, table: TableName, changes: Mapping[str, RowChange], rows: CopiedRows | None, event_id: EventId
-) -> None:
-    """Commit rows of the table as it is shown, and record them."""
-    shown = context.shown_table(table)
-    commit(context, context.name_at_target(table), shown, rows, event_id)
-    for partition, change in changes.items():
-        listing = replace(change.wanted, location=change.location, kept=(), pin="", missing=False)
-        shown.listings[partition] = listing
-        incarnation = incarnation_of(shown.partitions[partition]) if partition else shown.incarnation()
-        context.record(
-            table, partition, incarnation, change.since, "commit_rows", StagedFiles(change.location, listing.files)
-        )
+def put(context: HopContext, changes: ChangesByTable, rows: CopiedRows | None, event_id: EventId) -> None:
+    """Commit rows of tables as they are shown, and record them."""
+    tables = {context.name_at_target(table): context.shown_table(table) for table in changes}
+    commit(context, tables, rows, event_id)
+    for table, of_table in changes.items():
+        shown = context.shown_table(table)
+        for partition, change in of_table.items():
+            listing = replace(change.wanted, location=change.location, kept=(), pin="", missing=False)
+            shown.listings[partition] = listing
+            incarnation = incarnation_of(shown.partitions[partition]) if partition else shown.incarnation()
+            context.record(
+                table, partition, incarnation, change.since, "commit_rows", StagedFiles(change.location, listing.files)
+            )
+
+
+def by_root(context: HopContext, changes: ChangesByTable) -> dict[str, list[RowChange]]:
+    """Return the changes by the directories of their tables; tables without changes have none."""
+    roots = {table: location_of(context.shown_table(table).table) or "" for table in changes}
+    return {roots[table]: list(of_table.values()) for table, of_table in changes.items() if of_table}
 
 
 def changes_of(context: HopContext, shown: ShownTable, head: Head | None, parts: Parts) -> dict[str, RowChange]:
@@ -110,56 +124,61 @@ def nothing_at(location: str) -> Listing:
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """Rows that no reader sees before the transaction `number` is committed. `root` is the table's directory, `highest`
-    the highest write id of their directories."""
+    """Rows that no reader sees before the transaction `number` is committed. `highest` are the highest write ids of
+    their directories, by the directories of their tables."""
 
     number: int
-    root: str
-    highest: WriteId
+    highest: Mapping[str, WriteId]
 
 
-def copy(context: HopContext, shown: ShownTable, changes: Mapping[str, RowChange]) -> CopiedRows | None:
-    """Copy the rows that the table's directories lack, in a transaction; None where they lack none. Raises
+def copy(context: HopContext, changes: Mapping[str, Sequence[RowChange]]) -> CopiedRows | None:
+    """Copy the rows that tables lack, by the tables' directories, in one transaction; None where nothing lacks. Raises
     `ContentLost` where files of the source are gone."""
     if not changes:
         return None
-    side, root = context.side, location_of(shown.table) or ""
-    for change in changes.values():
+    side = context.side
+    for change in chain.from_iterable(changes.values()):
         require_hiding(change)
-    made = sorted({directory for change in changes.values() for directory in directories(change)})
-    begun = begun_in(side, root)
-    number = begun.number if begun is not None else randbits(62)
-    begun_transactions.begin(side, root, Begun(number, made))
-    transaction = transactions_of(side).writer.open(number)
-    if begun is not None:
-        remove_directories(side, set(begun.directories) - set(made), transaction)
-    for change in changes.values():
+    made = {
+        root: sorted({one for change in of_root for one in directories(change)}) for root, of_root in changes.items()
+    }
+    number, transaction = begin(side, made)
+    for change in chain.from_iterable(changes.values()):
         copy_rows(context, change, transaction)
-    return CopiedRows(number, root, max((high_of(directory) for directory in made), default=0))
+    highest = {root: max(map(high_of, of_root), default=0) for root, of_root in made.items()}
+    return CopiedRows(number, highest)
 
 
 def commit(
-    context: HopContext, target_name: TableName, shown: ShownTable, rows: CopiedRows | None, event_id: EventId
+    context: HopContext, tables: Mapping[TableName, ShownTable], rows: CopiedRows | None, event_id: EventId
 ) -> None:
-    """Commit the rows to the target's table `target_name`. Raises `Conflict` where the transaction, which a process
-    before has begun, can't have them; it is ended then."""
+    """Commit the rows to the target's `tables`, by their names there. The transaction marks one of them alone
+    (`COMMIT_MARK`), the first. Raises `Conflict` where the transaction, which a process before has begun, can't have
+    them; it is ended then."""
     if rows is None:
         return
     side, transactions = context.side, transactions_of(context.side)
-    if not transactions.reader.valid_write_ids([target_name])[target_name].holds(rows.highest):
+    wanted = {
+        name: high for name, shown in tables.items() if (high := rows.highest.get(location_of(shown.table) or ""))
+    }
+    valid = transactions.reader.valid_write_ids(tables)
+    for name, high in wanted.items():
+        if valid[name].holds(high):
+            continue
         try:
-            transactions.writer.allocate(rows.number, target_name, rows.highest)
+            transactions.writer.allocate(rows.number, name, high)
         except Conflict:
-            end_begun(side, shown)
+            for root in rows.highest:
+                end_begun(side, root)
             raise
         except Refused as refused:
-            raise not_able(target_name, f"{refused.what}: {refused.why}") from refused
-    mark = CommitMark(table_id(context, target_name, shown), COMMIT_MARK, str(event_id))
+            raise not_able(name, f"{refused.what}: {refused.why}") from refused
+    marked, shown = next(iter(tables.items()))
+    mark = CommitMark(table_id(context, marked, shown), COMMIT_MARK, str(event_id))
     context.call(transactions.writer.commit, rows.number, mark)
-    context.ended_transactions.add(target_name)
-    begun_transactions.forget(side, rows.root)
-    parameters = {**(shown.table.parameters or {}), COMMIT_MARK: str(event_id)}
-    shown.table = replace(shown.table, parameters=parameters)
+    context.ended_transactions.update(tables)
+    begun_transactions.forget(side, rows.highest)
+    shown.table = replace(shown.table, parameters={**(shown.table.parameters or {}), COMMIT_MARK: str(event_id)})
 
 
 def require_hiding(change: RowChange) -> None:
@@ -273,7 +292,9 @@ def build(context: HopContext, operation: HiddenBuild, event_id: EventId) -> Non
         hidden_table = ShownTable(definition, {name: write.definition for name, write in partitions.items()})
     table_id(context, hidden, hidden_table)
     changes = changes_of(context, hidden_table, head, operation.partitions)
-    commit(context, hidden, hidden_table, copy(context, hidden_table, changes), event_id)
+    root = location_of(hidden_table.table) or ""
+    rows = copy(context, {root: list(changes.values())} if changes else {})
+    commit(context, {hidden: hidden_table}, rows, event_id)
     context.call(context.side.catalog.alter_table, hidden, definition)
     contents = {name: listing.files for name, listing in wanted.items()}
     created(context, table, head, shown, replace(placed, files=contents.get("", ())))
@@ -343,7 +364,7 @@ def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) ->
     places = {**before.partitions, **{name: write.definition for name, write in added.items()}}
     head = header.head if header is not None and header.switch else None
     changes = changes_of(context, replace(before, partitions=places), head, (*operation.added, *operation.changed))
-    rows = copy(context, before, changes)
+    rows = copy(context, {location_of(before.table) or "": list(changes.values())} if changes else {})
     if header is not None:
         alter_table(context, replace(header, switch=False))
     shown, target_name = context.shown_table(table), context.name_at_target(table)
@@ -355,7 +376,7 @@ def flip(context: HopContext, operation: PrepareFlipSweep, event_id: EventId) ->
     if altered:
         context.alter_partitions(target_name, definitions(altered))
         remember(context, table, altered)
-    put(context, table, changes, rows, event_id)
+    put(context, {table: changes}, rows, event_id)
     if operation.doomed:
         context.drop_partitions(target_name, operation.doomed)
         forget(context, table, operation.doomed, event_id)

@@ -23,6 +23,7 @@ from calque.engine.sides.announced_exceptions import ToAnnounce
 from calque.engine.sides.sides import TargetSide
 from calque.engine.target.observe import ShownTable
 from calque.model.files import Listing
+from calque.model.hive import location_of
 from calque.model.names import TableName
 from calque.model.plan import (
     AddPartitions,
@@ -123,7 +124,7 @@ class Applier:
             if shown is None or not self.context.side.is_native(shown.table):
                 continue
             if self.context.name_at_target(table) not in self.context.ended_transactions:
-                end_begun(self.context.side, shown)
+                end_begun(self.context.side, location_of(shown.table) or "")
 
     def facets(self, table: TableName, changes: Changes, versions: Mapping[str, Version]) -> None:
         """Write the facets of a table, unless it has a log of commits, which has statistics of its own, and no
@@ -162,11 +163,13 @@ def announcement(hop: Hop) -> ToAnnounce | None:
 
 
 def names_of(operation: Operation) -> tuple[TableName, ...]:
-    """Return the table of an operation, under both names where it is renamed."""
+    """Return the tables of an operation; one that is renamed under both names."""
     match operation:
         case AlterTable(table, was) | Rebuild(table, was) | CommitTable(table, was) if was is not None:
             return (table, was)
         case PrepareFlipSweep(header=AlterTable(table, was)):
             return (table, was)
+        case CommitRows(tables):
+            return tuple(rows.table for rows in tables)
         case _:
             return (operation.table,)

@@ -1,15 +1,16 @@
-"""Transactions of calque's at a target that may be open: a file in the table's directory names them."""
+"""Transactions of calque's at a target that may be open: a file in each
+table's directory names them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from secrets import randbits
 
 from calque.core.formats.layout import join
 from calque.engine.sides.sides import TargetSide, TargetTransactions
-from calque.engine.target.observe import ShownTable
-from calque.model.hive import location_of
 from calque.model.transactions import TransactionId
 
 BEGUN = "_calque_transaction"
@@ -18,13 +19,15 @@ BEGUN = "_calque_transaction"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A transaction that a process has begun, by its number, with the directories that it makes, without its suffix."""
+    """A transaction that a process has begun, by its number. `roots` are the directories of the tables that it writes
+    to; `directories` are those that it makes below them, without its suffix."""
 
     number: int
-    directories: Sequence[str]
+    roots: Collection[str]
+    directories: Collection[str]
 
     def text(self) -> str:
-        return json.dumps({"number": self.number, "directories": list(self.directories)})
+        return json.dumps({"number": self.number, "roots": sorted(self.roots), "directories": sorted(self.directories)})
 
 
 def begun_in(side: TargetSide, root: str) -> Begun | None:
@@ -33,36 +36,63 @@ def begun_in(side: TargetSide, root: str) -> Begun | None:
     if text is None:
         return None
     said = json.loads(text)
-    return Begun(said["number"], said["directories"])
+    return Begun(said["number"], said.get("roots", [root]), said["directories"])
+
+
+def begin(side: TargetSide, made: Mapping[str, Collection[str]]) -> tuple[int, TransactionId]:
+    """Return the number and the id of an open transaction for the tables with the directories `made`, by the tables'
+    own. It is the one that was begun for just these tables; any other that was begun for one of them is ended. Of the
+    directories that it made before only those in `made` are left."""
+    known = {root: begun for root in made if (begun := begun_in(side, root)) is not None}
+    wanted, left = set(chain.from_iterable(made.values())), set[str]()
+    if is_shared(known, made):
+        number = next(iter(known.values())).number
+        left = {directory for begun in known.values() for directory in begun.directories} - wanted
+    else:
+        number = randbits(62)
+        for root, begun in known.items():
+            end(side, root, begun)
+    # Each of the tables names the transaction, and all that it may have made, before its first call.
+    text = Begun(number, made.keys(), wanted | left).text().encode()
+    for root in made:
+        side.storage.write(join(root, BEGUN), text)
+    transaction = transactions_of(side).writer.open(number)
+    remove_directories(side, left, transaction)
+    return number, transaction
+
+
+def is_shared(known: Mapping[str, Begun], made: Mapping[str, Collection[str]]) -> bool:
+    """Tell whether one transaction was begun in all the tables of `made`, and in no other."""
+    numbers = {begun.number for begun in known.values()}
+    return len(numbers) == 1 and known.keys() == made.keys() and set(known[min(known)].roots) == made.keys()
 
 
 def remove_directories(side: TargetSide, made: Iterable[str], transaction: TransactionId) -> None:
     side.storage.remove([f"{directory}_v{transaction:07d}" for directory in sorted(made)])
 
 
-def end_begun(side: TargetSide, shown: ShownTable) -> None:
-    """End a transaction of the table that a process began, and that none goes on with: without its directories. It is
-    committed: readers see nothing of it, and its write id counts as any other that has no directory. That of an aborted
-    one would hide the directory that a later transaction makes for the same write id."""
-    root = location_of(shown.table) or ""
+def end_begun(side: TargetSide, root: str) -> None:
+    """End the transaction, if there is one, that a process began in the table's directory, and that none goes on
+    with."""
     begun = begun_in(side, root)
-    if begun is None:
-        return
+    if begun is not None:
+        end(side, root, begun)
+
+
+def end(side: TargetSide, root: str, begun: Begun) -> None:
+    """End a transaction without its directories, also those in other tables. It is committed: readers see nothing of
+    it, and its write ids count as any others that have no directory. That of an aborted one would hide the directory
+    that a later transaction makes for the same write id. The other tables name it until they are ended, too."""
     writer = transactions_of(side).writer
     # The same transaction is opened again, unless it was committed: then another one, which has no directories.
     remove_directories(side, begun.directories, writer.open(begun.number))
     writer.commit(begun.number)
-    forget(side, root)
+    forget(side, [root])
 
 
-def begin(side: TargetSide, root: str, begun: Begun) -> None:
-    """Name the transaction before its first call."""
-    side.storage.write(join(root, BEGUN), begun.text().encode())
-
-
-def forget(side: TargetSide, root: str) -> None:
-    """Note that the transaction has ended."""
-    side.storage.remove([join(root, BEGUN)])
+def forget(side: TargetSide, roots: Iterable[str]) -> None:
+    """Note that the transaction of these tables has ended."""
+    side.storage.remove([join(root, BEGUN) for root in roots])
 
 
 def transactions_of(side: TargetSide) -> TargetTransactions:

@@ -74,6 +74,8 @@ class AppliedChanges:
     bytes: int = 0
     disarmed: list[TableName] = field(default_factory=list)
     """Tables of which users' changes were taken back that would have had calls reach the source's files."""
+    together: list[tuple[TableName, ...]] = field(default_factory=list)
+    """The tables of each transaction that changed the rows of several."""
 
 
 @dataclass(slots=True)

@@ -282,7 +282,7 @@ def drop_table(context: HopContext, table: TableName, event_id: EventId) -> None
     if is_transactional(shown.table):
         # A metastore of 4.x keeps the write ids of a name whose table is dropped without its files.
         if context.side.transactions is not None:
-            end_begun(context.side, shown)
+            end_begun(context.side, location_of(shown.table) or "")
         ensure_own_database(context.side.catalog, context.side.policy.warehouse)
         away_name = hidden_name(target_name, f"old_{event_id}")
         clear(context, away_name)

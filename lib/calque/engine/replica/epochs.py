@@ -34,12 +34,13 @@ class UnpublishedWork:
     files: int = 0
     bytes: int = 0
     disarmed: frozenset[TableName] = frozenset()
+    together: frozenset[tuple[TableName, ...]] = frozenset()
 
     @classmethod
     def of(cls, window: WindowResult) -> UnpublishedWork:
         applied = window.applied
         counts = (window.hops, applied.calls, applied.files, applied.bytes)
-        return cls(window.tables, *counts, frozenset(applied.disarmed))
+        return cls(window.tables, *counts, frozenset(applied.disarmed), frozenset(applied.together))
 
     def __add__(self, more: UnpublishedWork) -> UnpublishedWork:
         return UnpublishedWork(
@@ -49,6 +50,7 @@ class UnpublishedWork:
             self.files + more.files,
             self.bytes + more.bytes,
             self.disarmed | more.disarmed,
+            self.together | more.together,
         )
 
 
@@ -207,6 +209,7 @@ class Epochs:
             rereads=tuple(self.tables.rereads),
             disarmed=tuple(map(str, sorted(self.work.disarmed))),
             abandoned=tuple(self.side.claims.abandoned(self.told())),
+            together=tuple(tuple(map(str, tables)) for tables in sorted(self.work.together)),
         )
 
     def told(self) -> set[tuple[TableName, str]]:

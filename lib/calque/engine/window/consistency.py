@@ -8,6 +8,8 @@ until after that end its database says so by its parameter `calque.state`:
     `t`, and until a window has ended at 97 or later and its epoch is published.
 
 With `"table"` each group of linked tables goes alone, and no database says anything.
+
+With `transactions = "together"` native ACID tables that one transaction of the source wrote share a chain besides.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from itertools import chain
 from calque.core.states.fold import groups, groups_of_databases, names_in
 from calque.engine.apply.databases import Databases
 from calque.engine.sides.sides import TargetSide
-from calque.model.journal import Entry
+from calque.model.journal import Entry, EventKind
 from calque.model.names import EventId, TableName
 
 BOOTSTRAPPING, REBASING = "bootstrapping", "rebasing"
@@ -59,13 +61,27 @@ class Consistency:
 
     def chains(self, linked_groups: Sequence[list[Entry]]) -> list[list[Entry]]:
         """Return the groups that go through a window with a chain each: groups of linked tables that go alone as they
-        are, all others joined by their databases. A table that is linked to one that goes alone goes alone from now on,
-        too."""
+        are, all others joined by their databases, and by the transactions of native ACID tables (`goes_together`). A
+        table that is linked to one that goes alone goes alone from now on, too."""
+        if not self.by_database:
+            return self.joined_by_transactions(linked_groups)
         alone = [group for group in linked_groups if self.goes_alone(names_in(group))]
         others = [group for group in linked_groups if not self.goes_alone(names_in(group))]
         for group in alone:
             self.let_alone(names_in(group))
-        return alone + groups_of_databases(sorted(chain.from_iterable(others), key=order_of))
+        return alone + groups_of_databases(in_order(others), self.goes_together)
+
+    def joined_by_transactions(self, linked_groups: Sequence[list[Entry]]) -> list[list[Entry]]:
+        if self.side.policy.transactions == "apart" or not self.side.admission.has_native:
+            return list(linked_groups)
+        return groups(in_order(linked_groups), self.goes_together)
+
+    def goes_together(self, entry: Entry) -> bool:
+        """Tell whether the table of a commit changes at one moment with the others that the commit changed."""
+        name = entry.keys.table
+        if entry.keys.kind is not EventKind.COMMIT or name is None or self.side.policy.transactions == "apart":
+            return False
+        return self.side.admission.acid(name) == "native"
 
     def rebase(self, database: str) -> None:
         """Have `database` say `rebasing` before one of its tables shows another event than the rest. Does nothing with
@@ -85,11 +101,15 @@ class Consistency:
     def parts(self, group: Sequence[Entry], culprit: TableName | None) -> list[list[Entry]]:
         """Return the parts in which a group that failed is tried again: the tables linked to the `culprit` go alone and
         the rest stays together; where the culprit is not known, each group of linked tables goes alone. The list is
-        empty when the group has no parts. The databases say `rebasing` first."""
+        empty when the group has no parts. Databases whose tables are to share a chain say `rebasing` first."""
         linked_groups = groups(group)
-        if not self.by_database or len(linked_groups) == 1:
+        if len(linked_groups) == 1:
             return []
         databases = {TableName(name.database) for name in names_in(group)}
+        if not self.by_database:
+            culprits = [part for part in linked_groups if culprit in names_in(part)]
+            rest = [part for part in linked_groups if part not in culprits]
+            return [*culprits, *self.joined_by_transactions(rest)] if culprits else linked_groups
         linked_names = next((part for part in map(names_in, linked_groups) if culprit in part), databases)
         for database in databases:
             self.rebase(database.database)
@@ -120,6 +140,10 @@ class Consistency:
         """Return the names of the databases that say `rebasing`, for the epoch to list."""
         states = self.databases.states
         return tuple(sorted(name for name in states if states[name] == REBASING))
+
+
+def in_order(linked_groups: Iterable[Sequence[Entry]]) -> list[Entry]:
+    return sorted(chain.from_iterable(linked_groups), key=order_of)
 
 
 def order_of(entry: Entry) -> tuple[EventId, int]:

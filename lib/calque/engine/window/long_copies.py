@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
-from calque.core.plan.cost import contents
+from calque.core.plan.cost import cells
 from calque.engine.window.advance import GroupOutcome
 from calque.engine.window.prepare import ReadyPlan
 from calque.logs.fields import beside_windows
@@ -57,7 +57,7 @@ class LongCopies:
         size = sum(hop.bytes for hop in ready.plan.hops)
         if not size:
             return
-        datas = {data for hop in ready.plan.hops if hop.bytes for _, data in contents(hop.operation)}
+        datas = {data for hop in ready.plan.hops if hop.bytes for _, data in cells(hop.operation)}
         files = sum(len(ready.listings[data].files) for data in datas if data in ready.listings)
         if size / self.bytes_per_second + files * SECONDS_PER_FILE > self.patience:
             raise CopyTakesLong(files, size)

@@ -157,7 +157,7 @@ def prepare(
             listings |= available(listings_by_checksum(source.storage, runs, listings), lost)
     if side.policy.start is not None:
         recognise(side, chain, shown, listings)
-    prepared = planned(side, chain, shown, listings, positions.shown, follows)
+    prepared = planned(side, chain, shown, listings, positions.shown, follows, parts_of(side, entries))
     prepared.listings.update(renamed_listings(prepared, moves, at_source=source.event_files is None))
     if prepared.problem.origin == START:
         if newest_mark(shown) > upto:
@@ -169,6 +169,13 @@ def prepare(
         why = why_unreachable(prepared)
         raise Unreachable(f"{chain.tables[0]}: no operations lead from what the target shows to event {upto}{why}")
     return replace(prepared, looked_for=looked_for, moves=moves if any(map(stays, names)) else ())
+
+
+def parts_of(side: TargetSide, entries: Sequence[Entry]) -> Sequence[Collection[TableName]]:
+    """Return the names of tables that share the group because of renames, where transactions link several such
+    parts."""
+    parts = [names_in(part) for part in groups(entries)] if side.policy.consistency == "table" else []
+    return parts if len(parts) > 1 else ()
 
 
 def why_unreachable(prepared: PreparedGroup) -> str:
@@ -228,9 +235,10 @@ def planned(
     listings: Listings,
     shown_event: Callable[[TableName], EventId],
     follows: Callable[[TableName], bool],
+    parts: Sequence[Collection[TableName]] = (),
 ) -> PreparedGroup:
     """Return the group with the cheapest plan along the chain from what is `shown`, for the names that the target
-    `follows`."""
+    `follows`. `parts` are as in `Problem`."""
     observed = {name: as_observed(table) if table is not None else None for name, table in shown.items()}
     policy = side.policy
     contents = {data: (listing.fingerprint(), listing.size) for data, listing in listings.items()}
@@ -267,7 +275,7 @@ def planned(
     transacted = transacted_lineages(side, chain, shown)
     ground = EdgeRules(side.catalog.abilities(), extends, in_place, rows, committed, defined, transacted)
     own_order = policy.consistency == "table"
-    problem = problem_of(chain, observed, shown_event, follows, listed, ground, own_order)
+    problem = problem_of(chain, observed, shown_event, follows, listed, ground, own_order, parts)
     return PreparedGroup(problem, solve(problem), shown, listings)
 
 

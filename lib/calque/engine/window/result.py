@@ -46,6 +46,7 @@ class WindowResult:
         self.applied.files += advanced.applied.files
         self.applied.bytes += advanced.applied.bytes
         self.applied.disarmed += advanced.applied.disarmed
+        self.applied.together += advanced.applied.together
 
     def bridges(self) -> tuple[Bridge, ...]:
         return bridges(self.announced)

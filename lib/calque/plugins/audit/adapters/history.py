@@ -25,7 +25,7 @@ from calque.ports import Journal
 
 KEPT, GAP = "kept", "gap"
 """The application transactions: the last number that was copied, and of events the gap in the log before them."""
-LEFT_OUT = ("quarantined", "set_aside", "in_parts", "rebasing", "disarmed", "abandoned", "previous_digest")
+LEFT_OUT = ("quarantined", "set_aside", "in_parts", "rebasing", "disarmed", "abandoned", "together", "previous_digest")
 KEPT_EPOCHS = pa.schema([field for field in EPOCHS if field.name not in LEFT_OUT])
 KEPT_EVENTS = pa.schema(
     [
