@@ -195,6 +195,7 @@ def test_an_epoch_comes_back_as_it_was_published(world: World) -> None:
         set_aside=("sales.y",),
         parts=(Parts("sales.big", 3, 9),),
         disarmed=("sales.z",),
+        together=(("sales.x", "sales.y"), ("sales.y", "sales.ü")),
         rereads=(Reread("sales.ü", 8, RereadCause.HOLE, "the files of event 8 stayed unknown"),),
     )
     objects = [row("t", "p=2", 9, "b", "ü/a"), row("t", "p=1", 8, delta_version=4), row("日本", "", 7)]

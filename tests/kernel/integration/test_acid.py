@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +26,9 @@ from calque.model.policy import Policy
 from calque.sandbox import Metastore, MetastoreSettings
 from support.judges.acid_rows import rows_read
 from support.judges.proof import Look, places_of, read_tables, touched
-from support.services.deployments import NUMBERS, Deployment, RealFiles, whole_table
+from support.services.deployments import APP, NUMBERS, Deployment, RealFiles, whole_table
 from support.services.servers import Shared
-from support.sources.acid_writer import AcidWriter
+from support.sources.acid_writer import AcidWriter, TableRow, Values
 from support.sources.plain_transactions import HiveTransactions
 from support.storages import any_storage
 from support.worlds.acid import AcidWriters
@@ -181,26 +183,30 @@ class FullDeployment(AcidDeployment):
         client = self.source.client
         return AcidWriter(client, HiveReader(client.client), self.transactions, any_storage())
 
-    def check_rows(self, writer: AcidWriter) -> None:
-        """A reader at the target sees the rows that the writer wrote, with their row ids."""
+    def rows(self, writer: AcidWriter) -> dict[TableName, dict[Values, list[TableRow]]]:
+        """The rows of all tables that a reader at the target sees at one moment, with their row ids."""
         (target,) = self.targets
         reader, storage = HiveTransactionReader(Client(target.uri)), any_storage()
-        for name in writer.tables:
-            known = writer.tables[name]
-            valid, states = reader.valid_write_ids([name])[name], reader.open_transactions()
-            table = whole_table(target.catalog, name)
-            things = table.partitions if known.keys else {(): table.table}
-            found = {
+        states, valid = reader.open_transactions(), reader.valid_write_ids([*writer.tables])
+        tables = {name: whole_table(target.catalog, name) for name in writer.tables}
+        return {
+            name: {
                 values: rows_read(
                     storage,
                     location_of(thing) or "",
-                    valid,
+                    valid[name],
                     known.layout,
                     is_full=known.is_full,
                     is_committed=states.is_committed,
                 )
-                for values, thing in things.items()
+                for values, thing in (tables[name].partitions if known.keys else {(): tables[name].table}).items()
             }
+            for name, known in writer.tables.items()
+        }
+
+    def check_rows(self, writer: AcidWriter) -> None:
+        """A reader at the target sees the rows that the writer wrote, with their row ids."""
+        for name, found in self.rows(writer).items():
             wanted = {tuple(part.partition("=")[2:]) if part else (): rows for part, rows in writer.rows(name).items()}
             assert {v: sorted(r) for v, r in found.items() if r} == {v: sorted(r) for v, r in wanted.items() if r}, name
 
@@ -248,4 +254,39 @@ def test_full_acid_tables_have_the_rows_of_the_source_with_their_row_ids(full: F
     full.check_rows(writer)
     verified = full.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert full.end(signal.SIGTERM) == 0
+
+
+def test_readers_see_no_part_of_a_transaction_over_two_tables(full: FullDeployment) -> None:
+    """Of which each inserts the same row into both, while calque is killed."""
+    writer, database = full.make_writer(), full.databases[0]
+    names = [writer.create_table(database, name) for name in ("one", "other")]
+    full.start()
+    full.settle()
+    seen: list[tuple[list[object], ...]] = []
+    ended = threading.Event()
+
+    def read() -> None:
+        while not ended.is_set():
+            found = full.rows(writer)
+            seen.append(tuple(sorted(number for _, number, _ in found[name][()]) for name in names))
+
+    with ThreadPoolExecutor(1) as reading:
+        looks = reading.submit(read)
+        for number in range(40):
+            with writer.transaction() as both:
+                for name in names:
+                    both.insert(name, {(): [(number, "row")]})
+            if number == 20:
+                full.end(signal.SIGKILL)
+                full.start()
+            if number % 4 == 0:
+                full.wait_for(lambda _, rows=number + 1: seen and len(seen[-1][0]) >= rows)
+        full.settle()
+        ended.set()
+        looks.result()
+    assert [one for one in seen if one[0] != one[1]] == []
+    assert len({len(one[0]) for one in seen}) > 10
+    epochs = APP.wiring(APP.load(full.config)).ledger(full.targets[0].name).epochs()
+    assert {tables for epoch in epochs for tables in epoch.together} == {tuple(map(str, names))}
     assert full.end(signal.SIGTERM) == 0
