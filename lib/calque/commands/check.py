@@ -248,7 +248,9 @@ def target_of(wiring: Wiring, name: str, app: App) -> Target:
     side, probe = target.side_behind(NoFence()), partial(write_probe, target.systems())
     scratch = f"{OURS}_probe_{token_hex(6)}"
     looks = tuple(partial(look, wiring, name) for look in app.target_checks())
-    return Target(side.policy, target.server(), side.catalog, side.storage, probe, scratch, looks)
+    admission = target.plug.admission()
+    why_not_native = partial(target.why_not_native, NoFence()) if admission.has_native or admission.has_auto else None
+    return Target(side.policy, target.server(), side.catalog, side.storage, probe, scratch, looks, why_not_native)
 
 
 WORDS = re.compile(r"(?!calque\b)[a-z]+,? (?!=)")

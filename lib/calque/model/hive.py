@@ -265,6 +265,10 @@ PLACEHOLDER = "-__PLACEHOLDER__"
 the SerDe's parameter `path`."""
 
 
+INSERT_ONLY = "insert_only"
+"""The parameter `transactional_properties` of ACID tables whose rows have no ids."""
+
+
 def is_transactional(table: Table) -> bool:
     """Tell whether the table is an ACID table. Hive itself looks for the parameter in lower, then in upper case."""
     parameters = table.parameters or {}
@@ -274,7 +278,7 @@ def is_transactional(table: Table) -> bool:
 def is_insert_only(table: Table) -> bool:
     """Tell whether rows of the ACID table are only added, and replaced all at once: they carry no row ids then."""
     properties = (table.parameters or {}).get("transactional_properties") or ""
-    return is_transactional(table) and properties.lower() == "insert_only"
+    return is_transactional(table) and properties.lower() == INSERT_ONLY
 
 
 def is_full_acid(table: Table) -> bool:

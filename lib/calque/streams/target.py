@@ -153,6 +153,7 @@ class TargetReplication:
 
     def open_replica(self) -> None:
         current, control = self.current, self.current.wiring.control
+        current.target.try_native()
         side, after = current.target.side(), current.after
         replica = Replica(
             stoppable_source(fenced(current.target.followed()), side.stopping),

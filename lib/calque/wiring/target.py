@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from calque.adapters.metastore.server import MetastoreServer
 from calque.adapters.metastore.transactions import HiveReplicatedTransactions, HiveTransactionReader
 from calque.config.keys import State
 from calque.config.plugs import CallTerms, Source, Target
-from calque.core.policy.admit import Admission
+from calque.core.policy.admit import Admission, natively
 from calque.core.records.lease import renewed_after
 from calque.engine.identity.directories import first_place
 from calque.engine.lease.fence import CommandFence, Fence, FencedStorage
@@ -30,9 +31,11 @@ from calque.engine.sides.claim_book import ClaimBook
 from calque.engine.sides.committed_journal import with_commits
 from calque.engine.sides.sides import SourceSide, TargetSide, TargetTransactions
 from calque.engine.sides.subset_ports import subset_source
+from calque.engine.target.native_ability import why_not_native
 from calque.errors import Refused
 from calque.model.lease import Writer
 from calque.model.policy import Policy, TargetCapabilities
+from calque.model.records import TargetPolicies, one_of
 from calque.model.state_places import TargetPlaces
 from calque.ports import Catalog, Leases, Ledger, Storage, parts_of
 from calque.ports.services import MetastoreInfo
@@ -42,6 +45,7 @@ from calque.wiring.source import SourceWiring
 from calque.wiring.spark_windows import SparkSpread, WorkerOpening
 from calque.wiring.state_folder import StateFolder
 
+LOG = logging.getLogger(__name__)
 TRANSACTIONS_OF = "calque.*"
 """The policy under which a metastore keeps the numbers of calque's transactions."""
 
@@ -63,6 +67,7 @@ class TargetWiring:
     refused."""
     _side: TargetSide | None = None
     _lease: Lease | None = None
+    _policy: Policy | None = None
     _admission: Admission | None = None
 
     @property
@@ -72,8 +77,39 @@ class TargetWiring:
     def admission(self) -> Admission:
         """Return the policy's rules for names, ready to be asked."""
         if self._admission is None:
-            self._admission = self.plug.admission()
+            self._admission = Admission(self.policy())
         return self._admission
+
+    def policy(self) -> Policy:
+        """Return the target's policy. Where its ability decides over ACID tables, that is as the process found it that
+        wrote to the target last (`try_native`)."""
+        if self._policy is None:
+            self._policy = self.plug.policy()
+            if Admission(self._policy).has_auto:
+                written, able = one_of(self.ledger().records(), TargetPolicies), natively(self._policy)
+                if written is not None and any(terms.acid == able.acid for terms in written.policies):
+                    self._policy = able
+        return self._policy
+
+    def try_native(self) -> None:
+        """Try whether the target can have native replicas, where the policy leaves that to its ability. The side is
+        made anew where it can, and could not before, or the other way round. The caller has the lease. Raises
+        `Unavailable`."""
+        policy = self.plug.policy()
+        if not Admission(policy).has_auto:
+            return
+        if why := self.why_not_native(self.lease()):
+            LOG.info("%s has no native replicas of ACID tables: %s", self.plug.name, why)
+        else:
+            policy = natively(policy)
+        if policy != self.policy():
+            self._policy, self._admission, self._side = policy, None, None
+
+    def why_not_native(self, fence: Fence) -> str:
+        """Return why the target can't have native replicas of ACID tables, empty where it can. Raises `Unavailable`."""
+        catalog = self.runtime.guard.catalog(self.catalog(CallTerms(permit=fence.permit)))
+        storage = self.runtime.storage(self.systems(), self._terms())
+        return why_not_native(catalog, storage, self.transactions(fence), self.plug.keys.warehouse)
 
     def side(self) -> TargetSide:
         """Return the target as the engine knows it. Its effects begin only while this process has the lease."""
@@ -96,7 +132,7 @@ class TargetWiring:
         for replaced in self.runtime.kinds.target_parts:
             parts = replaced(parts, context)
         return TargetSide.of(
-            policy or self.plug.policy(),
+            policy or self.policy(),
             parts,
             own_ledger,
             fenced_storage,

@@ -13,13 +13,16 @@ import pytest
 
 from calque.adapters.metastore.transactions import NAMES_AT_ONCE
 from calque.core.acid.write_ids import CONVERTED, NONE, ValidWriteIds, WriteIdFold
+from calque.engine.sides.sides import TargetTransactions
+from calque.engine.target.native_ability import why_not_native
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Database
 from calque.model.journal import Event
-from calque.model.names import TableName
+from calque.model.names import OURS, TableName
 from calque.model.transactions import CommitMark
 from calque.ports import Conflict
 from support.runs.seeds import seed
+from support.storages import any_storage
 from support.worlds.metastore_worlds import World
 from support.worlds.transaction_worlds import FULL_ACID, INSERT_ONLY, WORLDS, TransactionWorld, transaction_world
 
@@ -620,3 +623,13 @@ class Story:
 
     def choice(self, things: Sequence[Any]) -> Any:
         return self.rng.choice(things) if things else None
+
+
+def test_a_target_tells_whether_it_can_have_native_replicas(acid: TransactionWorld) -> None:
+    catalog, transactions = acid.base.catalog, TargetTransactions(acid.reader, acid.replicated)
+    why = why_not_native(catalog, any_storage(), transactions, f"file://{acid.base.root}/dr")
+    assert why == (
+        "" if acid.base.habits.any_write_id else "It gives tables no ids, so commits can't mark what they show"
+    )
+    assert [name for name in catalog.tables(OURS) if "trial" in name] == []
+    assert acid.reader.open_transactions().open == frozenset()

@@ -62,12 +62,20 @@ class NativeRows:
 
 
 class AcidDeployment(Deployment):
-    """A deployment whose source has ACID tables in the first of its databases."""
+    """A deployment whose source has ACID tables in the first of its databases. The configuration says `word`, which
+    comes to `acid`."""
 
     def __init__(
-        self, root: Path, number: int, source: Metastore, targets: Mapping[str, Metastore], seed: int, acid: str
+        self,
+        root: Path,
+        number: int,
+        source: Metastore,
+        targets: Mapping[str, Metastore],
+        seed: int,
+        acid: str,
+        word: str = "",
     ) -> None:
-        self.acid = acid
+        self.acid, self.word = acid, word or acid
         super().__init__(root, number, source, targets, seed)
         self.acid_files = AcidFiles()
         client = Client(source.uri)
@@ -93,7 +101,7 @@ class AcidDeployment(Deployment):
 
     def text(self, source: Metastore) -> str:
         text = super().text(source)
-        return text.replace("\ninclude", f'\nacid = "{self.acid}"\ninclude')
+        return text.replace("\ninclude", f'\nacid = "{self.word}"\ninclude')
 
     def write(self, steps: int, pause: float = 0.0) -> None:
         for _ in range(steps):
@@ -142,7 +150,8 @@ class AcidDeployment(Deployment):
 def deployment(request: pytest.FixtureRequest, shared: Shared, tmp_path: Path) -> Iterator[AcidDeployment]:
     source, acid, *names = request.param
     servers = shared(source, *names)
-    made = AcidDeployment(tmp_path, next(NUMBERS), servers[source], {n[-1]: servers[n] for n in names}, 5, acid)
+    targets = {name[-1]: servers[name] for name in names}
+    made = AcidDeployment(tmp_path, next(NUMBERS), servers[source], targets, 5, acid, "auto")
     yield made
     made.close()
 

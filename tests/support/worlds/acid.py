@@ -42,11 +42,11 @@ class AcidWriters:
     reader: TransactionReader
     note: Callable[[], None]
     rng: random.Random
+    database: str = "d1"
     steps: Mapping[str, int] = field(default_factory=lambda: STEPS)
     """With how often each is taken."""
     overwriting: float = 0.2
     """The share of writes that replace what is there."""
-    database: str = "d1"
     open: list[Writing] = field(default_factory=list)
     compacting: list[tuple[TableName, int]] = field(default_factory=list)
     wrote: dict[int, Sequence[TableName]] = field(default_factory=dict)

@@ -89,7 +89,8 @@ def is_plain(table: Table) -> bool:
 def obstacle(table: Table, acid: str = "skip") -> str:
     """Say, for people, why the table is set aside; empty when it is replicated. `acid` is the policy's word for the
     table (`Policy.acid`)."""
-    is_taken = is_transactional(table) and (acid == "native" or (acid == "external" and is_insert_only(table)))
+    is_external = acid in ("auto", "external") and is_insert_only(table)
+    is_taken = is_transactional(table) and (acid == "native" or is_external)
     kind = kind_beside_acid(table) if is_taken else kind_of(table)
     return f"{kind} are not replicated: {reason_of(table, kind)}" if kind else ""
 

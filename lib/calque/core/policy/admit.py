@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from calque.core.policy.pattern_set import PatternSet
@@ -14,6 +15,15 @@ from calque.model.policy import Policy, SmallFilesRule
 T = TypeVar("T")
 PLAIN = "plain"
 """The value of the policy's `format` that leaves a replica in the source's format."""
+
+
+def natively(policy: Policy) -> Policy:
+    """Return the policy of a target that can have native replicas: "auto" is "native" there."""
+    acid = policy.acid
+    if isinstance(acid, str):
+        return replace(policy, acid="native") if acid == "auto" else policy
+    words = {pattern: "native" if word == "auto" else word for pattern, word in acid.items()}
+    return replace(policy, acid=words)
 
 
 class Admission:
@@ -101,6 +111,11 @@ class Admission:
     def has_native(self) -> bool:
         """Tell whether some table may be an ACID table at the target."""
         return any(word == "native" for _, word in self._acid)
+
+    @property
+    def has_auto(self) -> bool:
+        """Tell whether the target's ability decides what becomes of some ACID tables (`natively`)."""
+        return any(word == "auto" for _, word in self._acid)
 
     @property
     def managed_location(self) -> str | None:

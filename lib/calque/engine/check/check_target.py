@@ -8,6 +8,7 @@ from dataclasses import replace
 from calque.core.formats.layout import Place, join, place
 from calque.core.images.image import is_ours
 from calque.core.policy.admit import Admission
+from calque.engine.check.check_acid import check_native
 from calque.engine.check.check_permissions import check_permissions
 from calque.engine.check.findings import Findings, Severity, listed
 from calque.engine.check.sides import Target, answers, is_hive_4
@@ -59,6 +60,7 @@ def check_target(target: Target, tables: Mapping[TableName, Table], findings: Fi
         if target.policy.permissions == "keep" and admission.copies_some:
             check_permissions(target, admission, tables, findings)
         check_compare_and_swap(target, findings)
+        check_native(target, tables, findings)
     except (Unavailable, Refused, AccessRefused) as error:
         findings.refused(target.where, error)
 

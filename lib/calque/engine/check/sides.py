@@ -47,6 +47,9 @@ class Target:
     scratch: str = f"{OURS}_probe"
     looks: tuple[Callable[[Findings], None], ...] = ()
     """The looks of plugins at the target."""
+    why_not_native: Callable[[], str] | None = None
+    """Returns why the target can't have native replicas of ACID tables, empty where it can; None where its policy asks
+    for none."""
 
     @property
     def where(self) -> str:

@@ -27,6 +27,8 @@ def ensure_own_database(catalog: Catalog, warehouse: str) -> Database:
         own = Database(OURS, "calque's own: hidden builds and the lease", join(warehouse, OURS), {})
         with suppress(Conflict):
             catalog.create_database(own)
+        # A metastore that alters a database asks for its owner, whom it has chosen itself.
+        own = catalog.database(OURS) or own
     return own
 
 

@@ -405,11 +405,10 @@ class Contents:
 
 
 def is_followed(admissions: Iterable[Admission], table: Table) -> bool:
-    """Tell whether the table is an ACID table that one of the policies has replicated."""
+    """Tell whether the table is an ACID table that one of the policies has replicated, or may have."""
     name = table_name(table.database, table.name)
-    return is_transactional(table) and any(
-        one.takes(name) and not obstacle(table, one.acid(name)) for one in admissions
-    )
+    words = {one.acid(name) for one in admissions if one.takes(name)}
+    return is_transactional(table) and any(word == "auto" or not obstacle(table, word) for word in words)
 
 
 def looks_that_can_be(storage: Storage, locations: Collection[str]) -> dict[str, AcidLook]:
