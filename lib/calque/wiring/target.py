@@ -309,5 +309,5 @@ def sides_anew(source: Source, target: Target, state: State, kinds: WiringKinds)
     """Open a source and its target anew, also in other processes, and return them as the engine knows them."""
     runtime = Runtime(kinds=kinds)
     folder = StateFolder(state, runtime.guard, kinds.file_systems)
-    source_wiring = SourceWiring(source, folder, runtime)
-    return source_wiring.side(), TargetWiring(target, source_wiring, folder, runtime).side()
+    target_wiring = TargetWiring(target, SourceWiring(source, folder, runtime), folder, runtime)
+    return target_wiring.followed(), target_wiring.side()

@@ -110,7 +110,7 @@ class WindowPlayer:
             self.origin_discovery.read_origins()
         if (
             self.spread is None
-            or self.source.commits is not None
+            or (self.source.commits is not None and self.source.commits.commits(cut.span))
             or self.consistency.by_database
             or len(cut.span) <= self.large
             or self.side.origins.names
