@@ -43,6 +43,13 @@ class AcidLook:
         known = (directory_of(name, self.compacted_bases) for name in sorted(self.names))
         return [directory for directory in known if directory is not None]
 
+    def was_overtaken(self, before: IsCommitted, after: IsCommitted) -> bool:
+        """Tell whether a transaction that shows a directory of the look was committed between a moment before the look
+        and one after it. Then the look proves nothing: it may have come before the directory was complete, and after a
+        cleaner had removed those that the directory replaces."""
+        shown_by = {one.visibility for one in self.directories if one.visibility is not None}
+        return any(after(transaction) and not before(transaction) for transaction in shown_by)
+
     @cached_property
     def marked(self) -> Mapping[str, Sequence[File]]:
         """The files of each directory of write ids, with marked paths."""
