@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from calque.adapters.files.storage import FileStorage
+from calque.core.acid.contents import AcidLook, content_at
 from calque.core.acid.directories import HistoryGone, directory_of, readable
 from calque.core.acid.rows import rows_at
 from calque.core.acid.transactions import Aborted, Allocated, Committed, Opened, transaction_event
 from calque.core.acid.write_ids import CONVERTED, NONE, ValidWriteIds, WriteIdFold
 from calque.core.events.decode import Undecodable
 from calque.core.events.log_messages import logged, table_altered
+from calque.model.files import File, Listing
 from calque.model.hive import Table
 from calque.model.names import TableName
 from support.judges.acid_rows import files_read
@@ -188,6 +190,15 @@ def test_a_state_before_a_compacted_base_is_gone_and_one_before_an_overwrite_is_
         names_read(compacted, ValidWriteIds(8, open=frozenset({5})), frozenset({49}))
     assert names_read(compacted, ValidWriteIds(8, aborted=frozenset({5})), frozenset({49})) == compacted.split()
     assert names_read(overwritten, ValidWriteIds(6)) == []
+
+
+def test_what_the_tasks_of_a_statement_list_while_it_runs_is_no_file_of_a_state() -> None:
+    names = ("000000_0", "-tmp.delta_0000003_0000003_0002/000000_0.manifest", "delta_0000001_0000001_0000/bucket_00000")
+    listing = Listing("file:/t", tuple(File(name, 1, 1) for name in names))
+    look = AcidLook(listing, frozenset(name.partition("/")[0] for name in names))
+    found = content_at(look, ValidWriteIds(1), ValidWriteIds(1), {}.__contains__)
+    assert found is not None
+    assert [file.path for file in found.files] == ["/delta_0000001_0000001_0000/bucket_00000", "000000_0"]
 
 
 def test_what_hive_3_compacted_is_known_by_its_note() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from calque.engine.sides.committed_journal import with_commits
 from calque.engine.sides.sides import TargetSide
+from calque.engine.source.acid_read import read_state
 from calque.engine.source.commits import CommitFinder
 from calque.engine.verify.verify import verify
 from calque.errors import Unavailable
@@ -165,3 +166,47 @@ def test_why_commits_can_not_be_found_out_is_said_until_they_can() -> None:
     until(lambda: finder.problem is None)
     stopping.set()
     thread.join()
+
+
+def compact_and_clean(writers: AcidWriters, name: TableName, *, is_major: bool) -> None:
+    writers.compact_one(name, major=is_major)
+    writers.compacted()
+    writers.clean()
+
+
+@pytest.mark.parametrize("is_major", [False, True])
+def test_a_compaction_that_ends_before_the_finder_of_commits_looks_takes_no_rows_away(is_major: bool) -> None:
+    """Of the events that the finder has, none is about the compaction; what it replaced is gone."""
+    for seed in range(6):
+        world, writers, name = settled(seed)
+        for _ in range(3):
+            writers.inserted()
+        world.append_log()
+        compact_and_clean(writers, name, is_major=is_major)
+        assert world.finder is not None
+        world.gathering = True
+        world.finder.run_once()
+        world.gathering = False
+        world.settle()
+        assert differences(world) == []
+
+
+@pytest.mark.parametrize("is_major", [False, True])
+def test_a_compaction_during_a_read_of_a_table_leaves_its_files_unknown(is_major: bool) -> None:
+    world, writers, name = settled(0)
+    for _ in range(3):
+        writers.inserted()
+    places = dict(zip(writers.partition_names(name) or [""], writers.places(name), strict=True))
+    between = [lambda: compact_and_clean(writers, name, is_major=is_major)]
+
+    def come_between(method: str) -> None:
+        if method == "valid_write_ids" and between:
+            between.pop()()
+
+    world.between = come_between
+    source, table = world.source_side, world.source.the_table(name).table
+    assert source.transactions is not None
+    assert read_state(source, source.transactions, table, places).listings is None
+    listings = read_state(source, source.transactions, table, places).listings
+    assert listings is not None
+    assert listings.keys() == places.keys()

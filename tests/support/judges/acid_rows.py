@@ -69,5 +69,5 @@ def rows_read(
             (row_id, tuple(row.get(name) for name in names)) for row_id, row in rows_at(files, valid).items()
         ]
     else:
-        rows = [((), tuple(row[name] for name in names)) for file in files for row in file.content.to_pylist()]
+        rows = [((), tuple(row.get(name) for name in names)) for file in files for row in file.content.to_pylist()]
     return sorted(((row_id, *row) for row_id, row in rows), key=repr)

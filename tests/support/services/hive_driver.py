@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
 from calque.resources import cache_folder
@@ -79,9 +80,13 @@ LOCAL_FOLDERS = {
 class Hive:
     """One session. It belongs to the thread that made it, as Hive keeps sessions by thread."""
 
-    jvm: Any
+    gateway: JavaGateway
     configuration: Any
     log: Path
+
+    @property
+    def jvm(self) -> Any:
+        return self.gateway.jvm
 
     def run(self, statement: str) -> list[str]:
         """The rows, with tabs between columns."""
@@ -93,9 +98,12 @@ class Hive:
         except Py4JJavaError as error:
             said = str(error).split("\n\tat ", 1)[0]
             raise AssertionError(f"{statement}: {said}\n{self.log.read_text()[-4000:]}") from error
+        else:
+            return list(rows)
         finally:
             driver.close()
-        return list(rows)
+            for one in (driver, rows):
+                self.gateway.detach(one)
 
 
 @contextmanager
@@ -112,21 +120,24 @@ def hive(folder: Path, metastore: Metastore, **settings: str) -> Iterator[Hive]:
     server = KeptProcess(command, log, stop_signal=signal.SIGKILL)
     try:
         gateway = gateway_to(server, START_SECONDS)
+        # Python lets go of objects in any thread, and another thread's call moves the session to another thread there.
+        gateway.gateway_property.enable_memory_management = False
         try:
-            yield session(gateway.jvm, configured, log)
+            yield session(gateway, configured, log)
         finally:
             gateway.shutdown()
     finally:
         server.stop()
 
 
-def session(jvm: Any, configured: Path, log: Path) -> Hive:
+def session(gateway: JavaGateway, configured: Path, log: Path) -> Hive:
+    jvm = gateway.jvm
     hive_conf = jvm.org.apache.hadoop.hive.conf.HiveConf
     hive_conf.setHiveSiteLocation(jvm.java.io.File(str(configured)).toURI().toURL())
     configuration = hive_conf()
     state = jvm.org.apache.hadoop.hive.ql.session.SessionState
     state.start(state(configuration))
-    return Hive(jvm, configuration, log)
+    return Hive(gateway, configuration, log)
 
 
 def roots(folder: Path) -> Mapping[str, str]:

@@ -88,6 +88,7 @@ HIVE_JARS = artifacts("""
     org.apache.hadoop:hadoop-mapreduce-client-common:3.3.6
     org.apache.hadoop:hadoop-mapreduce-client-core:3.3.6
     org.apache.hadoop:hadoop-mapreduce-client-jobclient:3.3.6
+    org.apache.hadoop:hadoop-mapreduce-client-shuffle:3.3.6
     org.apache.hadoop:hadoop-yarn-api:3.3.6
     org.apache.hadoop:hadoop-yarn-common:3.3.6
     org.apache.hadoop.thirdparty:hadoop-shaded-guava:1.1.1
@@ -100,6 +101,7 @@ HIVE_JARS = artifacts("""
     com.github.ben-manes.caffeine:caffeine:2.8.4
     com.google.code.findbugs:jsr305:3.0.2
     com.google.guava:guava:22.0
+    com.cronutils:cron-utils:9.1.6
     com.jayway.jsonpath:json-path:2.9.0
     commons-cli:commons-cli:1.2
     commons-codec:commons-codec:1.15
@@ -113,6 +115,7 @@ HIVE_JARS = artifacts("""
     org.apache.commons:commons-configuration2:2.8.0
     org.apache.commons:commons-lang3:3.12.0
     org.apache.commons:commons-math3:3.6.1
+    org.apache.commons:commons-pool2:2.12.0
     org.apache.commons:commons-text:1.10.0
     org.apache.httpcomponents:httpclient:4.5.13
     org.apache.httpcomponents:httpcore:4.4.15

@@ -43,6 +43,13 @@ class AcidLook:
         known = (directory_of(name, self.compacted_bases) for name in sorted(self.names))
         return [directory for directory in known if directory is not None]
 
+    def was_overtaken(self, before: IsCommitted, after: IsCommitted) -> bool:
+        """Tell whether a transaction that shows a directory of the look was committed between a moment before the look
+        and one after it. Then the look proves nothing: it may have come before the directory was complete, and after a
+        cleaner had removed those that the directory replaces."""
+        shown_by = {one.visibility for one in self.directories if one.visibility is not None}
+        return any(after(transaction) and not before(transaction) for transaction in shown_by)
+
     @cached_property
     def marked(self) -> Mapping[str, Sequence[File]]:
         """The files of each directory of write ids, with marked paths."""
@@ -55,8 +62,9 @@ class AcidLook:
 
     @cached_property
     def originals(self) -> Sequence[File]:
-        """The files in no directory of write ids."""
-        return [file for file in self.listing.files if file.path.partition("/")[0] not in self.marked]
+        """The files in no directory of write ids, without those that statements need while they run."""
+        beside = (file for file in self.listing.files if file.path.partition("/")[0] not in self.marked)
+        return [file for file in beside if not file.path.startswith(TEMPORARY)]
 
 
 def content_at(
@@ -115,6 +123,9 @@ def hides_nothing_of(base: AcidDirectory, valid: ValidWriteIds) -> bool:
     return valid.holds_all(base.high) if base.is_compacted else valid.holds(base.high)
 
 
+TEMPORARY = "-tmp."
+"""So begins the name of a directory in which the tasks of a statement list what they write. Hive removes it at the end
+of the statement (Utilities.getManifestDir of Hive 4)."""
 VISIBILITY = re.compile(r"_v\d+$")
 MARK = "/"
 """The beginning of the path of a file in a directory of write ids, in a listing of a state. No other path of a listing

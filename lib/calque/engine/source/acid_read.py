@@ -17,7 +17,7 @@ from calque.ports.transactions import TransactionReader
 @dataclass(frozen=True, slots=True)
 class AcidState:
     """The files of an ACID table by partition, at the event `high` or at another moment since the read began. None
-    where a commit came between, or a file of the state was being replaced."""
+    where a commit or a compaction came between, or a file of the state was being replaced."""
 
     high: EventId
     listings: dict[str, Listing] | None
@@ -32,7 +32,9 @@ def read_state(
     states, valid = transactions.open_transactions(), transactions.valid_write_ids([name])[name]
     looks = look_at(source.storage, places.values())
     high = source.log.current()
-    if transactions.valid_write_ids([name])[name] != valid:
+    ended = transactions.open_transactions()
+    is_overtaken = any(look.was_overtaken(states.is_committed, ended.is_committed) for look in looks.values())
+    if is_overtaken or transactions.valid_write_ids([name])[name] != valid:
         return AcidState(high, None)
     listings: dict[str, Listing] = {}
     for partition, place in places.items():

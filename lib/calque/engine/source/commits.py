@@ -319,10 +319,14 @@ class CommitFinder:
     def found(self, placed: Sequence[PlacedState], batch: Batch) -> tuple[list[Evidence], list[AcidCommit]]:
         """Look at the places, and return the files of the states that this proves, and the commits."""
         certain = [one for one in placed if one.state.entry.event_id > self.certain_after]
-        is_committed = self.states.copy().is_committed
+        is_committed = self.ahead(self.after(batch.upto))[1].is_committed
         looks = looks_that_can_be(self.source.storage, {place for one in certain for place in one.places.values()})
         later = self.after(batch.upto)
-        seen = self.seen_after(later)
+        fold, ended = self.ahead(later)
+        looks = {
+            place: look for place, look in looks.items() if not look.was_overtaken(is_committed, ended.is_committed)
+        }
+        seen = seen_after(fold, later)
         evidence: list[Evidence] = []
         commits: list[AcidCommit] = []
         for one in placed:
@@ -344,16 +348,17 @@ class CommitFinder:
                 commits.append(AcidCommit(entry.event_id, entry.event_time, state.table, one.shape, places))
         return evidence, commits
 
-    def seen_after(self, later: Sequence[Entry]) -> Callable[[TableName], ValidWriteIds | None]:
-        """Return a function that gives the write ids of a table that are seen after the events `later`, which follow
-        those that the fold has taken; None for a name that means another table by then, or none."""
-        fold = WriteIdFold(self.fold.tables())
+    def ahead(self, later: Sequence[Entry]) -> tuple[WriteIdFold, TransactionStates]:
+        """Return what is known of write ids and transactions after the events `later`, which follow those that were
+        taken."""
+        fold, states = WriteIdFold(self.fold.tables()), self.states.copy()
         ids = [entry.event_id for entry in later if self.matters(entry)]
         for event in messages(self.source.journal, ids):
             with suppress(Undecodable):
                 fold.take_event(event)
-        gone = {name for entry in later if entry.keys.kind in REBINDS_TABLE_NAME for name in names_of(entry)}
-        return lambda name: None if name in gone else fold.valid(name)
+                if (change := transaction_event(event)) is not None:
+                    states.take(change)
+        return fold, states
 
     def rechecked(self, batch: Batch) -> list[AcidCommit]:
         """Ask the source for the write ids of the tables to which a transaction may have written that ended with the
@@ -402,6 +407,13 @@ class Contents:
             for partition, listing in self.all(after).items()
             if listing is None or partition in doubtful or self.at(self.placed.places[partition], before) != listing
         }
+
+
+def seen_after(fold: WriteIdFold, later: Sequence[Entry]) -> Callable[[TableName], ValidWriteIds | None]:
+    """Return a function that gives the write ids of a table that are seen after the events `later`, which `fold` has
+    taken; None for a name that means another table by then, or none."""
+    gone = {name for entry in later if entry.keys.kind in REBINDS_TABLE_NAME for name in names_of(entry)}
+    return lambda name: None if name in gone else fold.valid(name)
 
 
 def is_followed(admissions: Iterable[Admission], table: Table) -> bool:
