@@ -394,7 +394,10 @@ Data = Annotated[str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_
 TableFormat = Annotated[
     str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_modes("plain", "delta", others=True)))
 ]
-Acid = Annotated[str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_modes("skip", "external", "native")))]
+Acid = Annotated[
+    str | Mapping[str, str],
+    BeforeValidator(with_pydantic_errors(_modes("skip", "external", "native", "delta"))),
+]
 Retentions = Annotated[Mapping[str, float], BeforeValidator(_retentions)]
 Subsets = Annotated[Mapping[str, str], AfterValidator(_subsets)]
 Where = Annotated[str, AfterValidator(with_pydantic_errors(_where))]

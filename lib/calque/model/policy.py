@@ -46,9 +46,9 @@ class Policy:
     """The word "plain" (as at the source) or "delta" (its Parquet files in a Delta table) for every table, or by
     pattern: the longest pattern that matches a table decides, and a table that none matches is plain."""
     acid: str | Mapping[str, str] = "skip"
-    """The word "native" (as ACID tables), "external" (insert-only tables as external ones) or "skip" (set aside) for
-    every ACID table, or by pattern: the longest pattern that matches a table decides, and a table that none matches is
-    set aside."""
+    """The word "native" (as ACID tables), "external" (insert-only tables as external ones), "delta" (as Delta tables)
+    or "skip" (set aside) for every ACID table, or by pattern: the longest pattern that matches a table decides, and a
+    table that none matches is set aside."""
     partitions: Mapping[str, str] = field(default_factory=dict)
     """Predicates over partition keys, by patterns of tables at the source; of those that match the longest decides."""
     where: str = ""

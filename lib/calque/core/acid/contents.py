@@ -159,6 +159,17 @@ def flat_name(path: str) -> str:
     return name.replace("%", "%25").replace("~", "%7E").replace("/", "~")
 
 
+def directory_in(name: str) -> AcidDirectory | None:
+    """Return the directory of the file with that flat name; None for a file in no directory of write ids."""
+    directory, separator, _ = name.partition("~")
+    return directory_of(directory) if separator else None
+
+
+def own_name(name: str) -> str:
+    """Return the file's own name, without its directories, of its flat name."""
+    return (name if directory_in(name) is None else name.replace("~", "/")).rpartition("/")[2]
+
+
 def nested_path(name: str, transaction: TransactionId) -> str:
     """Return the path for a file with that flat name in a directory that the transaction shows; the name itself where
     `flat_name` has left it as it was. The path of a base without files ends with a slash."""

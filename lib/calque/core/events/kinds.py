@@ -19,7 +19,7 @@ ICEBERG_VIEW = "Iceberg views"
 HUDI = "Hudi tables"
 LATER = "they come with a later version"
 REASONS = {
-    ACID: 'acid = "native" replicates them at a Hive 4, acid = "external" insert-only ones',
+    ACID: 'acid = "native" replicates them at a Hive 4, "delta" as Delta tables, "external" insert-only ones',
     MATERIALIZED: "they are built by the query engine from tables, not written",
     HANDLER: "their data lie outside the warehouse",
     HUDI: "which of their files belong to a state is told by a timeline of their own, which calque does not read",
@@ -89,7 +89,8 @@ def is_plain(table: Table) -> bool:
 def obstacle(table: Table, acid: str = "skip") -> str:
     """Say, for people, why the table is set aside; empty when it is replicated. `acid` is the policy's word for the
     table (`Policy.acid`)."""
-    is_taken = is_transactional(table) and (acid == "native" or (acid == "external" and is_insert_only(table)))
+    is_word_for_it = acid in ("native", "delta") or (acid == "external" and is_insert_only(table))
+    is_taken = is_transactional(table) and is_word_for_it
     kind = kind_beside_acid(table) if is_taken else kind_of(table)
     return f"{kind} are not replicated: {reason_of(table, kind)}" if kind else ""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calque.core.formats.layout import join
-from calque.core.images.image import FORMAT
-from calque.model.hive import Table
+from calque.core.images.image import FORMAT, SOURCE, TRANSACTIONAL
+from calque.model.hive import Table, is_transactional
 from calque.model.names import OURS, EventId
 
 CONTENTS = f"{OURS}/"
@@ -25,6 +25,29 @@ def committed_format(table: Table) -> str:
     (`plain_because`)."""
     text = (table.parameters or {}).get(FORMAT, "")
     return text if text.isidentifier() else ""
+
+
+def is_acid_at_source(table: Table) -> bool:
+    """Tell whether the table is an ACID table at the source; `table` is the definition there or at the target."""
+    return is_transactional(as_at_source(table))
+
+
+def has_own_row_files(table: Table) -> bool:
+    """Tell whether the rows of a table at a target lie in files that are none of the source's: an ACID table whose
+    replica has a log of commits."""
+    return bool(committed_format(table)) and is_acid_at_source(table)
+
+
+def as_at_source(table: Table) -> Table:
+    """Return the definition with the parameters that make an ACID table at the source, which its replica has under
+    other names."""
+    parameters = table.parameters or {}
+    own = {
+        key.removeprefix(f"{SOURCE}."): value
+        for key, value in parameters.items()
+        if key.removeprefix(f"{SOURCE}.").lower() in TRANSACTIONAL
+    }
+    return replace(table, parameters={**parameters, **own}) if own else table
 
 
 def with_format(table: Table, text: str) -> Table:
