@@ -43,6 +43,11 @@ class AcidLook:
         known = (directory_of(name, self.compacted_bases) for name in sorted(self.names))
         return [directory for directory in known if directory is not None]
 
+    @property
+    def visibilities(self) -> Sequence[TransactionId]:
+        """The transactions that show directories."""
+        return [one.visibility for one in self.directories if one.visibility is not None]
+
     @cached_property
     def marked(self) -> Mapping[str, Sequence[File]]:
         """The files of each directory of write ids, with marked paths."""
@@ -55,20 +60,27 @@ class AcidLook:
 
     @cached_property
     def originals(self) -> Sequence[File]:
-        """The files in no directory of write ids."""
-        return [file for file in self.listing.files if file.path.partition("/")[0] not in self.marked]
+        """The files in no directory of write ids, nor in one that a cleaner has removed since they were listed."""
+        return [file for file in self.listing.files if directory_of(file.path.partition("/")[0]) is None]
 
 
 def content_at(
-    look: AcidLook, valid: ValidWriteIds, latest: ValidWriteIds, is_committed: IsCommitted
+    look: AcidLook,
+    valid: ValidWriteIds,
+    latest: ValidWriteIds,
+    is_committed: IsCommitted,
+    is_committed_now: IsCommitted,
 ) -> Listing | None:
     """Return the files of the state in which the write ids `valid` are seen, those in directories of write ids with
     marked paths (`MARK`); None where the look does not prove them. A base without files, which hides all that is older,
     is a file without content whose path ends with the mark.
 
-    `latest` are the write ids at an event after the look. `is_committed` tells which transactions were committed before
-    the look.
+    `latest` are the write ids at an event after the look, and `is_committed_now` tells which transactions were
+    committed by then, `is_committed` which were before the look. A compaction that was committed between them may have
+    had directories removed before these were looked for.
     """
+    if any(is_committed_now(one) and not is_committed(one) for one in look.visibilities):
+        return None
     shown = [one for one in look.directories if one.visibility is None or is_committed(one.visibility)]
     try:
         chosen = readable(shown, valid)

@@ -321,14 +321,13 @@ class CommitFinder:
         certain = [one for one in placed if one.state.entry.event_id > self.certain_after]
         is_committed = self.states.copy().is_committed
         looks = looks_that_can_be(self.source.storage, {place for one in certain for place in one.places.values()})
-        later = self.after(batch.upto)
-        seen = self.seen_after(later)
+        seen, is_committed_now = self.seen_after(self.after(batch.upto))
         evidence: list[Evidence] = []
         commits: list[AcidCommit] = []
         for one in placed:
             state, entry = one.state, one.state.entry
             latest = seen(state.table) if one in certain else None
-            contents = Contents(one, looks, latest, is_committed) if latest is not None else None
+            contents = Contents(one, looks, latest, is_committed, is_committed_now) if latest is not None else None
             if state.before is None:
                 found = contents.all(state.valid) if contents is not None else {}
                 evidence += [Evidence(entry.event_id, listing) for listing in found.values() if listing is not None]
@@ -344,16 +343,22 @@ class CommitFinder:
                 commits.append(AcidCommit(entry.event_id, entry.event_time, state.table, one.shape, places))
         return evidence, commits
 
-    def seen_after(self, later: Sequence[Entry]) -> Callable[[TableName], ValidWriteIds | None]:
-        """Return a function that gives the write ids of a table that are seen after the events `later`, which follow
-        those that the fold has taken; None for a name that means another table by then, or none."""
-        fold = WriteIdFold(self.fold.tables())
+    def seen_after(
+        self, later: Sequence[Entry]
+    ) -> tuple[Callable[[TableName], ValidWriteIds | None], Callable[[TransactionId], bool]]:
+        """Return two functions for the moment after the events `later`, which follow those that the fold has taken. One
+        gives the write ids of a table that are seen then; None for a name that means another table by then, or none.
+        The other tells which transactions are committed."""
+        fold, states = WriteIdFold(self.fold.tables()), self.states.copy()
         ids = [entry.event_id for entry in later if self.matters(entry)]
         for event in messages(self.source.journal, ids):
             with suppress(Undecodable):
+                change = transaction_event(event)
+                if change is not None:
+                    states.take(change)
                 fold.take_event(event)
         gone = {name for entry in later if entry.keys.kind in REBINDS_TABLE_NAME for name in names_of(entry)}
-        return lambda name: None if name in gone else fold.valid(name)
+        return lambda name: None if name in gone else fold.valid(name), states.is_committed
 
     def rechecked(self, batch: Batch) -> list[AcidCommit]:
         """Ask the source for the write ids of the tables to which a transaction may have written that ended with the
@@ -372,12 +377,13 @@ class CommitFinder:
 @dataclass(frozen=True, slots=True)
 class Contents:
     """The contents of a table's directories, as far as looks prove them. `latest` are the write ids that are seen at an
-    event after the looks."""
+    event after the looks; `is_committed` and `is_committed_now` are as in `content_at`."""
 
     placed: PlacedState
     looks: Mapping[str, AcidLook]
     latest: ValidWriteIds
     is_committed: Callable[[TransactionId], bool]
+    is_committed_now: Callable[[TransactionId], bool]
 
     def all(self, valid: ValidWriteIds) -> dict[str, Listing | None]:
         """Return the files of each partition in the state with these write ids; None where they are not known."""
@@ -387,7 +393,7 @@ class Contents:
         look = self.looks.get(place)
         if look is None or look.listing.missing:
             return None
-        return content_at(look, valid, self.latest, self.is_committed)
+        return content_at(look, valid, self.latest, self.is_committed, self.is_committed_now)
 
     def changed(
         self, before: ValidWriteIds, after: ValidWriteIds, doubtful: Collection[str]

@@ -151,7 +151,9 @@ def read_rows(side: TargetSide, tables: Mapping[TableName, ShownTable], *, with_
         for part, place in places.items():
             if place and not with_foreign and (foreign := foreign_rows(looks[place])) is not None:
                 raise ForeignRows(name, at_target[name], join(place, foreign.name))
-            content = content_at(looks[place], valid, valid, states.is_committed) if place else None
+            content = (
+                content_at(looks[place], valid, valid, states.is_committed, states.is_committed) if place else None
+            )
             unknown = Listing(place, NOT_FOLLOWED)
             table.listings[part] = flattened(content, with_bases=True) if content is not None else unknown
 
