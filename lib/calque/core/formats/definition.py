@@ -23,6 +23,9 @@ TELLING = frozenset(
         "metadata_location",
         "storage_handler",
         PROVIDER,
+        "transactional",
+        "calque.source.transactional",
+        "calque.format",
     }
 )
 """Parameters of a table on which it depends how its files are read."""

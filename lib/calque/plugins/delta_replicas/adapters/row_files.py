@@ -59,7 +59,7 @@ class RowTable:
 
 @dataclass(frozen=True, slots=True)
 class RowsBefore:
-    """What a partition has: the source's files of its state, and its own files by path."""
+    """The state of a partition before: the source's files of its state, and its own files by path."""
 
     sources: Sequence[File] = ()
     files: Mapping[str, LoggedFile] = field(default_factory=dict)

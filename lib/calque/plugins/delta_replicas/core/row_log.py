@@ -1,5 +1,5 @@
-"""What the log of a replica of an ACID table says beside that of other replicas: of which files of the source it has
-the rows, and in which files of its own.
+"""The words of the log of a replica of an ACID table that other replicas' logs don't have: of which files of the
+source it has the rows, and in which files of its own.
 
 The source's files are a table's state for calque, as those of a plain table are, and each partition says in a domain of
 its own which they are (`ROWS_DOMAIN`). The log's files have the rows in another form: a row has its row id in columns
