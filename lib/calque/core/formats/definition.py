@@ -24,8 +24,7 @@ TELLING = frozenset(
         "storage_handler",
         PROVIDER,
         "transactional",
-        "calque.source.transactional",
-        "calque.format",
+        "calque.rows",
     }
 )
 """Parameters of a table on which it depends how its files are read."""

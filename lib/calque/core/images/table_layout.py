@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calque.core.formats.layout import join
-from calque.core.images.image import FORMAT, SOURCE, TRANSACTIONAL
-from calque.model.hive import Table, is_transactional
+from calque.core.images.image import FORMAT, ROWS
+from calque.model.hive import Table, is_full_acid, is_transactional
 from calque.model.names import OURS, EventId
 
+FULL, INSERT_ONLY = "full", "insert_only"
+"""The values of `calque.rows`."""
 CONTENTS = f"{OURS}/"
 """The directory, below the root of a table with a log, for contents that need a directory of their own. It is hidden,
 so that no file of another version lies visible below the root."""
@@ -27,27 +29,24 @@ def committed_format(table: Table) -> str:
     return text if text.isidentifier() else ""
 
 
-def is_acid_at_source(table: Table) -> bool:
-    """Tell whether the table is an ACID table at the source; `table` is the definition there or at the target."""
-    return is_transactional(as_at_source(table))
-
-
 def has_own_row_files(table: Table) -> bool:
     """Tell whether the rows of a table at a target lie in files that are none of the source's: an ACID table whose
     replica has a log of commits."""
-    return bool(committed_format(table)) and is_acid_at_source(table)
+    return ROWS in (table.parameters or {})
 
 
-def as_at_source(table: Table) -> Table:
-    """Return the definition with the parameters that make an ACID table at the source, which its replica has under
-    other names."""
-    parameters = table.parameters or {}
-    own = {
-        key.removeprefix(f"{SOURCE}."): value
-        for key, value in parameters.items()
-        if key.removeprefix(f"{SOURCE}.").lower() in TRANSACTIONAL
-    }
-    return replace(table, parameters={**parameters, **own}) if own else table
+def has_row_ids(table: Table) -> bool:
+    """Tell whether the rows of a table that `has_own_row_files` have ids."""
+    return (table.parameters or {}).get(ROWS) == FULL
+
+
+def with_row_files(table: Table, source: Table) -> Table:
+    """Return the definition with the mark of a table that `has_own_row_files`, where the `source`'s is an ACID
+    table."""
+    if not is_transactional(source):
+        return table
+    text = FULL if is_full_acid(source) else INSERT_ONLY
+    return replace(table, parameters={**(table.parameters or {}), ROWS: text})
 
 
 def with_format(table: Table, text: str) -> Table:
@@ -57,8 +56,10 @@ def with_format(table: Table, text: str) -> Table:
 
 
 def like(table: Table, before: Table) -> Table:
-    """Return the definition with the `calque.format` of the definition `before`."""
-    return with_format(table, (before.parameters or {}).get(FORMAT, ""))
+    """Return the definition with the `calque.format` and `calque.rows` of the definition `before`."""
+    said = before.parameters or {}
+    table = with_format(table, said.get(FORMAT, ""))
+    return replace(table, parameters={**(table.parameters or {}), ROWS: said[ROWS]}) if ROWS in said else table
 
 
 def content_location(root: str, partition: str, event_id: EventId) -> str:

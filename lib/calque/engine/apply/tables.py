@@ -11,7 +11,7 @@ from calque.core.formats.layout import external_location, join, natural_location
 from calque.core.formats.pointers import relocated
 from calque.core.formats.symlinks import is_symlinks, require_same_reading
 from calque.core.images.image import EVENT, TYPE, Marks
-from calque.core.images.table_layout import has_own_row_files, like, with_format
+from calque.core.images.table_layout import has_own_row_files, like, with_format, with_row_files
 from calque.core.states.moves import Move, move_of_tables
 from calque.engine.apply.begun_transactions import end_begun
 from calque.engine.apply.context import HopContext
@@ -74,6 +74,8 @@ def new_table(context: HopContext, table: TableName, head: Head, table_format: s
     definition = context.side.imaging.table(source, marks, placed.location or None)
     if text := table_format or context.formats.get(table):
         definition = with_format(definition, text)
+    if table_format:
+        definition = with_row_files(definition, source)
     return pointed(context, table, source, definition, None), placed
 
 

@@ -149,7 +149,7 @@ def test_a_timestamp_without_time_zone_of_spark_is_no_timestamp_of_delta() -> No
 
 
 INSERT_ONLY = {"transactional": "true", "transactional_properties": "insert_only"}
-AT_TARGET = {f"calque.source.{key}": value for key, value in INSERT_ONLY.items()}
+AT_TARGET = {"calque.rows": "insert_only"}
 ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
 ORC = SerDe(class_name=ORC_SERDE)
 
@@ -158,7 +158,7 @@ ORC = SerDe(class_name=ORC_SERDE)
     "table",
     [
         replace(with_storage(serde=ORC, input_format="x.Orc"), parameters={"transactional": "true"}),
-        replace(with_storage(serde=ORC, input_format="x.Orc"), parameters={"calque.source.TRANSACTIONAL": "TRUE"}),
+        replace(with_storage(serde=ORC, input_format="x.Orc"), parameters={"calque.rows": "full"}),
         replace(with_storage(serde=ORC), parameters=INSERT_ONLY),
         replace(TABLE, parameters=INSERT_ONLY),
         replace(TABLE, parameters=AT_TARGET),

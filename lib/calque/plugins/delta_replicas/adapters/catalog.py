@@ -14,11 +14,11 @@ from dataclasses import replace
 from calque.core.acid.columns import format_of
 from calque.core.formats.layout import join
 from calque.core.images.image import EVENT, SOURCE
-from calque.core.images.table_layout import as_at_source, is_acid_at_source, root_of_content
+from calque.core.images.table_layout import has_own_row_files, has_row_ids, root_of_content
 from calque.errors import Broken, Refused
 from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.files import Listing
-from calque.model.hive import Partition, Table, is_full_acid, location_of
+from calque.model.hive import Partition, Table, location_of
 from calque.model.names import TableName, table_name
 from calque.model.plan import ShownState
 from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
@@ -189,7 +189,7 @@ class DeltaReplicaTables:
         drop = commit.drop if name is not None else [*(there - put.keys())]
         if missing := [one for one in drop if one not in there]:
             raise Conflict(f"partition {missing[0]} does not exist")
-        has_row_files = is_acid_at_source(table)
+        has_row_files = has_own_row_files(table)
         contents = {} if has_row_files else self._new_contents(logged, table, put, commit.contents)
         rows = self._new_rows(logged, root, commit, put) if has_row_files else {}
         schema = schema_of(table)
@@ -270,7 +270,7 @@ class DeltaReplicaTables:
     ) -> dict[str, NewRows]:
         """Write the files with the rows of an ACID table that the commit has, and return what the log says of them."""
         table, rows = commit.table, {}
-        row_table = RowTable(root, data_columns(table), is_full_acid(as_at_source(table)))
+        row_table = RowTable(root, data_columns(table), has_row_ids(table))
         for name, listing in commit.contents.items():
             was = commit.before.get(name)
             before = rows_before(logged, was) if was is not None else RowsBefore()

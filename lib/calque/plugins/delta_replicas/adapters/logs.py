@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from calque.core.formats.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
 from calque.core.formats.layout import COPYING, join
-from calque.core.images.table_layout import is_acid_at_source
+from calque.core.images.table_layout import has_own_row_files
 from calque.errors import Refused
 from calque.plugins.delta_replicas.core.checkpoint import checkpoint_of, rows_of_checkpoint
 from calque.plugins.delta_replicas.core.log import (
@@ -186,7 +186,7 @@ class ReplicaLogs:
     def _old_rows(self, logged: LoggedTable, cutoff_ms: int) -> list[str]:
         """Return the files with rows of an ACID table that no version needs which a reader may have, and those that a
         death left."""
-        if not is_acid_at_source(logged.table):
+        if not has_own_row_files(logged.table):
             return []
         directory = join(logged.root, ROWS)
         needed = {

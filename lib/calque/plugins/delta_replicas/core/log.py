@@ -21,7 +21,7 @@ from calque.core.events.log_messages import key_names
 from calque.core.formats.layout import join
 from calque.core.formats.pointers import moved
 from calque.core.images.image import INCARNATION, ORIGIN, SOURCE
-from calque.core.images.table_layout import is_acid_at_source
+from calque.core.images.table_layout import has_own_row_files
 from calque.errors import Broken
 from calque.model.files import File, Listing
 from calque.model.hive import Partition, Storage, Table, location_of
@@ -227,7 +227,7 @@ class LoggedTable:
         that the log does not have. Files without partition values (`strays`) count to the partition of nulls."""
         thing = self.partition(name) if name else self.table
         location = (location_of(thing) if thing is not None else None) or self.root
-        if self.definition and is_acid_at_source(self.table):
+        if self.definition and has_own_row_files(self.table):
             return self.rows_of(name, location)
         prefix = below(self.root, location)
         strays = self.strays()
@@ -397,7 +397,7 @@ def row_source_actions(before: LoggedTable, change: LogChange) -> list[dict[str,
     """Return the actions that say of which files of the source partitions have the rows."""
     texts = {name: rows.text() for name, rows in change.rows.items()}
     gone = {*change.drop, *([""] if change.partition_columns else [])}
-    if not is_acid_at_source(change.table):
+    if not has_own_row_files(change.table):
         gone |= before.rows.keys()
     new = [domain_action(f"{ROWS_DOMAIN}{name}", text) for name, text in texts.items() if before.rows.get(name) != text]
     old = sorted((gone & before.rows.keys()) - texts.keys())

@@ -197,8 +197,7 @@ def why_not_by_files(definition: Definition) -> str:
     parameters = definition.parameters
     if parameters.get("transactional", "").lower() == "true":
         return "the write ids of a reader say which of them count"
-    is_delta = parameters.get("calque.format", "").isidentifier()
-    return "the log of its replica has other files" if is_delta and "calque.source.transactional" in parameters else ""
+    return "the log of its replica has other files" if "calque.rows" in parameters else ""
 
 
 def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) -> TableFiles:
