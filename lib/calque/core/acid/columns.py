@@ -189,7 +189,7 @@ def cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 def without(rows: pa.Table, ids: pa.Table) -> pa.Table:
     """Return those of the rows whose ids are not among `ids`, in their order."""
-    return rows.filter(pc.invert(are_among(rows, ids)))
+    return rows if not ids.num_rows else rows.filter(pc.invert(are_among(rows, ids)))
 
 
 def among(rows: pa.Table, ids: pa.Table) -> pa.Table:

@@ -22,7 +22,7 @@ from calque.model.names import TableName
 from support.sources.acid_files import delta_name
 from support.worlds.acid_delta import AcidDeltaWorld
 from support.worlds.delta_reader import Snapshot, snapshot
-from support.worlds.worlds import InlineExecutor, formats_of
+from support.worlds.worlds import CHECKPOINT_EVERY, GRACE, InlineExecutor, formats_of
 
 
 @pytest.fixture
@@ -218,6 +218,35 @@ def taken_up(acid: AcidDeltaWorld, word: str) -> None:
     world.replica = world.new_replica()
     world.open()
     world.settle()
+
+
+def test_a_plain_replica_of_an_acid_table_is_a_plain_table_for_the_next_target(acid: AcidDeltaWorld) -> None:
+    with acid.world.uninterrupted():
+        name = acid.writer.create_table("d1", "chained")
+        definition, storage = acid.writer.definition(name), acid.writer.definition(name).storage
+        assert storage is not None
+        acid.writer.drop(name)
+        said = {"calque.source.transactional": "true", "calque.rows": "full", "calque.format": "delta"}
+        acid.world.source.create_table(replace(definition, parameters=said, storage=replace(storage, location=None)))
+    acid.world.settle()
+    assert acid.quarantined() == {}
+    parameters = acid.world.target_store.the_table(name).table.parameters or {}
+    assert not parameters.keys() & {"calque.rows", "calque.format"}
+
+
+def test_files_that_no_version_needs_go_with_a_checkpoint(acid: AcidDeltaWorld) -> None:
+    storage, directory = acid.world.storage, f"{root_of(acid, PLAIN)}/_calque/rows"
+    storage.write(f"{directory}/left.parquet", b"by a death")
+    for number in range(2 * CHECKPOINT_EVERY):
+        acid.world.clock.sleep(2 * GRACE)
+        with acid.writer.transaction() as transaction:
+            transaction.update(PLAIN, lambda _: True, lambda row, number=number: (row[0], f"n{number}"))
+        settled(acid)
+    needed = {path.rpartition("/")[2] for path in log(acid, PLAIN).files}
+    kept = set(storage.children(directory))
+    assert needed <= kept
+    assert "left.parquet" not in kept
+    assert len(kept) <= len(needed) * (CHECKPOINT_EVERY + 2)
 
 
 def test_a_table_whose_columns_do_not_fit_is_set_aside_with_the_reason(acid: AcidDeltaWorld) -> None:
