@@ -133,7 +133,7 @@ def change(context: HopContext, operation: CommitTable, old: ShownTable, shows: 
         contents_of(written, placed),
         shows,
     )
-    log_rows.commit(context, commit, head, parts)
+    log_rows.commit(context, commit, head, parts, old.listings)
     partitions = {name: followed(part, definition, bool(operation.cascade)) for name, part in old.partitions.items()}
     now_under(context, was, table, replace(before, partitions=partitions), shows.event_id)
     if placed is not None:

@@ -14,7 +14,7 @@ from calque.engine.apply.context import HopContext
 from calque.engine.apply.partitions import PartitionWrite, Parts
 from calque.engine.files.copies import ContentLost
 from calque.engine.files.stage import StagedFiles
-from calque.engine.target.observe import ShownTable
+from calque.engine.target.observe import NOT_FOLLOWED, ShownTable
 from calque.model.files import Listing
 from calque.model.hive import Table, location_of
 from calque.model.plan import Data, Head
@@ -54,15 +54,22 @@ def with_rows(
     }
 
 
-def commit(context: HopContext, change: TableCommit, head: Head, parts: Parts) -> None:
-    """Make the commit. That of an ACID table names the source's files, and the partitions whose rows those follow.
-    Raises `ContentLost` where files of the source are gone."""
+def commit(
+    context: HopContext, change: TableCommit, head: Head, parts: Parts, old: Mapping[str, Listing] | None = None
+) -> None:
+    """Make the commit. That of an ACID table names the source's files, and the partitions whose rows those follow, if
+    it is known which rows they have. `old` are the files that the target shows; None for a new table. Raises
+    `ContentLost` where files of the source are gone."""
     if not has_own_row_files(change.table):
         context.call(context.side.catalog.commit_table, change)
         return
     data, lineages = data_of(head, parts), {name: part.lineage for name, part in parts}
     of_source = {name: context.listing(data[name]) for name in change.contents if name in data}
-    before = {name: lineages.get(name, "") for name in of_source} if change.name is not None else {}
+    before = {
+        name: was
+        for name in of_source
+        if (was := lineages.get(name, "")) in (old or {}) and (old or {})[was].files != NOT_FOLLOWED
+    }
     try:
         context.call(context.side.catalog.commit_table, replace(change, contents=of_source, before=before))
     except FileGone as gone:

@@ -19,7 +19,14 @@ from calque.engine.files.permissions import contents_of, keep, keeps_permissions
 from calque.engine.files.referenced_files import SharedFileCheck
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import ExactTable
-from calque.engine.target.observe import NotOurReplica, ShownTable, every_partition, observe, read_files
+from calque.engine.target.observe import (
+    NotOurReplica,
+    ShownTable,
+    distrust_lost_rows,
+    every_partition,
+    observe,
+    read_files,
+)
 from calque.engine.target.recovered_rows import ADOPT, PAGE, READ, as_it_is, whole
 from calque.engine.window.advance import GroupOutcome, outcome, perform
 from calque.engine.window.prepare import (
@@ -206,6 +213,7 @@ def prepare_landing(
     if side.admission.copies(name):
         read_files(side, shown)
         if target_table is not None:
+            distrust_lost_rows(side.storage, target_table)
             look(side, exact, target_table)
     locations = {partition: listing.location for partition, listing in exact.listings.items()}
     if not side.admission.copies(name):

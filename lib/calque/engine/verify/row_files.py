@@ -27,6 +27,7 @@ from calque.core.images.compare import Difference, DifferenceKind, TableSide, co
 from calque.core.images.table_layout import has_own_row_files
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.engine.source.exact_read import TableIsTooBusy
+from calque.engine.target.observe import lost_row_files
 from calque.engine.verify.acid_rows import MOST_BYTES
 from calque.model.files import Listing
 from calque.model.hive import Column, Table, is_full_acid
@@ -48,8 +49,8 @@ def compare_row_files(
         shown = listings.get(partition)
         if shown is None:
             continue
-        if missing := sorted({*shown.row_files} - side.storage.files(shown.row_files).keys()):
-            what = f"missing: {some(missing)}"
+        if lost := sorted(file.path for file in lost_row_files(side.storage, shown, with_times=False)):
+            what = f"missing or of another size: {some(lost)}"
             differences.append(Difference(name, partition, DifferenceKind.FILES, what))
         elif listing.size > MOST_BYTES:
             if compare_files(name, partition, listing, shown):
@@ -83,8 +84,8 @@ def rows_at_source(storage: Storage, table: Table, file_format: FileFormat, list
 
 
 def rows_here(storage: Storage, table: Table, shown: Listing) -> Iterator[pa.Table]:
-    for path in shown.row_files:
-        for part in parts_of(storage, path, FileFormat.PARQUET):
+    for file in shown.row_files:
+        for part in parts_of(storage, file.path, FileFormat.PARQUET):
             rows = shaped(part, columns_of(table))
             has_ids = is_full_acid(table) and {*ROW_ID} <= {*part.column_names}
             yield with_ids(rows, part.select(ROW_ID)) if has_ids else rows

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
@@ -18,6 +17,7 @@ from calque.engine.sides.committed_journal import with_commits
 from calque.engine.sides.sides import TargetSide
 from calque.engine.verify.verify import verify
 from calque.model.hive import Column, location_of
+from calque.model.ledger import TableState
 from calque.model.names import TableName
 from support.sources.acid_files import delta_name
 from support.worlds.acid_delta import AcidDeltaWorld
@@ -114,22 +114,35 @@ def test_the_schema_does_not_name_the_row_ids(acid: AcidDeltaWorld) -> None:
 
 def test_verify_finds_rows_that_are_not_the_sources(acid: AcidDeltaWorld) -> None:
     assert verified(acid) == []
+    acid.world.looked = lambda _: None  # type: ignore[method-assign]
     storage, root = acid.world.storage, root_of(acid, PLAIN)
     path = f"{root}/{next(iter(log(acid, PLAIN).files))}"
     content = storage.read(path)
     assert content is not None
-    rows = pq.read_table(io.BytesIO(content))
-    place = rows.column_names.index("_calque_row")
-    for changed in (
-        rows.set_column(1, "v", pa.array(["other"] * 3)),
-        rows.set_column(place, "_calque_row", [[7, 8, 9]]),
-    ):
-        sink = io.BytesIO()
-        pq.write_table(changed, sink)
-        storage.write(path, sink.getvalue())
-        assert [(one.table, one.kind) for one in verified(acid)] == [(PLAIN, DifferenceKind.CONTENT)]
+    number = next(value for value in (b"v0", b"v3") if value in content)
+    for changed, kind in ((content.replace(number, b"v9"), DifferenceKind.CONTENT), (b"short", DifferenceKind.FILES)):
+        storage.write(path, changed)
+        assert [(one.table, one.kind) for one in verified(acid)] == [(PLAIN, kind)]
     storage.remove([path])
     assert [(one.table, one.kind) for one in verified(acid, "size")] == [(PLAIN, DifferenceKind.FILES)]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_read_makes_rows_anew_whose_files_are_not_those_of_the_log(acid: AcidDeltaWorld, is_there: bool) -> None:
+    storage, root = acid.world.storage, root_of(acid, PARTED)
+    path = next(path for path, add in log(acid, PARTED).files.items() if add["partitionValues"] == {"p": "a"})
+    content = storage.read(f"{root}/{path}")
+    storage.remove([f"{root}/{path}"])
+    if is_there:
+        storage.write(f"{root}/{path}", content)
+    others = {path for path, add in log(acid, PARTED).files.items() if add["partitionValues"] == {"p": "b"}}
+    acid.world.looked = lambda _: None  # type: ignore[method-assign]
+    acid.world.replica.reads.reread(PARTED.__eq__, "the test wants it", {TableState.LIVE})
+    acid.world.settle()
+    assert path not in log(acid, PARTED).files
+    assert others < log(acid, PARTED).files.keys()
+    assert acid.differences() == []
+    assert verified(acid) == []
 
 
 def test_files_that_another_puts_into_the_log_go_with_the_next_step(acid: AcidDeltaWorld) -> None:

@@ -245,7 +245,9 @@ class LoggedTable:
         files = row_sources(self.rows.get(name, "")).files
         if self.has_others(name) or (self.strays() and name == self.partition_of_nulls()):
             files = (*files, NOT_OURS)
-        row_files = tuple(join(self.root, path) for path in self.files.get(name, {}))
+        row_files = tuple(
+            File(join(self.root, path), file.size, file.modified_ns) for path, file in self.files.get(name, {}).items()
+        )
         return Listing(location, tuple(sorted(files)), row_files=row_files)
 
     def has_others(self, name: str) -> bool:
