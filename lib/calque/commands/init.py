@@ -117,7 +117,7 @@ include = ["*.*"]                           # database.table globs, or /regular 
 #appends = "in_place"                       # in_place | new_directory: no append touches a directory that is shown
 #data = "copy"                              # copy | none: metadata only; by table: { "*.*" = "copy", "tmp.*" = "none" }
 #format = "plain"                           # plain | delta: Parquet tables as Delta tables; by table: as data
-#acid = "skip"                              # skip | auto | external | native: of ACID tables; by table: as data
+#acid = "skip"                              # skip | auto | external | native | delta: of ACID tables; or by table
 #transactions = "together"                  # together | apart: native ACID tables that one transaction wrote
 #partitions = {}                            # by table, over partition keys: { "sales.orders" = "ds >= '2024'" }
 #where = ""                                 # some tables: over type, owner, location, param('k'); e.g. "owner = 'etl'"

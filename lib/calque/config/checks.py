@@ -395,7 +395,8 @@ TableFormat = Annotated[
     str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_modes("plain", "delta", others=True)))
 ]
 Acid = Annotated[
-    str | Mapping[str, str], BeforeValidator(with_pydantic_errors(_modes("skip", "auto", "external", "native")))
+    str | Mapping[str, str],
+    BeforeValidator(with_pydantic_errors(_modes("skip", "auto", "external", "native", "delta"))),
 ]
 Retentions = Annotated[Mapping[str, float], BeforeValidator(_retentions)]
 Subsets = Annotated[Mapping[str, str], AfterValidator(_subsets)]

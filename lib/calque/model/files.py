@@ -105,6 +105,9 @@ class Listing:
     then the source's files that the combined ones stand for, so that both sides' listings are equal."""
     claim: str = ""
     """The number of the claim on a directory at a target that was just made; else empty."""
+    row_files: tuple[File, ...] = ()
+    """The files at a target, by their full paths, that have the rows of an ACID table whose replica has a log of
+    commits, as the log says. `files` are then the source's files, so that both sides' listings are equal."""
 
     @property
     def stored(self) -> tuple[File, ...]:

@@ -46,8 +46,8 @@ class Policy:
     """The word "plain" (as at the source) or "delta" (its Parquet files in a Delta table) for every table, or by
     pattern: the longest pattern that matches a table decides, and a table that none matches is plain."""
     acid: str | Mapping[str, str] = "skip"
-    """The word "native" (as ACID tables), "external" (insert-only tables as external ones), "auto" (as the kind of the
-    table permits, where the target can't have native ones: `core.policy.admit.natively`) or "skip" (set aside) for
+    """The word "native" (as ACID tables), "external" (insert-only tables as external ones), "delta" (as Delta tables),
+    "auto" ("native" where the target can: `core.policy.admit.natively`; else "external") or "skip" (set aside) for
     every ACID table, or by pattern: the longest pattern that matches a table decides, and a table that none matches is
     set aside."""
     transactions: str = "together"

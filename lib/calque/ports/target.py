@@ -24,6 +24,10 @@ class TableCommit:
 
     `contents` has the new files of the table (`""`), and of those partitions of `put`, that get other files than they
     have, or their first; the files lie at the target. `shows` is the state of the source that the commit makes.
+
+    The `contents` of an ACID table in a format with a log are the source's files, which the call reads: the log gets
+    files of its own with their rows. `before` has for each of these contents the name under which the same partition
+    (`""`: table) stood before, if it did.
     """
 
     name: TableName | None
@@ -34,6 +38,7 @@ class TableCommit:
     expected_event: str = ""
     contents: Mapping[str, Listing] = field(default_factory=dict)
     shows: ShownState | None = None
+    before: Mapping[str, str] = field(default_factory=dict)
 
 
 class Databases(Protocol):
@@ -71,8 +76,8 @@ class Tables(Protocol):
 
     def commit_table(self, commit: TableCommit) -> None:
         """Make any difference of one table but its name, of any size, in one step. Raises `FormatMisfit` where the
-        table's format has no such state, `Refused` for a table of which the catalog can't do it
-        (`TargetCapabilities.any_difference`)."""
+        table's format has no such state, `FileGone` where a file of the source can't be read, and `Refused` for a table
+        of which the catalog can't do it (`TargetCapabilities.any_difference`)."""
 
     def contents(self, table: Table, partitions: Sequence[str]) -> Mapping[str, Listing] | None:
         """Return the files of the table (`""`), or of each of its named partitions that exist. None where the catalog
@@ -202,6 +207,14 @@ class FormatMisfit(Exception):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(reason)
+
+
+class FileGone(Exception):
+    """A file of the source that a call was to read is not as it was listed, or not there. Nothing was changed."""
+
+    def __init__(self, path: str, size: int, modified_ns: int) -> None:
+        self.path, self.size, self.modified_ns = path, size, modified_ns
+        super().__init__(f"{path} is gone")
 
 
 class TooLarge(CallFailed):

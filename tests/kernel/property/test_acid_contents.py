@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calque.core.acid.contents import AcidLook, content_at
@@ -123,12 +123,44 @@ def test_a_look_proves_only_what_readers_saw_and_the_newest_state_always(steps: 
         taken(table, step, number)
     look, latest = table.look(), table.ids.valid()
     for valid, rows in table.states:
-        listing = content_at(look, valid, latest, table.committed.__contains__)
+        listing = content_at(look, valid, latest, table.committed.__contains__, table.committed.__contains__)
         if listing is not None:
             names = [file.path.split("/")[1] for file in listing.files if not file.path.endswith("/")]
             assert frozenset(row for name in names for row in table.directories[name]) == rows
         elif valid == latest:
             raise AssertionError("the newest state was not proven")
+
+
+Steps = st.lists(st.tuples(Step, st.integers(0, 3)), max_size=12)
+
+
+@given(st.lists(st.tuples(Step, st.integers(0, 3)), max_size=30), Steps, Steps, Steps)
+@example([("inserted", 0), ("inserted", 0), ("minor", 0)], [("finish", 0), ("clean", 0)], [], [])
+@example([("inserted", 0), ("inserted", 0), ("major", 0)], [], [("finish", 0), ("clean", 0)], [])
+def test_a_look_proves_nothing_else_while_a_compactor_and_a_cleaner_go_on(
+    before: list[tuple[str, int]],
+    to_files: list[tuple[str, int]],
+    to_names: list[tuple[str, int]],
+    after: list[tuple[str, int]],
+) -> None:
+    """What is known of transactions is from before the look, whose files are older than its names."""
+    table = Written()
+    for step, number in before:
+        taken(table, step, number)
+    states, committed = list(table.states), set(table.committed)
+    for step, number in to_files:
+        taken(table, step, number)
+    listing, rows_in = table.look().listing, dict(table.directories)
+    for step, number in to_names:
+        taken(table, step, number)
+    look = AcidLook(listing, table.look().names)
+    for step, number in after:
+        taken(table, step, number)
+    for valid, rows in states:
+        found = content_at(look, valid, table.ids.valid(), committed.__contains__, table.committed.__contains__)
+        if found is not None:
+            names = [file.path.lstrip("/").split("/")[0] for file in found.files if not file.path.endswith("/")]
+            assert frozenset(row for name in names for row in rows_in[name]) == rows
 
 
 @given(st.lists(st.tuples(Step, st.integers(0, 3)), max_size=30))
@@ -138,4 +170,4 @@ def test_before_a_cleaner_every_state_is_proven_that_no_compaction_covers(steps:
         if step in ("insert", "commit", "abort"):
             taken(table, step, number)
     for valid, _ in table.states:
-        assert content_at(table.look(), valid, table.ids.valid(), lambda _: True) is not None
+        assert content_at(table.look(), valid, table.ids.valid(), lambda _: True, lambda _: True) is not None

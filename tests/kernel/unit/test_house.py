@@ -288,7 +288,7 @@ def ends_raising(handler: ast.ExceptHandler) -> bool:
     return isinstance(last, ast.Raise) and last.exc is None
 
 
-OF_OUR_OWN = {"definition", "log", "combined_note", "parquet_columns"}
+OF_OUR_OWN = {"definition", "log", "combined_note", "parquet_columns", "row_log"}
 """Modules of core that parse what calque, or a library, wrote; `decode` has bounds of its own."""
 
 

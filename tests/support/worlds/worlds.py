@@ -175,11 +175,16 @@ class DeferredExecutor(InlineExecutor):
 
 def formats_of(policy: Policy) -> tuple[TableFormat, ...]:
     """Those of its targets: worlds of plain tables need no plugin."""
-    if policy.format == "plain":
+    if not has_logs(policy):
         return ()
     from calque.plugins.delta_replicas.wiring import DeltaFormat
 
     return (DeltaFormat(),)
+
+
+def has_logs(policy: Policy) -> bool:
+    """Whether some table may have a log of commits at the target."""
+    return policy.format != "plain" or policy.acid == "delta"
 
 
 class WorldClock:
@@ -484,7 +489,7 @@ class World:
     def target_catalog(self) -> Catalog:
         """As a new process has it."""
         catalog = MemoryCatalog(self.target_store, before=self.called, after=self.returned)
-        if self.policy.format == "plain":
+        if not has_logs(self.policy):
             return catalog
         from calque.plugins.delta_replicas.adapters.catalog import with_delta_replicas
         from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
@@ -622,7 +627,7 @@ class World:
         self.background.waiting.clear()
         self.ledger = ledger
         self.side = replace(self.side, ledger=ledger)
-        if self.side.admission.has_formats:
+        if has_logs(self.policy):
             # What the process before knew of the tables' logs is gone.
             self.side = replace(self.side, catalog=self.target_catalog())
         self.replica = self.new_replica()

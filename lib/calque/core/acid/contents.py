@@ -43,12 +43,10 @@ class AcidLook:
         known = (directory_of(name, self.compacted_bases) for name in sorted(self.names))
         return [directory for directory in known if directory is not None]
 
-    def was_overtaken(self, before: IsCommitted, after: IsCommitted) -> bool:
-        """Tell whether a transaction that shows a directory of the look was committed between a moment before the look
-        and one after it. Then the look proves nothing: it may have come before the directory was complete, and after a
-        cleaner had removed those that the directory replaces."""
-        shown_by = {one.visibility for one in self.directories if one.visibility is not None}
-        return any(after(transaction) and not before(transaction) for transaction in shown_by)
+    @property
+    def visibilities(self) -> Sequence[TransactionId]:
+        """The transactions that show directories."""
+        return [one.visibility for one in self.directories if one.visibility is not None]
 
     @cached_property
     def marked(self) -> Mapping[str, Sequence[File]]:
@@ -62,21 +60,29 @@ class AcidLook:
 
     @cached_property
     def originals(self) -> Sequence[File]:
-        """The files in no directory of write ids, without those that statements need while they run."""
-        beside = (file for file in self.listing.files if file.path.partition("/")[0] not in self.marked)
+        """The files in no directory of write ids, nor in one that a cleaner has removed since they were listed, without
+        those that statements need while they run."""
+        beside = (file for file in self.listing.files if directory_of(file.path.partition("/")[0]) is None)
         return [file for file in beside if not file.path.startswith(TEMPORARY)]
 
 
 def content_at(
-    look: AcidLook, valid: ValidWriteIds, latest: ValidWriteIds, is_committed: IsCommitted
+    look: AcidLook,
+    valid: ValidWriteIds,
+    latest: ValidWriteIds,
+    is_committed: IsCommitted,
+    is_committed_now: IsCommitted,
 ) -> Listing | None:
     """Return the files of the state in which the write ids `valid` are seen, those in directories of write ids with
     marked paths (`MARK`); None where the look does not prove them. A base without files, which hides all that is older,
     is a file without content whose path ends with the mark.
 
-    `latest` are the write ids at an event after the look. `is_committed` tells which transactions were committed before
-    the look.
+    `latest` are the write ids at an event after the look, and `is_committed_now` tells which transactions were
+    committed by then, `is_committed` which were before the look. A compaction that was committed between them may have
+    had directories removed before these were looked for.
     """
+    if any(is_committed_now(one) and not is_committed(one) for one in look.visibilities):
+        return None
     shown = [one for one in look.directories if one.visibility is None or is_committed(one.visibility)]
     try:
         chosen = readable(shown, valid)
@@ -168,6 +174,17 @@ def flat_name(path: str) -> str:
     directory, _, rest = path.lstrip(MARK).partition("/")
     name = f"{VISIBILITY.sub('', directory)}/{rest}"
     return name.replace("%", "%25").replace("~", "%7E").replace("/", "~")
+
+
+def directory_in(name: str) -> AcidDirectory | None:
+    """Return the directory of the file with that flat name; None for a file in no directory of write ids."""
+    directory, separator, _ = name.partition("~")
+    return directory_of(directory) if separator else None
+
+
+def own_name(name: str) -> str:
+    """Return the file's own name, without its directories, of its flat name."""
+    return (name if directory_in(name) is None else name.replace("~", "/")).rpartition("/")[2]
 
 
 def nested_path(name: str, transaction: TransactionId) -> str:

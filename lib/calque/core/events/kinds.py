@@ -19,7 +19,7 @@ ICEBERG_VIEW = "Iceberg views"
 HUDI = "Hudi tables"
 LATER = "they come with a later version"
 REASONS = {
-    ACID: 'acid = "native" replicates them at a Hive 4, acid = "external" insert-only ones',
+    ACID: 'acid = "native" replicates them at a Hive 4, "delta" as Delta tables, "external" insert-only ones',
     MATERIALIZED: "they are built by the query engine from tables, not written",
     HANDLER: "their data lie outside the warehouse",
     HUDI: "which of their files belong to a state is told by a timeline of their own, which calque does not read",
@@ -90,7 +90,7 @@ def obstacle(table: Table, acid: str = "skip") -> str:
     """Say, for people, why the table is set aside; empty when it is replicated. `acid` is the policy's word for the
     table (`Policy.acid`)."""
     is_external = acid in ("auto", "external") and is_insert_only(table)
-    is_taken = is_transactional(table) and (acid == "native" or is_external)
+    is_taken = is_transactional(table) and (acid in ("native", "delta") or is_external)
     kind = kind_beside_acid(table) if is_taken else kind_of(table)
     return f"{kind} are not replicated: {reason_of(table, kind)}" if kind else ""
 

@@ -23,6 +23,8 @@ TELLING = frozenset(
         "metadata_location",
         "storage_handler",
         PROVIDER,
+        "transactional",
+        "calque.rows",
     }
 )
 """Parameters of a table on which it depends how its files are read."""

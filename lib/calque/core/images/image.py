@@ -40,7 +40,10 @@ DROPPED = "calque.dropped"
 FORMAT = "calque.format"
 """The mark of a table that was to be a Delta table at the target: `delta` where it is one, else `plain: ` and the
 reason."""
-MARKS = frozenset({SOURCE, EVENT, INCARNATION, TYPE, ORIGIN, STATE, DROPPED, FORMAT})
+ROWS = "calque.rows"
+"""The mark of an ACID table whose rows lie at the target in files that are none of the source's: `full` where the rows
+have ids, else `insert_only`."""
+MARKS = frozenset({SOURCE, EVENT, INCARNATION, TYPE, ORIGIN, STATE, DROPPED, FORMAT, ROWS})
 PARKED = frozenset(
     {
         "translated_to_external",
@@ -272,7 +275,7 @@ def _cleaned(value: object, ignore: frozenset[str]) -> object:
 
 @cache
 def _dropped(ignore: frozenset[str]) -> frozenset[str]:
-    return VOLATILE | ignore | {EVENT, FORMAT, COMMIT_MARK, HIVE_POSITION, OWN_POSITION_AT_HIVE, "path"}
+    return VOLATILE | ignore | {EVENT, FORMAT, ROWS, COMMIT_MARK, HIVE_POSITION, OWN_POSITION_AT_HIVE, "path"}
 
 
 def same_definition(one: object, other: object, *, facets: bool = True) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from calque.core.formats.layout import join
-from calque.core.images.image import FORMAT
-from calque.model.hive import Table
+from calque.core.images.image import FORMAT, ROWS
+from calque.model.hive import Table, is_full_acid, is_transactional
 from calque.model.names import OURS, EventId
 
+FULL, INSERT_ONLY = "full", "insert_only"
+"""The values of `calque.rows`."""
 CONTENTS = f"{OURS}/"
 """The directory, below the root of a table with a log, for contents that need a directory of their own. It is hidden,
 so that no file of another version lies visible below the root."""
@@ -27,6 +29,26 @@ def committed_format(table: Table) -> str:
     return text if text.isidentifier() else ""
 
 
+def has_own_row_files(table: Table) -> bool:
+    """Tell whether the rows of a table at a target lie in files that are none of the source's: an ACID table whose
+    replica has a log of commits."""
+    return ROWS in (table.parameters or {})
+
+
+def has_row_ids(table: Table) -> bool:
+    """Tell whether the rows of a table that `has_own_row_files` have ids."""
+    return (table.parameters or {}).get(ROWS) == FULL
+
+
+def with_row_files(table: Table, source: Table) -> Table:
+    """Return the definition with the mark of a table that `has_own_row_files`, where the `source`'s is an ACID
+    table."""
+    if not is_transactional(source):
+        return table
+    text = FULL if is_full_acid(source) else INSERT_ONLY
+    return replace(table, parameters={**(table.parameters or {}), ROWS: text})
+
+
 def with_format(table: Table, text: str) -> Table:
     """Return the definition with `text` as its `calque.format`; an empty text removes the parameter."""
     others = {key: value for key, value in (table.parameters or {}).items() if key != FORMAT}
@@ -34,8 +56,10 @@ def with_format(table: Table, text: str) -> Table:
 
 
 def like(table: Table, before: Table) -> Table:
-    """Return the definition with the `calque.format` of the definition `before`."""
-    return with_format(table, (before.parameters or {}).get(FORMAT, ""))
+    """Return the definition with the `calque.format` and `calque.rows` of the definition `before`."""
+    said = before.parameters or {}
+    table = with_format(table, said.get(FORMAT, ""))
+    return replace(table, parameters={**(table.parameters or {}), ROWS: said[ROWS]}) if ROWS in said else table
 
 
 def content_location(root: str, partition: str, event_id: EventId) -> str:

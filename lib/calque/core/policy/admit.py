@@ -13,6 +13,8 @@ from calque.model.names import OURS, TableName, table_name
 from calque.model.policy import Policy, SmallFilesRule
 
 T = TypeVar("T")
+DELTA = "delta"
+"""The value of the policy's `acid` that is also the name of a format."""
 PLAIN = "plain"
 """The value of the policy's `format` that leaves a replica in the source's format."""
 
@@ -106,6 +108,12 @@ class Admission:
     def acid(self, name: TableName) -> str:
         """Return the policy's word for the table, if it is an ACID table (`Policy.acid`)."""
         return _chosen(self._acid, name, "skip") if self.copies(name) else "skip"
+
+    def acid_format(self, name: TableName) -> str:
+        """Return the `TableFormat.name` that the replica of the table is to have, if it is an ACID table; the empty
+        text stands for none."""
+        word = self.acid(name)
+        return word if word == DELTA else ""
 
     @property
     def has_native(self) -> bool:

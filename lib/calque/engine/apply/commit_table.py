@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from calque.core.images.table_layout import committed_format, plain_because
-from calque.engine.apply import hidden_build
+from calque.core.images.table_layout import committed_format, has_own_row_files, plain_because
+from calque.engine.apply import hidden_build, log_rows
 from calque.engine.apply.append_files import append_unseen
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
+from calque.engine.apply.log_rows import new_rows, with_rows
 from calque.engine.apply.partitions import (
     PartitionWrite,
     Parts,
@@ -36,8 +37,9 @@ from calque.engine.apply.tables import (
 )
 from calque.engine.files.stage import StagedFiles
 from calque.engine.target.observe import ShownTable
+from calque.errors import Refused
 from calque.model.files import Listing
-from calque.model.hive import Table, location_of
+from calque.model.hive import Table, is_transactional, location_of
 from calque.model.names import TableName
 from calque.model.plan import CommitTable, CreateTable, Head, HiddenBuild, Hop, Rebuild, ShownState
 from calque.ports import Conflict, FormatMisfit, TableCommit
@@ -58,7 +60,10 @@ def present(partitions: Iterable[tuple[str, object]]) -> Parts:
 def create(context: HopContext, table: TableName, head: Head, parts: Parts, shows: ShownState) -> None:
     """Make a table where there is none. It is plain where it can't have the format that the policy wants."""
     source = replicated(context, head.version)
-    wanted_format = context.side.admission.wanted_format(table)
+    wanted_format = context.side.wanted_format(source)
+    if not wanted_format and not context.side.catalog.abilities().any_difference:
+        create_plain(context, table, head, parts)
+        return
     sources = (source_of(context, part) for _, part in parts)
     why = context.side.misfit(wanted_format, source, sources) if wanted_format else ""
     if not why:
@@ -66,8 +71,11 @@ def create(context: HopContext, table: TableName, head: Head, parts: Parts, show
             commit_new(context, table, head, parts, shows, wanted_format)
         except FormatMisfit as misfit:
             why = misfit.reason
+    if why and is_transactional(source):
+        raise Refused(f"{table} can't be a {wanted_format.title()} table", why, 'Set another "acid" for it')
     if why:
-        create_plain(context, table, head, parts, why)
+        context.formats[table] = plain_because(why)
+        create_plain(context, table, head, parts)
 
 
 def commit_new(
@@ -75,17 +83,18 @@ def commit_new(
 ) -> None:
     definition, placed = new_table(context, table, head, table_format)
     shown = ShownTable(definition)
-    added = new_partitions(context, table, shown, parts)
+    added = with_rows(context, definition, new_partitions(context, table, shown, parts), parts)
+    if head.data is not None and has_own_row_files(definition):
+        placed = replace(placed, files=context.listing(head.data).files)
     contents = contents_of(added, placed if head.data is not None else None)
     put = list(definitions(added))
-    context.call(context.side.catalog.commit_table, TableCommit(None, definition, put, contents=contents, shows=shows))
+    log_rows.commit(context, TableCommit(None, definition, put, contents=contents, shows=shows), head, parts)
     created(context, table, head, shown, placed)
     remember(context, table, added)
 
 
-def create_plain(context: HopContext, table: TableName, head: Head, parts: Parts, why: str) -> None:
-    """Make a plain table of one that was to have a format and can't; `why` is kept in its mark."""
-    context.formats[table] = plain_because(why)
+def create_plain(context: HopContext, table: TableName, head: Head, parts: Parts) -> None:
+    """Make a plain table of one that was to have a format and can't."""
     if parts:
         hidden_build.build(context, HiddenBuild(table, head, tuple(parts)))
     else:
@@ -108,7 +117,9 @@ def change(context: HopContext, operation: CommitTable, old: ShownTable, shows: 
     definition = altered(context, table, old, head, placed)
     before = replace(old, table=definition)
     written = altered_partitions(context, table, before, old_parts, operation.switched - grown.keys(), grown)
-    written |= new_partitions(context, table, before, new_parts, renamed(context, old, dropped_names, new_parts))
+    kept_directories = {} if has_own_row_files(definition) else renamed(context, old, dropped_names, new_parts)
+    added = new_partitions(context, table, before, new_parts, kept_directories)
+    written |= with_rows(context, definition, added, new_parts)
     if committed_format(definition):
         require_fit(context, table, definition, old, written, cascade=bool(operation.cascade))
     kept_statistics = {} if committed_format(definition) else statistics_of_others(context, was, parts)
@@ -122,7 +133,7 @@ def change(context: HopContext, operation: CommitTable, old: ShownTable, shows: 
         contents_of(written, placed),
         shows,
     )
-    context.call(context.side.catalog.commit_table, commit)
+    log_rows.commit(context, commit, head, parts, old.listings)
     partitions = {name: followed(part, definition, bool(operation.cascade)) for name, part in old.partitions.items()}
     now_under(context, was, table, replace(before, partitions=partitions), shows.event_id)
     if placed is not None:
@@ -141,6 +152,8 @@ def appended(context: HopContext, operation: CommitTable, old: ShownTable) -> di
     data = {name: (part.data, part.since) for name, part in present(operation.partitions)}
     if operation.head.data is not None:
         data[""] = operation.head.data, operation.head.since
+    if has_own_row_files(old.table):
+        return new_rows(context, old, {name: data[name][0] for name in operation.switched & data.keys()})
     grown = {}
     for name in sorted(operation.switched & data.keys() & old.listings.keys()):
         content, since = data[name]

@@ -14,7 +14,7 @@ from calque.core.formats.layout import join, natural_location
 from calque.core.formats.pointers import relocated
 from calque.core.images.image import EVENT, STATE
 from calque.core.images.object_row import row_of
-from calque.core.images.table_layout import committed_format, root_of_content
+from calque.core.images.table_layout import committed_format, has_own_row_files, root_of_content
 from calque.core.plan.limits import ListOperation, batches, of_hidden
 from calque.engine.files.permissions import (
     Pair,
@@ -131,9 +131,11 @@ class HopContext:
 
     def staged_listing(self, definition: Table, data: Data) -> Listing:
         """Return the source's files of a content that are copied before the call which shows them. Those of an ACID
-        table at the target come in a transaction of their own, after that call."""
+        table at the target come in a transaction of their own, after that call, and those whose rows a log has are
+        never copied."""
         listing = self.listing(data)
-        return Listing(listing.location, ()) if self.side.is_native(definition) else listing
+        has_copies = not (self.side.is_native(definition) or has_own_row_files(definition))
+        return listing if has_copies else Listing(listing.location, ())
 
     def commits(self, target_table: Table) -> bool:
         """Tell whether any difference of the table at the target is one commit."""

@@ -80,7 +80,7 @@ def copy_facets(
     if exact.table is None or is_view(exact.table):
         return
     context = HopContext(side, ReadImages(exact), no_files, {}, applied)
-    if side.admission.wanted_format(exact.name) and has_log(context, exact.name):
+    if side.wanted_format(exact.table) and has_log(context, exact.name):
         return
     new = any(isinstance(hop.operation, CreateTable | HiddenBuild) for hop in landing.hops)
     names: Sequence[str] = list(exact.partitions) if partitions is None else partitions

@@ -10,13 +10,14 @@ from calque.core.formats.layout import join
 from calque.core.formats.pointers import relocated
 from calque.core.formats.symlinks import is_symlinks, require_same_reading
 from calque.core.images.image import EVENT, INCARNATION, STATE, STATISTICS, Marks, as_in
+from calque.core.images.table_layout import has_own_row_files
 from calque.core.small_files.grouping import GroupedFiles, group_files, layout_of
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.facets import statistics_of_others, write_kept
 from calque.engine.files.stage import StagedFiles, StageRequest
 from calque.engine.target.observe import ShownTable, event_of
 from calque.errors import Refused
-from calque.model.hive import Partition, Table, location_of
+from calque.model.hive import Partition, Table, is_transactional, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AddPartitions, AlterPartitions, DropPartitions, Part, RenamePartition, Version
 
@@ -123,9 +124,11 @@ def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, p
 def small_files(
     context: HopContext, table: TableName, definition: Table, partition: Partition, part: Part
 ) -> GroupedFiles | None:
-    """Return which files of a new directory are combined; None where all are copied as they are."""
+    """Return which files of a new directory are combined; None where all are copied as they are, or none are."""
     rule = context.side.admission.small_files(table)
     if rule is None or context.side.policy.appends != "new_directory":
+        return None
+    if is_transactional(definition) or has_own_row_files(definition):
         return None
     return group_files(rule, layout_of(definition, partition), context.listing(part.data).files)
 

@@ -11,7 +11,7 @@ from calque.core.formats.layout import external_location, join, natural_location
 from calque.core.formats.pointers import relocated
 from calque.core.formats.symlinks import is_symlinks, require_same_reading
 from calque.core.images.image import EVENT, TYPE, Marks
-from calque.core.images.table_layout import like, with_format
+from calque.core.images.table_layout import has_own_row_files, like, with_format, with_row_files
 from calque.core.states.moves import Move, move_of_tables
 from calque.engine.apply.begun_transactions import end_begun
 from calque.engine.apply.context import HopContext
@@ -27,6 +27,7 @@ from calque.model.files import DELTA_LOG, Listing
 from calque.model.hive import Partition, Table, is_delta, is_partitioned, is_transactional, is_view, location_of
 from calque.model.names import EventId, TableName
 from calque.model.plan import BASE, AlterTable, CreateTable, Head, Rebuild, Version
+from calque.ports import FormatMisfit
 
 LOG = logging.getLogger(__name__)
 ARMED = (
@@ -63,6 +64,8 @@ def new_table(context: HopContext, table: TableName, head: Head, table_format: s
     """Return the definition of a table that is not there yet, and its directory with its files staged; `table_format`
     is what its mark of that name says."""
     source = replicated(context, head.version)
+    if is_transactional(source) and context.side.wanted_format(source) != table_format:
+        raise FormatMisfit("it has become an ACID table")
     if is_view(source):
         placed = StagedFiles("", ())
     elif table_format:
@@ -73,6 +76,8 @@ def new_table(context: HopContext, table: TableName, head: Head, table_format: s
     definition = context.side.imaging.table(source, marks, placed.location or None)
     if text := table_format or context.formats.get(table):
         definition = with_format(definition, text)
+    if table_format:
+        definition = with_row_files(definition, source)
     return pointed(context, table, source, definition, None), placed
 
 
@@ -80,7 +85,7 @@ def root_with_log(context: HopContext, table: TableName, source: Table, head: He
     """Return the directory where a table's log and contents come to lie; of a table without partitions with its first
     content."""
     own_place = root(context, table, source, replace(head, data=None))
-    if head.data is None:
+    if head.data is None or is_transactional(source):
         return own_place
     listing = context.listing(head.data)
     require_kind(source, listing)
@@ -248,11 +253,20 @@ def altered(context: HopContext, table: TableName, shown: ShownTable, head: Head
         kept = replace(target_table, parameters=parameters)
         return relocated(kept, context.place(table, target_table, target_table, placed))
     source = replicated(context, head.version)
+    require_same_kind(context, source, target_table)
     if placed is None and not is_partitioned(source) and context.side.admission.copies(table):
         require_same_reading(target_table, source)
     marks = Marks(head.since, head.incarnation or shown.incarnation())
     definition = context.side.imaging.table(source, marks, context.place(table, target_table, source, placed))
     return pointed(context, table, source, like(definition, target_table), target_table)
+
+
+def require_same_kind(context: HopContext, source: Table, target_table: Table) -> None:
+    """Raise `FormatMisfit` where the table has become an ACID table, or none, and the rows of one of both lie in files
+    of their own."""
+    is_wanted = is_transactional(source) and bool(context.side.wanted_format(source))
+    if is_wanted is not has_own_row_files(target_table):
+        raise FormatMisfit("it has become an ACID table" if is_wanted else "it is no ACID table any more")
 
 
 def pointed(

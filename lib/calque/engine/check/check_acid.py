@@ -11,7 +11,7 @@ from calque.model.hive import Table, is_transactional
 from calque.model.names import TableName
 
 READERS = "Hive 4 alone reads them right: Spark, DuckDB and others take files of all states for rows"
-INSTEAD = 'Write acid = "external" for insert-only tables, "skip" for others, or use a metastore of Hive 4'
+INSTEAD = 'Write acid = "delta", or "external" for insert-only tables, or use a metastore of Hive 4'
 
 
 def check_native(target: Target, tables: Mapping[TableName, Table], findings: Findings) -> None:

@@ -138,7 +138,7 @@ def check_subsets(tables: Mapping[TableName, Table], admissions: Sequence[Admiss
 
 
 EXCLUDE = "Exclude them; else they are set aside as quarantined, and everything else goes on"
-EXCLUDE_OR_REPLICATE = f'Write acid = "native", or "external" for insert-only ones. {EXCLUDE}'
+EXCLUDE_OR_REPLICATE = f'Write acid = "native" or "delta", or "external" for insert-only ones. {EXCLUDE}'
 
 
 def check_kinds(tables: Mapping[TableName, Table], admissions: Sequence[Admission], findings: Findings) -> None:

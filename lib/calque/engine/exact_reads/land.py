@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from calque.core.formats.iceberg import is_iceberg
+from calque.core.images.table_layout import has_own_row_files
 from calque.core.states.exact_state import landing
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.definitions import ReadImages
@@ -18,7 +19,14 @@ from calque.engine.files.permissions import contents_of, keep, keeps_permissions
 from calque.engine.files.referenced_files import SharedFileCheck
 from calque.engine.sides.sides import TargetSide
 from calque.engine.source.exact_read import ExactTable
-from calque.engine.target.observe import NotOurReplica, ShownTable, every_partition, observe, read_files
+from calque.engine.target.observe import (
+    NotOurReplica,
+    ShownTable,
+    distrust_lost_rows,
+    every_partition,
+    observe,
+    read_files,
+)
 from calque.engine.target.recovered_rows import ADOPT, PAGE, READ, as_it_is, whole
 from calque.engine.window.advance import GroupOutcome, outcome, perform
 from calque.engine.window.prepare import (
@@ -31,6 +39,7 @@ from calque.engine.window.prepare import (
     planned,
     ready_of,
 )
+from calque.errors import Refused
 from calque.model.files import Listing
 from calque.model.hive import is_partitioned, is_transactional, location_of
 from calque.model.ledger import ObjectRow
@@ -93,6 +102,10 @@ def land(
         except Conflict:
             continue
         except FormatMisfit as error:
+            if exact.table is not None and is_transactional(exact.table):
+                raise Refused(
+                    f"{exact.name} can't be a Delta table", error.reason, 'Set another "acid" for it'
+                ) from error
             misfit = error.reason
             continue
         if not created:
@@ -105,8 +118,10 @@ def switches_acid(side: TargetSide, exact: ExactTable, shown: ShownTable) -> boo
     """Tell whether the replica of an ACID table is to become another kind of table, which no call makes of it: it is
     dropped, and built anew."""
     if exact.table is None or not is_transactional(exact.table):
-        return False
-    return is_transactional(shown.table) is not (side.admission.acid(exact.name) == "native")
+        return exact.table is not None and has_own_row_files(shown.table)
+    if is_transactional(shown.table) is not (side.admission.acid(exact.name) == "native"):
+        return True
+    return has_own_row_files(shown.table) is not bool(side.wanted_format(exact.table))
 
 
 def of_a_read(ready: ReadyPlan) -> ReadyPlan:
@@ -198,6 +213,7 @@ def prepare_landing(
     if side.admission.copies(name):
         read_files(side, shown)
         if target_table is not None:
+            distrust_lost_rows(side.storage, target_table)
             look(side, exact, target_table)
     locations = {partition: listing.location for partition, listing in exact.listings.items()}
     if not side.admission.copies(name):

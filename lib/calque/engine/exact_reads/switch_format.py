@@ -14,7 +14,13 @@ from dataclasses import replace
 from calque.core.formats.layout import join, place
 from calque.core.formats.pointers import relocated
 from calque.core.images.image import FORMAT
-from calque.core.images.table_layout import committed_format, plain_because, root_of_content, with_format
+from calque.core.images.table_layout import (
+    committed_format,
+    has_own_row_files,
+    plain_because,
+    root_of_content,
+    with_format,
+)
 from calque.engine.apply import AppliedChanges
 from calque.engine.apply.context import HopContext
 from calque.engine.apply.definitions import ReadImages
@@ -43,7 +49,9 @@ def switch_format(
     `ContentLost` where files are gone, and `FormatMisfit` where the files do not fit the format."""
     if exact.table is None or exact.only is not None or shown is None or is_view(shown.table):
         return
-    wanted, had = side.admission.wanted_format(exact.name), committed_format(shown.table)
+    if has_own_row_files(shown.table):
+        return
+    wanted, had = side.wanted_format(exact.table), committed_format(shown.table)
     if not wanted and FORMAT not in (shown.table.parameters or {}):
         return
     why = misfit

@@ -135,9 +135,20 @@ class TargetSide:
         """Tell whether the table, the source's or its replica, is an ACID table at the target."""
         return is_transactional(table) and self.transactions is not None
 
+    def wanted_format(self, table: Table) -> str:
+        """Return the format that the replica of the source's table is to have; empty for the source's own. `acid` of
+        the policy speaks of ACID tables, and `format` of all others."""
+        name = table_name(table.database, table.name)
+        return self.admission.acid_format(name) if is_transactional(table) else self.admission.wanted_format(name)
+
     def obstacle(self, table: Table) -> str:
-        """Say, for people, why the source's table is set aside; empty when it is replicated."""
-        return obstacle(table, self.admission.acid(table_name(table.database, table.name)))
+        """Say, for people, why the source's table is set aside; empty when it is replicated. An ACID table that can't
+        have its format is set aside, because its files alone don't have its rows."""
+        name = table_name(table.database, table.name)
+        why = obstacle(table, self.admission.acid(name))
+        wanted = self.wanted_format(table) if is_transactional(table) and not why else ""
+        misfit = self.misfit(wanted, table) if wanted else ""
+        return f"{name} can't be a {wanted.title()} table: {misfit}" if misfit else why
 
     def misfit(self, format_name: str, table: Table, partitions: Iterable[Partition] = ()) -> str:
         """Return the reason why the table does not fit the format `format_name`, empty where it fits: see

@@ -31,14 +31,12 @@ def read_state(
     name = table_name(table.database, table.name)
     states, valid = transactions.open_transactions(), transactions.valid_write_ids([name])[name]
     looks = look_at(source.storage, places.values())
-    high = source.log.current()
-    ended = transactions.open_transactions()
-    is_overtaken = any(look.was_overtaken(states.is_committed, ended.is_committed) for look in looks.values())
-    if is_overtaken or transactions.valid_write_ids([name])[name] != valid:
+    high, later = source.log.current(), transactions.open_transactions()
+    if transactions.valid_write_ids([name])[name] != valid:
         return AcidState(high, None)
     listings: dict[str, Listing] = {}
     for partition, place in places.items():
-        content = content_at(looks[place], valid, valid, states.is_committed)
+        content = content_at(looks[place], valid, valid, states.is_committed, later.is_committed)
         if content is None:
             return AcidState(high, None)
         listings[partition] = flattened(content, with_bases=source.natively(name))

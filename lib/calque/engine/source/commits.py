@@ -323,16 +323,13 @@ class CommitFinder:
         looks = looks_that_can_be(self.source.storage, {place for one in certain for place in one.places.values()})
         later = self.after(batch.upto)
         fold, ended = self.ahead(later)
-        looks = {
-            place: look for place, look in looks.items() if not look.was_overtaken(is_committed, ended.is_committed)
-        }
-        seen = seen_after(fold, later)
+        seen, is_committed_now = seen_after(fold, later), ended.is_committed
         evidence: list[Evidence] = []
         commits: list[AcidCommit] = []
         for one in placed:
             state, entry = one.state, one.state.entry
             latest = seen(state.table) if one in certain else None
-            contents = Contents(one, looks, latest, is_committed) if latest is not None else None
+            contents = Contents(one, looks, latest, is_committed, is_committed_now) if latest is not None else None
             if state.before is None:
                 found = contents.all(state.valid) if contents is not None else {}
                 evidence += [Evidence(entry.event_id, listing) for listing in found.values() if listing is not None]
@@ -355,9 +352,10 @@ class CommitFinder:
         ids = [entry.event_id for entry in later if self.matters(entry)]
         for event in messages(self.source.journal, ids):
             with suppress(Undecodable):
-                fold.take_event(event)
-                if (change := transaction_event(event)) is not None:
+                change = transaction_event(event)
+                if change is not None:
                     states.take(change)
+                fold.take_event(event)
         return fold, states
 
     def rechecked(self, batch: Batch) -> list[AcidCommit]:
@@ -377,12 +375,13 @@ class CommitFinder:
 @dataclass(frozen=True, slots=True)
 class Contents:
     """The contents of a table's directories, as far as looks prove them. `latest` are the write ids that are seen at an
-    event after the looks."""
+    event after the looks; `is_committed` and `is_committed_now` are as in `content_at`."""
 
     placed: PlacedState
     looks: Mapping[str, AcidLook]
     latest: ValidWriteIds
     is_committed: Callable[[TransactionId], bool]
+    is_committed_now: Callable[[TransactionId], bool]
 
     def all(self, valid: ValidWriteIds) -> dict[str, Listing | None]:
         """Return the files of each partition in the state with these write ids; None where they are not known."""
@@ -392,7 +391,7 @@ class Contents:
         look = self.looks.get(place)
         if look is None or look.listing.missing:
             return None
-        return content_at(look, valid, self.latest, self.is_committed)
+        return content_at(look, valid, self.latest, self.is_committed, self.is_committed_now)
 
     def changed(
         self, before: ValidWriteIds, after: ValidWriteIds, doubtful: Collection[str]

@@ -21,6 +21,7 @@ from calque.engine.sides.sides import TargetSide
 from calque.model.files import File, Listing
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
 from calque.model.names import TableName
+from calque.ports import Storage
 
 NOT_FOLLOWED = (File("manifests that were not written for the target", 0, 0),)
 """A file that equals none of a source's. It stands for manifests that were not written for the target, and for rows of
@@ -151,9 +152,32 @@ def read_rows(side: TargetSide, tables: Mapping[TableName, ShownTable], *, with_
         for part, place in places.items():
             if place and not with_foreign and (foreign := foreign_rows(looks[place])) is not None:
                 raise ForeignRows(name, at_target[name], join(place, foreign.name))
-            content = content_at(looks[place], valid, valid, states.is_committed) if place else None
+            content = (
+                content_at(looks[place], valid, valid, states.is_committed, states.is_committed) if place else None
+            )
             unknown = Listing(place, NOT_FOLLOWED)
             table.listings[part] = flattened(content, with_bases=True) if content is not None else unknown
+
+
+def lost_row_files(storage: Storage, shown: Listing, *, with_times: bool) -> list[File]:
+    """Return those of the files with rows of an ACID table that are not as its log says: gone, or of another size, or
+    `with_times` of another time."""
+    there = storage.files([file.path for file in shown.row_files])
+    return [
+        file
+        for file in shown.row_files
+        if file.path not in there
+        or there[file.path].size != file.size
+        or (with_times and there[file.path].modified_ns != file.modified_ns)
+    ]
+
+
+def distrust_lost_rows(storage: Storage, shown: ShownTable) -> None:
+    """Enter in `shown` that it is not known which rows the partitions have whose files with rows are not as the log
+    says."""
+    for name, listing in shown.listings.items():
+        if listing.row_files and lost_row_files(storage, listing, with_times=True):
+            shown.listings[name] = replace(listing, files=NOT_FOLLOWED)
 
 
 def foreign_rows(look: AcidLook) -> AcidDirectory | None:

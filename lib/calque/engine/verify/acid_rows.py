@@ -16,6 +16,7 @@ from calque.core.acid.rows import AcidFile, rows_at
 from calque.core.acid.write_ids import ValidWriteIds
 from calque.core.formats.layout import full_paths
 from calque.core.images.compare import TableSide, compare_files
+from calque.core.images.table_layout import has_own_row_files
 from calque.engine.sides.sides import SourceSide, TargetSide
 from calque.errors import Refused
 from calque.model.files import Listing
@@ -34,6 +35,8 @@ def with_equal_rows(
     files."""
     table = of_source.table
     if table is None or at_target.table is None or not is_transactional(table):
+        return at_target
+    if has_own_row_files(at_target.table):
         return at_target
     listings = dict(at_target.listings)
     for partition, listing in of_source.listings.items():

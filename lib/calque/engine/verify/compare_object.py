@@ -47,6 +47,7 @@ from calque.engine.verify.iceberg import compare_lakes
 from calque.engine.verify.outcomes import TOO_FAST, NotYetComparable, ObjectComparison, Outcome, TargetSnapshot, behind
 from calque.engine.verify.permissions import compare_database_directory, compare_permissions
 from calque.engine.verify.report import SkippedObject, VerifiedObject
+from calque.engine.verify.row_files import compare_row_files
 from calque.engine.verify.touching_events import TouchingEvents
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Partition, Table, is_partitioned, is_view, location_of
@@ -130,7 +131,9 @@ class ObjectComparer:
         target = self.with_live_files(target, self.side.storage)
         if with_files:
             target = with_equal_rows(self.source, self.side, name, source, target)
+        target, row_differences = compare_row_files(self.source, self.side, name, source, target, self.data)
         counts, differences = compare_table(name, source, target, self.side.imaging, max(head, exact_read.exact_at))
+        differences += row_differences
         is_own = target.table is not None and is_ours(target.table.parameters, self.side.policy.source)
         if is_own and source.table is not None and not is_view(source.table):
             differences += compare_facets(self.source.catalog, self.side, exact_read.name, source, target)

@@ -94,7 +94,8 @@ def advance(
             conflicts += 1
         except FormatMisfit as misfit:
             name = entries[0].keys.table
-            kind = (side.admission.wanted_format(name) if name else "") or "committed"
+            formats = (side.admission.wanted_format(name), side.admission.acid_format(name)) if name else ()
+            kind = next(filter(None, formats), "committed")
             raise Unreachable(f"{name} can't go on as a {kind.title()} table: {misfit}") from misfit
         except ContentLost as error:
             if error.files <= lost:

@@ -291,16 +291,21 @@ def committed_lineages(
         for name, lineage in named
         if lineage is not None and (table := shown.get(name)) is not None and committed_format(table.table)
     }
-    if side.admission.has_formats:
-        new_lineages = {
-            lineage: name for step in chain.steps for name, lineage in step.names.items() if lineage in chain.complete
-        }
-        lineages |= {
-            lineage
-            for lineage, name in new_lineages.items()
-            if side.admission.wanted_format(name) and chain.shapes.get(lineage) is not TableShape.VIEW
-        }
+    new_lineages = {
+        lineage: name for step in chain.steps for name, lineage in step.names.items() if lineage in chain.complete
+    }
+    lineages |= {
+        lineage
+        for lineage, name in new_lineages.items()
+        if new_format(side, chain, lineage, name) and chain.shapes.get(lineage) is not TableShape.VIEW
+    }
     return frozenset(lineages)
+
+
+def new_format(side: TargetSide, chain: Chain, lineage: LineageId, name: TableName) -> str:
+    """Return the format that a new table is to have."""
+    is_acid = lineage in chain.transactional
+    return side.admission.acid_format(name) if is_acid else side.admission.wanted_format(name)
 
 
 def transacted_lineages(

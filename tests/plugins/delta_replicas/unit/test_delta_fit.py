@@ -70,7 +70,6 @@ def test_a_parquet_table_of_types_that_delta_has_can_be_shown(table: Table) -> N
         (replace(TABLE, type="VIRTUAL_VIEW"), "it is a view"),
         (with_parameters(spark__sql__sources__provider="delta"), "it is a Delta table already"),
         (with_parameters(table_type="ICEBERG"), "it is an Iceberg table"),
-        (with_parameters(transactional="true"), "it belongs to ACID tables (transactional=true)"),
         (with_parameters(storage_handler="x.Y"), "it belongs to tables of a storage handler"),
         (with_parameters(hoodie__table__name="t"), "it belongs to Hudi tables"),
         (replace(TABLE, storage=None), "its SerDe is not Parquet's: there is none"),
@@ -147,6 +146,63 @@ def test_a_timestamp_without_time_zone_of_spark_is_no_timestamp_of_delta() -> No
     schema = {"type": "struct", "fields": [{"name": "a", "type": "timestamp_ntz", "nullable": True, "metadata": {}}]}
     table = replace(with_columns(("a", "timestamp")), parameters={"spark.sql.sources.schema": json.dumps(schema)})
     assert why_plain(table) == "its column a is a TIMESTAMP_NTZ for Spark and a TIMESTAMP for Hive"
+
+
+INSERT_ONLY = {"transactional": "true", "transactional_properties": "insert_only"}
+AT_TARGET = {"calque.rows": "insert_only"}
+ORC_SERDE = "org.apache.hadoop.hive.ql.io.orc.OrcSerde"
+ORC = SerDe(class_name=ORC_SERDE)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        replace(with_storage(serde=ORC, input_format="x.Orc"), parameters={"transactional": "true"}),
+        replace(with_storage(serde=ORC, input_format="x.Orc"), parameters={"calque.rows": "full"}),
+        replace(with_storage(serde=ORC), parameters=INSERT_ONLY),
+        replace(TABLE, parameters=INSERT_ONLY),
+        replace(TABLE, parameters=AT_TARGET),
+    ],
+    ids=["full", "full, at the target", "insert-only in ORC", "in Parquet", "at the target"],
+)
+def test_acid_tables_whose_rows_are_read_can_be_shown(table: Table) -> None:
+    assert why_plain(table) == ""
+    assert why_partition_plain(table, Partition((), storage=table.storage)) == ""
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        (
+            replace(with_storage(serde=SerDe(class_name="x.Text")), parameters=INSERT_ONLY),
+            "calque reads rows of ORC and Parquet files, and its SerDe is another: x.Text",
+        ),
+        (
+            replace(TABLE, parameters={"transactional": "true"}),
+            f"it is a full ACID table with another SerDe than ORC's: {PARQUET_SERDE}",
+        ),
+        (
+            replace(with_storage(serde=ORC, columns=(Column("c", "char(3)"),)), parameters={"transactional": "true"}),
+            "its column c has the type char(3), which Delta does not have",
+        ),
+        (
+            replace(with_columns(("_calque_Row", "int")), parameters=INSERT_ONLY),
+            "its column _calque_Row has the name of a row id's column",
+        ),
+        (
+            replace(TABLE, parameters=INSERT_ONLY, type="MATERIALIZED_VIEW"),
+            "it belongs to materialised views",
+        ),
+    ],
+)
+def test_other_acid_tables_are_set_aside_with_the_reason(table: Table, why: str) -> None:
+    assert why_plain(table) == why
+
+
+def test_a_partition_of_an_acid_table_has_its_own_format() -> None:
+    table = replace(with_storage(serde=ORC), parameters={"transactional": "true"})
+    assert why_partition_plain(table, Partition((), storage=replace(STORAGE, serde=ORC))) == ""
+    assert "another SerDe than ORC's" in why_partition_plain(table, Partition((), storage=STORAGE))
 
 
 KEYED = with_columns(

@@ -18,6 +18,7 @@ from calque.errors import Refused
 from calque.plugins.epoch_reader.api.arrow_dataset import dataset_of
 from calque.plugins.epoch_reader.api.arrow_types import arrow_type
 from calque.plugins.epoch_reader.api.files import Directory, TableFiles
+from calque.plugins.epoch_reader.api.open_epoch import why_not_by_files
 
 PARQUET = Format("parquet", "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe")
 ORC = Format("orc", "org.apache.hadoop.hive.ql.io.orc.OrcSerde")
@@ -40,6 +41,18 @@ def table(
 def rows(files: TableFiles) -> list[dict[str, object]]:
     found: list[dict[str, object]] = dataset_of(files, FileSystemSet()).to_table().to_pylist()
     return found
+
+
+@pytest.mark.parametrize(
+    ("parameters", "why"),
+    [
+        ({}, ""),
+        ({"transactional": "TRUE"}, "the write ids of a reader say which of them count"),
+        ({"calque.rows": "full"}, "the log of its replica has other files"),
+    ],
+)
+def test_rows_of_acid_tables_do_not_lie_in_the_files_that_the_ledger_has(parameters: dict[str, str], why: str) -> None:
+    assert why_not_by_files(table({}, {}, **parameters).definition) == why
 
 
 def test_partition_keys_are_columns_with_their_types_and_awkward_values(tmp_path: Path) -> None:

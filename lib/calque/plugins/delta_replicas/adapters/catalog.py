@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from calque.core.acid.columns import format_of
 from calque.core.formats.layout import join
 from calque.core.images.image import EVENT, SOURCE
-from calque.core.images.table_layout import root_of_content
+from calque.core.images.table_layout import has_own_row_files, has_row_ids, root_of_content
 from calque.errors import Broken, Refused
 from calque.model.facets import Constraint, ForeignKey, Statistics
 from calque.model.files import Listing
@@ -21,12 +22,14 @@ from calque.model.hive import Partition, Table, location_of
 from calque.model.names import TableName, table_name
 from calque.model.plan import ShownState
 from calque.plugins.delta_replicas.adapters.logs import ReplicaLogs
+from calque.plugins.delta_replicas.adapters.row_files import RowsBefore, RowTable, RowWriter
 from calque.plugins.delta_replicas.adapters.statistics import DescribeFiles, describe_parquet
 from calque.plugins.delta_replicas.core.definition import registered, with_registered
 from calque.plugins.delta_replicas.core.log import LogChange, LoggedTable, NewContent, ShownVersion, names_of
 from calque.plugins.delta_replicas.core.replica_mark import is_delta_replica
+from calque.plugins.delta_replicas.core.row_log import NewRows, row_sources
 from calque.plugins.delta_replicas.core.schema import data_columns, partition_columns, partition_values, schema_of
-from calque.ports import Conflict, Facets, Partitions, Storage, TableCommit, Tables, TargetParts
+from calque.ports import Conflict, Facets, FormatMisfit, Partitions, Storage, TableCommit, Tables, TargetParts
 
 
 def with_delta_replicas(
@@ -186,12 +189,15 @@ class DeltaReplicaTables:
         drop = commit.drop if name is not None else [*(there - put.keys())]
         if missing := [one for one in drop if one not in there]:
             raise Conflict(f"partition {missing[0]} does not exist")
-        contents = self._new_contents(logged, table, put, commit.contents)
+        has_row_files = has_own_row_files(table)
+        contents = {} if has_row_files else self._new_contents(logged, table, put, commit.contents)
+        rows = self._new_rows(logged, root, commit, put) if has_row_files else {}
         schema = schema_of(table)
         others = logged.metadata is not None and logged.metadata["schemaString"] != schema
         restated = self._restated(logged, table) if others else {}
+        since = logged.version if has_row_files else None
         change = LogChange(
-            table, schema, partition_columns(table), put, tuple(drop), contents, commit.cascade, restated
+            table, schema, partition_columns(table), put, tuple(drop), contents, commit.cascade, restated, rows, since
         )
         event_id = event_of(table)
         shows = commit.shows or ShownState(max(event_id, logged.shows), 0)
@@ -258,6 +264,23 @@ class DeltaReplicaTables:
             )
             for name, listing in contents.items()
         }
+
+    def _new_rows(
+        self, logged: LoggedTable, root: str, commit: TableCommit, put: Mapping[str, Partition]
+    ) -> dict[str, NewRows]:
+        """Write the files with the rows of an ACID table that the commit has, and return what the log says of them."""
+        table, rows = commit.table, {}
+        row_table = RowTable(root, data_columns(table), has_row_ids(table))
+        for name, listing in commit.contents.items():
+            was = commit.before.get(name)
+            before = rows_before(logged, was) if was is not None else RowsBefore()
+            file_format = format_of(put[name].storage if name in put else table.storage)
+            if file_format is None:
+                raise FormatMisfit(f"calque has no reader for the files in {listing.location}")
+            writer = RowWriter(self._storage, row_table, file_format, listing, before)
+            values = partition_values(table, put[name].values) if name else {}
+            rows[name] = writer.rows(values, moves=was != name)
+        return rows
 
     def _restated(self, logged: LoggedTable, table: Table) -> dict[str, str]:
         """Return new statistics of all files that are there, by path, because the table is to have other columns than
@@ -352,6 +375,12 @@ class DeltaReplicaFacets:
 
     def drop_statistics(self, name: TableName, partition: str, column: str) -> None:
         self._metastore.drop_statistics(name, partition, column)
+
+
+def rows_before(logged: LoggedTable, name: str) -> RowsBefore:
+    """Return what the partition has; nothing where another writer changed its files."""
+    files = logged.files.get(name, {})
+    return RowsBefore() if logged.has_others(name) else RowsBefore(row_sources(logged.rows.get(name, "")).files, files)
 
 
 def event_of(table: Table) -> int:

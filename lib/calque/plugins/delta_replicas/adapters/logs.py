@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from calque.core.formats.deltalog import LAST_CHECKPOINT, LOG, commit_path, log_of
 from calque.core.formats.layout import COPYING, join
+from calque.core.images.table_layout import has_own_row_files
 from calque.errors import Refused
 from calque.plugins.delta_replicas.core.checkpoint import checkpoint_of, rows_of_checkpoint
 from calque.plugins.delta_replicas.core.log import (
@@ -27,6 +28,7 @@ from calque.plugins.delta_replicas.core.log import (
     commit_text,
     rows_of,
 )
+from calque.plugins.delta_replicas.core.row_log import ROWS
 from calque.ports import Conflict, Storage
 from calque.ports.steady_clock import STEADY
 
@@ -71,9 +73,11 @@ class ReplicaLogs:
 
     def commit(self, root: str, change: LogChange, shown: ShownVersion, source: str) -> bool:
         """Write the change as the next version. Return False where it would change nothing. Raises `Conflict` where
-        another writer made that version."""
+        another writer made that version, or one since the change's rows were made."""
         with self._alone(root):
             logged, now_ms = self._newest(root), self.now_ms()
+            if change.since not in (None, logged.version):
+                raise Conflict(f"{root} has version {logged.version} by now, and the rows are those after another one")
             actions = actions_of(logged, change, str(uuid4()), now_ms)
             if not actions:
                 return False
@@ -174,9 +178,22 @@ class ReplicaLogs:
             and int(entry.name[:20]) < logged.version
             and 0 < entry.modified_ns < cutoff_ms * 10**6
         ]
+        old += self._old_rows(logged, cutoff_ms)
         if old:
             self.storage.remove(old)
         return logged
+
+    def _old_rows(self, logged: LoggedTable, cutoff_ms: int) -> list[str]:
+        """Return the files with rows of an ACID table that no version needs which a reader may have, and those that a
+        death left."""
+        if not has_own_row_files(logged.table):
+            return []
+        directory = join(logged.root, ROWS)
+        needed = {
+            join(logged.root, path) for path in (*logged.removed, *(p for one in logged.files.values() for p in one))
+        }
+        entries = ((join(directory, entry.name), entry.modified_ns) for entry in self.storage.entries(directory))
+        return [path for path, modified_ns in entries if path not in needed and modified_ns < cutoff_ms * 10**6]
 
 
 def require_own_protocol(logged: LoggedTable) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calque.plugins.delta_replicas.core.log import PARTITION_DOMAIN, TABLE_DOMAIN, LoggedTable, domain_action
+from calque.plugins.delta_replicas.core.row_log import ROWS_DOMAIN
 
 STRINGS = pa.map_(pa.string(), pa.string())
 SCHEMA = pa.schema(
@@ -92,6 +93,8 @@ def rows_in(logged: LoggedTable) -> Iterator[dict[str, Any]]:
     yield domain_action(TABLE_DOMAIN, logged.definition)
     for name, text in logged.partitions.items():
         yield domain_action(f"{PARTITION_DOMAIN}{name}", text)
+    for name, text in logged.rows.items():
+        yield domain_action(f"{ROWS_DOMAIN}{name}", text)
     yield from ({"domainMetadata": row} for row in logged.others.values())
     yield from ({"remove": {**row, "dataChange": False}} for row in logged.removed.values())
     for files in logged.files.values():

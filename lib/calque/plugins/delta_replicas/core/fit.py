@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal as Number
 
-from calque.core.events.kinds import kind_of
+from calque.core.acid.columns import ROW_ID, format_of
+from calque.core.events.kinds import kind_beside_acid, kind_of
 from calque.core.formats.hive_types import (
     Array,
     Decimal,
@@ -28,8 +29,20 @@ from calque.core.formats.hive_types import (
 from calque.core.formats.iceberg import is_iceberg
 from calque.core.formats.partition_values import FRACTION, WHOLE, converter
 from calque.core.formats.readers import SERDES, FileFormat
+from calque.core.images.table_layout import has_own_row_files, has_row_ids
 from calque.core.small_files.grouping import PARQUET_INPUT
-from calque.model.hive import PROVIDER, Column, Partition, Storage, Table, is_delta, is_view, projects_partitions
+from calque.model.hive import (
+    PROVIDER,
+    Column,
+    Partition,
+    Storage,
+    Table,
+    is_delta,
+    is_full_acid,
+    is_transactional,
+    is_view,
+    projects_partitions,
+)
 from calque.model.names import DEFAULT_PARTITION
 from calque.plugins.delta_replicas.core.schema import data_columns, key_columns, own_columns, rounded, spark_schema
 
@@ -64,10 +77,13 @@ def why_not_delta(table: Table, partitions: Iterable[Partition]) -> str:
 
 
 def reasons(table: Table) -> Iterator[str]:
-    if is_view(table):
-        yield "it is a view"
     if is_delta(table):
         yield "it is a Delta table already"
+    if is_acid(table):
+        yield from acid_reasons(table)
+        return
+    if is_view(table):
+        yield "it is a view"
     if is_iceberg(table):
         yield "it is an Iceberg table"
     if kind := kind_of(table):
@@ -87,9 +103,35 @@ def reasons(table: Table) -> Iterator[str]:
             yield f"its column {name} is a TIMESTAMP_NTZ for Spark and a TIMESTAMP for Hive"
 
 
+def is_acid(table: Table) -> bool:
+    """Tell whether the table, the source's or its replica, is an ACID table at the source."""
+    return is_transactional(table) or has_own_row_files(table)
+
+
+def acid_reasons(table: Table) -> Iterator[str]:
+    """Yield why an ACID table, whose rows are written anew, can't be a Delta table."""
+    if kind := kind_beside_acid(table):
+        yield f"it belongs to {kind}"
+    yield from acid_format_reasons(table, table.storage or Storage())
+    columns = (*data_columns(table), *key_columns(table))
+    for column in columns:
+        if column.name.lower() in ROW_ID:
+            yield f"its column {column.name} has the name of a row id's column"
+    yield from column_reasons(data_columns(table), key_columns(table))
+
+
+def acid_format_reasons(table: Table, storage: Storage) -> Iterator[str]:
+    known, serde = format_of(storage), (storage.serde.class_name if storage.serde else None) or "there is none"
+    if known is None:
+        yield f"calque reads rows of ORC and Parquet files, and its SerDe is another: {serde}"
+    elif known is not FileFormat.ORC and (is_full_acid(table) or has_row_ids(table)):
+        yield f"it is a full ACID table with another SerDe than ORC's: {serde}"
+
+
 def partition_reasons(table: Table, partition: Partition) -> Iterator[str]:
-    storage = partition.storage or Storage()
-    for reason in (*format_reasons(storage), *parameter_reasons(partition.parameters, storage)):
+    storage, has_row_files = partition.storage or Storage(), is_acid(table)
+    of_format = acid_format_reasons(table, storage) if has_row_files else format_reasons(storage)
+    for reason in (*of_format, *(() if has_row_files else parameter_reasons(partition.parameters, storage))):
         yield reason.replace("its ", "the partition's ", 1)
     own = storage.columns or own_columns(table)
     if [column.name.lower() for column in own] != [column.name.lower() for column in own_columns(table)]:

@@ -21,11 +21,20 @@ from calque.core.events.log_messages import key_names
 from calque.core.formats.layout import join
 from calque.core.formats.pointers import moved
 from calque.core.images.image import INCARNATION, ORIGIN, SOURCE
+from calque.core.images.table_layout import has_own_row_files
 from calque.errors import Broken
 from calque.model.files import File, Listing
 from calque.model.hive import Partition, Storage, Table, location_of
 from calque.model.names import EventId, partition_name, partition_values
 from calque.model.plan import ShownState
+from calque.plugins.delta_replicas.core.row_log import (
+    NOT_OURS,
+    ROWS_DOMAIN,
+    NewRows,
+    row_sources,
+    tags_of,
+    write_ids_of,
+)
 
 TABLE_DOMAIN = "calque.table"
 PARTITION_DOMAIN = "calque.partition/"
@@ -53,7 +62,8 @@ class LoggedFile:
 class LoggedTable:
     """The state of a log at `version`. Once it is shared it is not changed any more; `after` makes the next version.
     `partitions` are the texts of definitions by Hive's names of the partitions. `files` are by partition (`""`: the
-    table itself) and by path. `others` are the domains of other writers."""
+    table itself) and by path, `rows` the texts of their domains in a replica of an ACID table (`row_log`). `others` are
+    the domains of other writers."""
 
     root: str
     version: int = -1
@@ -64,6 +74,7 @@ class LoggedTable:
     files: dict[str, dict[str, LoggedFile]] = field(default_factory=dict)
     transactions: dict[str, Action] = field(default_factory=dict)
     removed: dict[str, Action] = field(default_factory=dict)
+    rows: dict[str, str] = field(default_factory=dict)
     others: dict[str, Action] = field(default_factory=dict)
     _owners: dict[str, str] = field(default_factory=dict)
     """The partition of each file, by path."""
@@ -80,6 +91,7 @@ class LoggedTable:
             files=dict(self.files),
             transactions=dict(self.transactions),
             removed=dict(self.removed),
+            rows=dict(self.rows),
             others=dict(self.others),
             _owners=dict(self._owners),
             _own=set(),
@@ -139,12 +151,14 @@ class LoggedTable:
         domain, is_removed = action["domain"], bool(action.get("removed"))
         if domain == TABLE_DOMAIN:
             self.definition, self._table = action["configuration"], None
-        elif domain.startswith(PARTITION_DOMAIN):
-            name = domain.removeprefix(PARTITION_DOMAIN)
+        elif domain.startswith((PARTITION_DOMAIN, ROWS_DOMAIN)):
+            is_rows = domain.startswith(ROWS_DOMAIN)
+            texts = self.rows if is_rows else self.partitions
+            name = domain.removeprefix(ROWS_DOMAIN if is_rows else PARTITION_DOMAIN)
             if is_removed:
-                self.partitions.pop(name, None)
+                texts.pop(name, None)
             else:
-                self.partitions[name] = action["configuration"]
+                texts[name] = action["configuration"]
         elif is_removed:
             self.others.pop(domain, None)
         else:
@@ -213,6 +227,8 @@ class LoggedTable:
         that the log does not have. Files without partition values (`strays`) count to the partition of nulls."""
         thing = self.partition(name) if name else self.table
         location = (location_of(thing) if thing is not None else None) or self.root
+        if self.definition and has_own_row_files(self.table):
+            return self.rows_of(name, location)
         prefix = below(self.root, location)
         strays = self.strays()
         if strays and name != self.partition_of_nulls():
@@ -222,6 +238,23 @@ class LoggedTable:
             for file in (*self.files.get(name, {}).values(), *strays.values())
         )
         return Listing(location, tuple(sorted(files)))
+
+    def rows_of(self, name: str, location: str) -> Listing:
+        """Return the files of the source whose rows the partition of an ACID table has, with those that have them
+        here."""
+        files = row_sources(self.rows.get(name, "")).files
+        if self.has_others(name) or (self.strays() and name == self.partition_of_nulls()):
+            files = (*files, NOT_OURS)
+        row_files = tuple(
+            File(join(self.root, path), file.size, file.modified_ns) for path, file in self.files.get(name, {}).items()
+        )
+        return Listing(location, tuple(sorted(files)), row_files=row_files)
+
+    def has_others(self, name: str) -> bool:
+        """Tell whether another writer put files with rows into the partition of an ACID table, or took some."""
+        here = self.files.get(name, {})
+        is_count_right = len(here) == row_sources(self.rows.get(name, "")).rows
+        return not is_count_right or any(write_ids_of(file.record) is None for file in here.values())
 
 
 def below(root: str, location: str) -> str:
@@ -287,7 +320,8 @@ class LogChange:
     """The change that a commit is to make of a table. `put` are the partitions that are there afterwards, with these
     definitions. `contents` are the partitions among them (`""`: the table) that get these files, and no others.
     `restated` are new statistics of files that stay, by their paths below the root: they are needed for every file when
-    the table gets another column, because delta-rs takes a bound that is not said for a bound of NULL."""
+    the table gets another column, because delta-rs takes a bound that is not said for a bound of NULL. `rows` are in
+    place of `contents` for an ACID table; they hold at the version `since` alone."""
 
     table: Table
     schema: str
@@ -297,6 +331,8 @@ class LogChange:
     contents: Mapping[str, NewContent] = field(default_factory=dict)
     cascade: bool = False
     restated: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, NewRows] = field(default_factory=dict)
+    since: int | None = None
 
 
 def actions_of(before: LoggedTable, change: LogChange, table_id: str, now_ms: int) -> list[dict[str, Any]]:
@@ -311,6 +347,7 @@ def actions_of(before: LoggedTable, change: LogChange, table_id: str, now_ms: in
     if text != before.definition:
         actions.append(domain_action(TABLE_DOMAIN, text))
     actions += partition_actions(before, change)
+    actions += row_source_actions(before, change)
     actions += file_actions(before, change, now_ms)
     return actions
 
@@ -358,14 +395,32 @@ def partition_actions(before: LoggedTable, change: LogChange) -> list[dict[str, 
     ]
 
 
+def row_source_actions(before: LoggedTable, change: LogChange) -> list[dict[str, Any]]:
+    """Return the actions that say of which files of the source partitions have the rows."""
+    texts = {name: rows.text() for name, rows in change.rows.items()}
+    gone = {*change.drop, *([""] if change.partition_columns else [])}
+    if not has_own_row_files(change.table):
+        gone |= before.rows.keys()
+    new = [domain_action(f"{ROWS_DOMAIN}{name}", text) for name, text in texts.items() if before.rows.get(name) != text]
+    old = sorted((gone & before.rows.keys()) - texts.keys())
+    return [*new, *(domain_action(f"{ROWS_DOMAIN}{name}", "", removed=True) for name in old)]
+
+
 def file_actions(before: LoggedTable, change: LogChange, now_ms: int) -> list[dict[str, Any]]:
     """Return the actions for files that come and go. A file that another partition had is only added, because it is the
     same file of the log. A table with partition keys has no files of its own: files of a table without keys, whose name
     it took, go."""
     adds: dict[str, dict[str, Any]] = {}
     gone: dict[str, LoggedFile] = {}
-    for name in (*change.drop, *change.contents, *([""] if change.partition_columns else [])):
+    for name in (*change.drop, *change.contents, *change.rows, *([""] if change.partition_columns else [])):
         gone |= before.files.get(name, {})
+    for name, rows in change.rows.items():
+        for path in (*rows.kept, *(made.path for made in rows.added)):
+            gone.pop(path, None)
+        for made in rows.added:
+            logged = LoggedFile(made.path, name, made.size, made.modified_ns, {})
+            action = add_action(logged, rows.values, made.statistics)
+            adds[made.path] = {**action, "tags": {**action["tags"], **tags_of(made.write_ids)}}
     for name, content in change.contents.items():
         prefix, old_files = below(before.root, content.listing.location), before.files.get(name, {})
         for file in content.listing.files:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from calque.control.epoch_holds import hold
 from calque.core.events.kinds import PROJECTED
-from calque.core.formats.definition import definition_of, format_of
+from calque.core.formats.definition import Definition, definition_of, format_of
 from calque.core.formats.iceberg import METADATA
 from calque.core.formats.layout import join
 from calque.core.records.contents import Content, contents, line_of
@@ -192,6 +192,14 @@ def chosen(epochs: Sequence[Epoch], target: str, tables: Set[str], event_id: Eve
     )
 
 
+def why_not_by_files(definition: Definition) -> str:
+    """Say why the rows of an ACID table do not lie in the files that the ledger has; empty where they do."""
+    parameters = definition.parameters
+    if parameters.get("transactional", "").lower() == "true":
+        return "the write ids of a reader say which of them count"
+    return "the log of its replica has other files" if "calque.rows" in parameters else ""
+
+
 def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) -> TableFiles:
     assert content.table.definition is not None
     definition_text = rows[content.table.definition.index].definition
@@ -202,6 +210,8 @@ def table_files(name: TableName, content: Content, rows: Sequence[ObjectRow]) ->
         raise Refused(
             f"{name} is an Iceberg table", "calque does not read these", f"Read its metadata file {metadata} as a table"
         )
+    if why := why_not_by_files(definition):
+        raise Refused(f"{name} can't be read by its files", f"It is an ACID table, and {why}", "Read the table itself")
     if definition.keys and not content.partitions and content.table.files and rows[content.table.files.index].files:
         raise Refused(
             f"{name} can't be read as partitions", PROJECTED, "Read it with the engine that makes up its partitions"
