@@ -57,7 +57,7 @@ def test_readers_of_replicas_see_states_of_the_source_in_their_order(
 def test_readers_see_no_part_of_a_transaction(policy: Policy, seed: int, at_once: int) -> None:
     world = joint(policy, seed, at_once)
     assert world.parts == []
-    assert world.problems_seen() == []
+    assert world.problems == []
     assert differences(world) == []
 
 

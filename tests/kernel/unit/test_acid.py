@@ -196,7 +196,7 @@ def test_what_the_tasks_of_a_statement_list_while_it_runs_is_no_file_of_a_state(
     names = ("000000_0", "-tmp.delta_0000003_0000003_0002/000000_0.manifest", "delta_0000001_0000001_0000/bucket_00000")
     listing = Listing("file:/t", tuple(File(name, 1, 1) for name in names))
     look = AcidLook(listing, frozenset(name.partition("/")[0] for name in names))
-    found = content_at(look, ValidWriteIds(1), ValidWriteIds(1), {}.__contains__)
+    found = content_at(look, ValidWriteIds(1), ValidWriteIds(1), {}.__contains__, {}.__contains__)
     assert found is not None
     assert [file.path for file in found.files] == ["/delta_0000001_0000001_0000/bucket_00000", "000000_0"]
 
