@@ -133,6 +133,9 @@ def test_readers_see_states_of_acid_tables_while_calque_is_killed_at_each_failpo
 ) -> None:
     print(f"CALQUE_SEED={SEED}")
     changes, found = Changes.of(deployment), dict.fromkeys(FAILPOINTS, 0)
+    deployment.start()
+    deployment.settle()
+    deployment.end(signal.SIGTERM)
     deployment.watch_rows()
     for name in FAILPOINTS:
         for _ in range(KILLS):
