@@ -83,7 +83,7 @@ check: lint
 
 # Proofs take long: each of these parts an hour at most. `make prove PART=live` runs one, `make prove` one after the other;
 # EXAMPLES=20000 has each property try so many.
-PROOFS := properties mutants deaths failpoints live shapes spark files marked
+PROOFS := properties mutants deaths failpoints live acid shapes spark files marked
 prove: install-tests
 	@for part in $(or $(PART),$(PROOFS)); do $(MAKE) --no-print-directory prove-$$part; done
 ON_SERVERS := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -94,6 +94,8 @@ prove-deaths: GIVEN = $(addprefix tests/kernel/whole/,test_crashes.py test_silen
 prove-failpoints: GIVEN = tests/prove/test_long_failpoints.py -n $(WORKERS) --maxschedchunk 1
 prove-live: GIVEN = $(wildcard tests/prove/test_*live.py tests/prove/test_long_flow.py tests/prove/test_long_links.py) \
 	tests/prove/test_recorded_states.py $(ON_SERVERS)
+prove-acid: install-interop
+prove-acid: GIVEN = tests/interop/test_hive_acid.py
 prove-shapes: GIVEN = $(wildcard tests/prove/test_*shapes*.py tests/prove/test_*renames.py) $(ON_SERVERS)
 prove-spark: GIVEN = $(addprefix tests/prove/,test_spark_cluster_deaths.py test_kerberos.py test_airflow.py) $(ON_SERVERS)
 # Files that play more in proofs, or whose tests build on each other. Of others tests with the marker `prove` are run.
@@ -106,7 +108,7 @@ prove-%:
 	$(if $(EXAMPLES),CALQUE_EXAMPLES=$(EXAMPLES) )$(BIN)/python -m pytest $(GIVEN) \
 	  --hypothesis-profile=prove --timeout=0 -o faulthandler_timeout=0
 
-# Hive itself dumps and loads.
+# Hive itself dumps and loads, and reads and writes ACID tables.
 .PHONY: interop install-interop
 install-interop: install-tests
 	@PYTHONPATH=tests $(BIN)/python -m support.services.install interop

@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -41,6 +42,7 @@ class HiveDeployment(AcidTables):
         super().__init__(root, source, dict.fromkeys(TARGETS, target))
         self.hive, self.at_target = writer, at_target
         self.by_hive = {name: Reads() for name in TARGETS}
+        self.reading: Future[None] | None = None
 
     def policy(self, name: str, index: int) -> Policy:
         if name != EXTERNAL:
@@ -90,7 +92,8 @@ class HiveDeployment(AcidTables):
 
     def stop_watching(self) -> None:
         super().stop_watching()
-        self.reading.result()
+        if self.reading is not None:
+            self.reading.result()
 
     def read_by_hive(self, session: Hive, replica: Replica) -> None:
         """All tables, one after the other; but for those that are defined anew meanwhile."""

@@ -349,7 +349,20 @@ REACHES: Mapping[str, Reach] = {
     "record.capturing.put": Reach(nothing),
     "record.capturing.remove": Reach(nothing),
 }
+ACID_EFFECTS = (
+    "transactions.open",
+    "transactions.allocate",
+    "transactions.commit",
+    "commits.append",
+    "commits.remember",
+)
+"""Effects that only ACID tables have: `prove/test_acid_live.py` has deaths at these."""
 NOT_REACHED: Mapping[str, str] = {
+    **dict.fromkeys(ACID_EFFECTS, "only with ACID tables: `prove/test_acid_live.py` has it"),
+    **dict.fromkeys(
+        ("commits.forget", "commits.restart"),
+        "only with ACID tables, at a sweep and at the beginning; no test has a death of a process at these yet",
+    ),
     "catalog.commit_table": "no metastore has it",
     "catalog.drop_statistics": "only a table with statistics that is moved, or a server that logs their end",
     "storage.combine": "only where appends come in new directories: `test_small_files.py` has it",
