@@ -16,14 +16,15 @@ from calque.engine.source.acid_read import read_state
 from calque.engine.source.commits import CommitFinder
 from calque.engine.verify.verify import verify
 from calque.errors import Unavailable
+from calque.model.hive import Column, Partition, SerDe, Storage, Table, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
 from calque.model.policy import Policy
 from support.memory.commits import MemoryCommits
 from support.memory.metastore import HIVE_3, MemoryTransactionReader
-from support.worlds.acid import AcidWriters
+from support.worlds.acid import COLUMNS, INSERT_ONLY, AcidWriters
 from support.worlds.histories import differences
-from support.worlds.worlds import World
+from support.worlds.worlds import INPUT, OUTPUT, SERDE, World
 
 NATIVE = Policy("dr", "hq", include=("d*.*",), warehouse="file:/target", acid="native")
 
@@ -134,6 +135,43 @@ def test_a_metastore_of_hive_3_gets_no_rows_of_acid_tables(rows: int) -> None:
     (name,) = writers.tables()
     assert "can't have" in quarantined(world)[str(name)]
     assert target.tables(name.database) == []
+
+
+@pytest.mark.parametrize("acid", ["external", "native"])
+def test_a_partition_in_the_place_of_one_that_went_is_not_taken_for_it(acid: str) -> None:
+    """Capture looks when both had rows."""
+    world = World(7, policy=replace(NATIVE, acid=acid))
+    writers, name = AcidWriters.of(world, 7), TableName("d1", "t")
+    world.open()
+    with world.uninterrupted():
+        storage = Storage(columns=COLUMNS, input_format=INPUT, output_format=OUTPUT, serde=SerDe(None, SERDE, {}))
+        keys = (Column("p", "string"),)
+        world.source.create_table(
+            Table(name.table, name.database, "o", 0, 0, 0, storage, keys, dict(INSERT_ONLY), type="MANAGED_TABLE")
+        )
+        write_rows(world, writers, name)
+        partition = world.source.the_table(name).partitions["1",]
+        world.source.rename_partition(name, ("1",), replace(partition, values=("2",)))
+        world.note()
+        write_rows(world, writers, name)
+    world.settle()
+    assert quarantined(world) == {}
+    assert (world.problems, differences(world)) == ([], [])
+    assert verified(world) == []
+
+
+def write_rows(world: World, writers: AcidWriters, name: TableName) -> None:
+    """A new partition with rows, at the place that is the same each time."""
+    table = world.source.the_table(name).table
+    place = f"{location_of(table)}/p=1"
+    (transaction,) = writers.transactions.open()
+    write_id = writers.transactions.allocate(name, [transaction])[transaction]
+    storage = replace(table.storage or Storage(), location=place)
+    world.source.add_partitions(name, [Partition(("1",), *name, storage=storage)])
+    world.note()
+    writers.put(place, write_id, overwrites=False)
+    writers.transactions.commit(transaction)
+    world.note()
 
 
 class Absent(MemoryTransactionReader):

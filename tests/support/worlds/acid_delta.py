@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -162,6 +163,20 @@ class AcidDeltaWorld:
             self.obsolete.clear()
             self.writer.drop_partition(name, self.rng.choice(values))
 
+    def rename_partition(self) -> None:
+        """Perhaps to a name that another one had."""
+        name = self.table()
+        if name is None or not self.writer.tables[name].keys:
+            return
+        changes, stored = self.writer.tables[name].changes, self.world.source.the_table(name)
+        free = [one for one in ("a", "b", "c", "d") if (one,) not in stored.partitions]
+        values = [one for one in changes if self.is_there(name, one)]
+        if values and free:
+            self.obsolete.clear()
+            was, now = self.rng.choice(values), (self.rng.choice(free),)
+            self.world.source.rename_partition(name, was, replace(stored.partitions[was], values=now))
+            changes[now] = changes.pop(was)
+
     def is_there(self, name: TableName, values: tuple[str, ...]) -> bool:
         return not values or values in self.world.source.the_table(name).partitions
 
@@ -241,4 +256,5 @@ STEPS = {
     "rename": 1,
     "drop": 1,
     "drop_partition": 1,
+    "rename_partition": 2,
 }

@@ -27,8 +27,7 @@ from calque.model.hive import Column, Storage
 
 ROW_ID = ("_calque_write_id", "_calque_bucket", "_calque_row")
 """The columns with the row's id: the write id of its insert, its bucket, and its number there."""
-ROW_ID_FIELDS = (pa.field(ROW_ID[0], pa.int64()), pa.field(ROW_ID[1], pa.int32()), pa.field(ROW_ID[2], pa.int64()))
-ROW_ID_SCHEMA = pa.schema(ROW_ID_FIELDS)
+ROW_ID_SCHEMA = pa.schema(zip(ROW_ID, (pa.int64(), pa.int32(), pa.int64()), strict=True))
 EVENT_IDS = (EVENT_COLUMN, "bucket", "rowId")
 BY_PLACE = re.compile(r"_col\d+")
 ARROW_TYPES = {
@@ -98,11 +97,6 @@ def batches_of(content: bytes, file_format: FileFormat) -> Iterator[pa.Table]:
         raise Misshapen(f"it can't be read: {error}") from error
 
 
-def schema_of(columns: Sequence[Column], *, with_ids: bool) -> pa.Schema:
-    fields = [pa.field(column.name, arrow_type(parse_type(column.type))) for column in columns]
-    return pa.schema([*fields, *(ROW_ID_FIELDS if with_ids else ())])
-
-
 def arrow_type(kind: HiveType) -> pa.DataType:
     match kind:
         case Primitive(name):
@@ -164,7 +158,7 @@ def with_ids(rows: pa.Table, ids: pa.Table) -> pa.Table:
 
 def shaped(rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
     """Return the rows with these columns, of the types that Hive says. Raises `Misshapen`."""
-    schema = schema_of(columns, with_ids=False)
+    schema = pa.schema([pa.field(column.name, arrow_type(parse_type(column.type))) for column in columns])
     by_place = bool(rows.column_names) and all(map(BY_PLACE.fullmatch, rows.column_names))
     places = {name.lower(): place for place, name in enumerate(rows.column_names)}
     values = []

@@ -12,7 +12,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from calque.core.acid.commits import AcidCommit, TransactionMemory
 from calque.core.acid.contents import AcidLook, content_at
@@ -104,6 +104,12 @@ class PlacedState:
     state: DueState
     shape: TableShape
     places: Mapping[str, str]
+
+    def without(self, went: Mapping[tuple[TableName, str], EventId]) -> PlacedState:
+        """Return the state without the places of partitions that `went` later."""
+        table, event_id = self.state.table, self.state.entry.event_id
+        gone = {name for name in self.places if went.get((table, name), 0) > event_id}
+        return replace(self, places={**self.places, **dict.fromkeys(gone, "")}) if gone else self
 
 
 class CommitFinder:
@@ -324,11 +330,12 @@ class CommitFinder:
         later = self.after(batch.upto)
         fold, ended = self.ahead(later)
         seen, is_committed_now = seen_after(fold, later), ended.is_committed
+        went = departures([*batch.entries, *later])
         evidence: list[Evidence] = []
         commits: list[AcidCommit] = []
-        for one in placed:
+        for one in [one.without(went) for one in placed]:
             state, entry = one.state, one.state.entry
-            latest = seen(state.table) if one in certain else None
+            latest = seen(state.table) if entry.event_id > self.certain_after else None
             contents = Contents(one, looks, latest, is_committed, is_committed_now) if latest is not None else None
             if state.before is None:
                 found = contents.all(state.valid) if contents is not None else {}
@@ -432,6 +439,18 @@ def looks_that_can_be(storage: Storage, locations: Collection[str]) -> dict[str,
 
 def of_unknown_owners(valid: ValidWriteIds) -> TableWriteIds:
     return TableWriteIds(valid.high, dict.fromkeys(valid.open, NOT_KNOWN), valid.aborted)
+
+
+def departures(entries: Iterable[Entry]) -> dict[tuple[TableName, str], EventId]:
+    """Return the last event of each partition at which it went under its name. Another one may lie in its place
+    since."""
+    went: dict[tuple[TableName, str], EventId] = {}
+    for entry in entries:
+        keys = entry.keys
+        if keys.table is not None and keys.kind in (EventKind.DROP_PARTITIONS, EventKind.RENAME_PARTITION):
+            names = keys.partitions if keys.kind is EventKind.DROP_PARTITIONS else keys.others
+            went |= {(keys.table, name): entry.event_id for name in names}
+    return went
 
 
 def places_before(places: Mapping[str, str], name: TableName, later: Iterable[Entry]) -> dict[str, str]:

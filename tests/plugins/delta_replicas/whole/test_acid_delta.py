@@ -19,8 +19,9 @@ from calque.engine.verify.verify import verify
 from calque.model.hive import Column, location_of
 from calque.model.ledger import TableState
 from calque.model.names import TableName
+from calque.model.policy import SmallFilesRule
 from support.sources.acid_files import delta_name
-from support.worlds.acid_delta import AcidDeltaWorld
+from support.worlds.acid_delta import POLICY, AcidDeltaWorld
 from support.worlds.delta_reader import Snapshot, snapshot
 from support.worlds.worlds import CHECKPOINT_EVERY, GRACE, InlineExecutor, formats_of
 
@@ -260,6 +261,19 @@ def test_files_that_no_version_needs_go_with_a_checkpoint(acid: AcidDeltaWorld) 
     assert needed <= kept
     assert "left.parquet" not in kept
     assert len(kept) <= len(needed) * (CHECKPOINT_EVERY + 2)
+
+
+def test_small_files_of_tables_that_are_not_copied_are_not_combined() -> None:
+    rules = {"*.*": SmallFilesRule(files=2, below=10**6)}
+    acid = AcidDeltaWorld(3, replace(POLICY, appends="new_directory", compact=rules))
+    acid.world.open()
+    with acid.world.uninterrupted():
+        acid.writer.buckets = 3
+        name = acid.writer.create_table("d1", "small", ("p",), is_full=False, file_format="parquet")
+        with acid.writer.transaction() as transaction:
+            transaction.insert(name, {("a",): [(number, "v") for number in range(6)]})
+    settled(acid)
+    assert verified(acid) == []
 
 
 def test_a_table_whose_columns_do_not_fit_is_set_aside_with_the_reason(acid: AcidDeltaWorld) -> None:

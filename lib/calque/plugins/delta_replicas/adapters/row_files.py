@@ -15,6 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from xxhash import xxh3_128_hexdigest
 
 from calque.core.acid.columns import (
     ROW_ID,
@@ -33,6 +34,7 @@ from calque.core.acid.contents import directory_in
 from calque.core.acid.directories import DirectoryKind
 from calque.core.formats.layout import full_paths, join
 from calque.core.formats.readers import FileFormat
+from calque.errors import Unavailable
 from calque.model.files import File, Listing
 from calque.model.hive import Column
 from calque.plugins.delta_replicas.core.log import LoggedFile
@@ -127,7 +129,7 @@ class RowWriter:
         return joined(deleted_in(unknown_events(part, known)) for _, parts in contents for part in parts)
 
     def ids_of(self, path: str) -> pa.Table:
-        return pq.read_table(pa.BufferReader(self.own_content(path)), columns=list(ROW_ID)).cast(ROW_ID_SCHEMA)
+        return self.own_rows(path, list(ROW_ID)).cast(ROW_ID_SCHEMA)
 
     def rewrite(self, left: Callable[[pa.Table], pa.Table], write_ids: WriteIds | None) -> None:
         """Write each kept file anew of which not all rows are `left`. Files without rows of these `write_ids` (None: of
@@ -136,7 +138,7 @@ class RowWriter:
             low, high = write_ids_of(self.before.files[path].record) or (0, 0)
             if write_ids is not None and (high < write_ids[0] or write_ids[1] < low):
                 continue
-            rows = pq.read_table(pa.BufferReader(self.own_content(path)))
+            rows = self.own_rows(path)
             rows_left = left(rows)
             if rows_left.num_rows < rows.num_rows:
                 self.kept.discard(path)
@@ -151,12 +153,13 @@ class RowWriter:
                 self.leave(span_of(name))
         for name in self.step.unknown:
             span = span_of(name)
-            parts = [rows_in(part, self.table.columns) for _, parts in self.contents([name]) for part in parts]
             if name in compactions:
-                if sum(part.num_rows for part in parts) == self.count_in(span):
+                count = sum(part.num_rows for _, parts in self.contents([name]) for part in parts)
+                if count == self.count_in(span):
                     continue
                 self.leave(span)
-            self.write(parts, span)
+            for _, parts in self.contents([name]):
+                self.write([rows_in(part, self.table.columns) for part in parts], span)
 
     def leave(self, span: WriteIds) -> None:
         """Leave the files with rows of these write ids out of the state."""
@@ -167,8 +170,7 @@ class RowWriter:
         return [path for path in self.kept if lies_in(write_ids_of(files[path].record) or (0, 0), span)]
 
     def count_in(self, span: WriteIds) -> int:
-        contents = (pa.BufferReader(self.own_content(path)) for path in self.files_in(span))
-        return sum(pq.ParquetFile(content).metadata.num_rows for content in contents)
+        return sum(self.own_rows(path, []).num_rows for path in self.files_in(span))
 
     # Files
 
@@ -191,12 +193,14 @@ class RowWriter:
         except Misshapen as misshapen:
             raise FormatMisfit(f"of {path} {misshapen}") from misshapen
 
-    def own_content(self, path: str) -> bytes:
+    def own_rows(self, path: str, columns: list[str] | None = None) -> pa.Table:
+        """Return the rows of one of the partition's own files, in these `columns` (None: in all)."""
         place, size = join(self.table.root, path), self.before.files[path].size
         content = self.storage.tails([place], size).get(place)
-        if content is None:
-            raise FormatMisfit(f"its file {place} is gone")
-        return content
+        try:
+            return pq.read_table(pa.BufferReader(content or b""), columns=columns)
+        except (pa.ArrowException, OSError) as error:
+            raise FormatMisfit(f"its file {place} is gone, or not what calque wrote: {error}") from error
 
     def write(self, parts: Iterable[pa.Table], span: WriteIds | None = None) -> None:
         """Write a file with these rows, unless there are none. Rows without ids are of the write ids `span`."""
@@ -215,6 +219,9 @@ class RowWriter:
         path = f"{ROWS}/{uuid4().hex}.parquet"
         place = join(self.table.root, path)
         self.storage.write(place, content)
+        if self.storage.checksums([place]).get(place) != xxh3_128_hexdigest(content):
+            why = "Its storage, or the way to it, is faulty"
+            raise Unavailable(f"{place} isn't read back as it was written", why)
         made = self.storage.files([place])[place]
         statistics = file_statistics(content, self.table.columns)
         self.added.append(RowFile(path, made.size, made.modified_ns, statistics, write_ids))
