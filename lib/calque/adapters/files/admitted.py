@@ -60,9 +60,15 @@ class AdmittedPlaces:
 
 def real_path(path: str) -> str:
     """Return where the path leads after all links are followed, as `os.path.realpath` does. The kernel follows the
-    links of a path that exists: three calls in place of one for each of its directories."""
+    links: three calls in place of one for each directory of the path. A missing last name is added to where its
+    directory leads."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        directory, _, name = path.rpartition("/")
+        if directory and name not in ("", ".") and ".." not in path and not os.path.lexists(path):
+            return f"{real_path(directory).rstrip('/')}/{name}"
+        return os.path.realpath(path)
     except OSError:
         return os.path.realpath(path)
     try:
