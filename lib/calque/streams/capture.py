@@ -246,7 +246,10 @@ class SourceCapture:
         def takes(name: TableName) -> bool:
             return any(admission.takes(name) for admission in admissions) or self.links.copies(name)
 
-        gatherer = self.gatherer = EvidenceGatherer(source, takes, self.stream.wake)
+        def copies(name: TableName) -> bool:
+            return any(one.takes(name) and one.copies(name) for one in admissions) or self.links.copies(name)
+
+        gatherer = self.gatherer = EvidenceGatherer(source, copies, self.stream.wake)
         reloads = UnscannedReloads(takes, self.source.plug.keys.intervals(), self.compare, source.clock)
         capture = Capture(source, after, gatherer, continuity, reloads.note_entries)
         self.stream.wake()

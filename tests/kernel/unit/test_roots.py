@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from calque.adapters.files.admitted import real_path
 from calque.adapters.files.copy import WHOLE
 from calque.adapters.files.storage import FileStorage
 from calque.adapters.files.systems import FileSystemSet, OwnLocations
@@ -224,3 +225,28 @@ def test_the_hosts_own_places_are_these() -> None:
         f"file:{path}" for path in ("/etc", "/proc", "/sys", "/dev", "/run", "/boot", "/root")
     }
     assert Roots().why_not(place("/etc")) == ""
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "d",
+        "d/f",
+        "d/",
+        "d/missing",
+        "d/missing/too",
+        "link/f",
+        "link/missing",
+        "dangling",
+        "dangling/x",
+        "loop",
+        "d/../d/f",
+    ],
+)
+def test_where_a_path_leads_is_what_the_system_says(tmp_path: Path, below: str) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "f").touch()
+    (tmp_path / "link").symlink_to("d")
+    (tmp_path / "dangling").symlink_to("nowhere/x")
+    (tmp_path / "loop").symlink_to("loop")
+    assert real_path(f"{tmp_path}/{below}") == os.path.realpath(f"{tmp_path}/{below}")

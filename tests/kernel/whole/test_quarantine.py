@@ -112,7 +112,7 @@ def test_a_table_that_the_target_does_not_take_is_set_aside_and_the_others_go_on
     assert (differences(world), aside(world), world.problems) == ([], {}, [])
 
 
-@pytest.mark.parametrize("method", ["create_table", "table"])
+@pytest.mark.parametrize("method", ["create_table", "headers"])
 def test_a_refusal_of_access_is_no_table_s_fault_and_ends_the_attempt(method: str) -> None:
     world = world_of()
     refused = AccessRefused("The metastore refuses the password of calque", "It is wrong", "Put the right one in")

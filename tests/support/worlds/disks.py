@@ -247,7 +247,7 @@ class DiskWorld(World):
         assert self.lease.mine is not None or self.lease.attempt(writer) is None
         continuity.mend()
         begin = self.beginning()
-        self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
+        self.gatherer = EvidenceGatherer(self.source_side, self.has_files)
         self.capture = Capture(self.source_side, begin, self.gatherer)
         self.gatherer.resume(begin, self.capture.last())
         self.finder = self.new_finder()

@@ -465,11 +465,15 @@ class World:
         """What Delta readers saw, by roots, names at the metastore and the files of logs."""
         self.looker = Looker(self.side.imaging, self.content, Recall())
         self.begin = 0
-        self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
+        self.gatherer = EvidenceGatherer(self.source_side, self.has_files)
         self.capture = Capture(self.source_side, self.begin, self.gatherer)
         self.finder = self.new_finder()
         self.background = DeferredExecutor()
         self.replica = self.new_replica()
+
+    def has_files(self, name: TableName) -> bool:
+        """Whether the target copies the table's files."""
+        return self.side.admission.takes(name) and self.side.admission.copies(name)
 
     def new_finder(self) -> CommitFinder | None:
         """Of the commits of transactions, where there are ACID tables."""
@@ -636,7 +640,7 @@ class World:
     def restart(self) -> None:
         """Everything of calque is started again."""
         begin = self.beginning()
-        self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
+        self.gatherer = EvidenceGatherer(self.source_side, self.has_files)
         self.capture = Capture(self.source_side, begin, self.gatherer)
         self.gatherer.resume(begin, self.capture.last())
         self.finder = self.new_finder()
@@ -671,7 +675,7 @@ class World:
         self.gaps.add(Gap(len(self.gaps.recorded()) + 1, after, at, cause, ""))
         self.evidence.forget(max(after, at))
         self.journal.restart(at)
-        self.gatherer = EvidenceGatherer(self.source_side, self.side.admission.takes)
+        self.gatherer = EvidenceGatherer(self.source_side, self.has_files)
         self.capture = Capture(self.source_side, at, self.gatherer)
         self.gatherer.resume(at, at)
 

@@ -42,7 +42,7 @@ class AdmittedPlaces:
 
     def require(self, path: str) -> None:
         """Raise `Misplaced` unless the directory or file of the name `path` may be read. All links are followed."""
-        self._require(path, os.path.realpath(path))
+        self._require(path, real_path(path))
 
     def require_open(self, path: str, descriptor: int) -> None:
         """Raise `Misplaced` unless the open file may be read. The descriptor is asked, because a link may have been put
@@ -56,6 +56,27 @@ class AdmittedPlaces:
     def _require(self, path: str, real: str) -> None:
         if why := self.roots.why_not(Place("file", "", real)):
             raise Misplaced(path, real, why)
+
+
+def real_path(path: str) -> str:
+    """Return where the path leads after all links are followed, as `os.path.realpath` does. The kernel follows the
+    links: three calls in place of one for each directory of the path. A missing last name is added to where its
+    directory leads."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        directory, _, name = path.rpartition("/")
+        if directory and name not in ("", ".") and ".." not in path and not os.path.lexists(path):
+            return f"{real_path(directory).rstrip('/')}/{name}"
+        return os.path.realpath(path)
+    except OSError:
+        return os.path.realpath(path)
+    try:
+        return os.readlink(f"{DESCRIPTORS}/{descriptor}")  # noqa: PTH115 - for each directory that is read
+    except OSError:
+        return os.path.realpath(path)
+    finally:
+        os.close(descriptor)
 
 
 def with_resolved(places: Sequence[Place]) -> tuple[Place, ...]:

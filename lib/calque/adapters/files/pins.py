@@ -7,15 +7,13 @@ or, with `pin = "auto"`, not kept. A copy has its source's time where the storag
 is never taken for the listed file.
 """
 
-# ruff: noqa: PTH103, PTH107, PTH116, PTH120
+# ruff: noqa: PTH103, PTH107, PTH114, PTH116, PTH120
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections.abc import Sequence
-from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -100,8 +98,12 @@ def is_led_to(location: str, file: File) -> bool:
     directory = place(location)
     if directory.scheme != "file":
         return False
-    path = Path(directory.path, file.path)
-    return any(each.is_symlink() for each in (path, *islice(path.parents, file.path.count("/"))))
+    path = f"{directory.path}/{file.path}"
+    while len(path) > len(directory.path):
+        if os.path.islink(path):
+            return True
+        path = os.path.dirname(path)
+    return False
 
 
 def linked(location: str, pin: str, file: File) -> bool:
@@ -111,10 +113,7 @@ def linked(location: str, pin: str, file: File) -> bool:
     if source.scheme != "file" or target.scheme != "file":
         return False
     try:
-        os.makedirs(os.path.dirname(target.path), exist_ok=True)
-        with suppress(FileNotFoundError):
-            os.remove(target.path)
-        os.link(source.path, target.path)
+        link(source.path, target.path)
         status = os.stat(target.path)
     except OSError:
         return False
@@ -122,3 +121,15 @@ def linked(location: str, pin: str, file: File) -> bool:
         return True
     os.remove(target.path)
     return False
+
+
+def link(source: str, target: str) -> None:
+    """Make a hard link in place of whatever file lies at `target`. Its directory is made where it is missing."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.link(source, target)
+    except FileExistsError:
+        os.remove(target)
+        os.link(source, target)

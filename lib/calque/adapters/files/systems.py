@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from calque.adapters.files.admitted import AdmittedPlaces, Misplaced
+from calque.adapters.files.admitted import AdmittedPlaces, Misplaced, real_path
 from calque.adapters.files.system import FILE_SYSTEM, Durability, FileSystemKind, System, misplaced
 from calque.core.formats.layout import OBJECT_STORES, Place, place
 from calque.core.formats.roots import Roots
@@ -142,8 +141,8 @@ class FileSystemSet:
         for directory in dict.fromkeys(location.rpartition("/")[0] for location in locations if roots):
             path = place(f"{directory}/").path
             if any(lies_in(path, root) for root in roots):
-                real = os.path.realpath(path)
-                if not any(lies_in(real, os.path.realpath(root)) for root in roots):
+                real = real_path(path)
+                if not any(lies_in(real, real_path(root)) for root in roots):
                     raise Refused(
                         f"Nothing is written or removed below {directory}",
                         f"A link leads from there to {real}, which is outside of the target's warehouse",

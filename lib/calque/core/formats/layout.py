@@ -48,8 +48,10 @@ class Place:
 
     def contains(self, other: Place) -> bool:
         """Tell whether `other` is this place or lies below it."""
-        return (self.scheme, self.authority) == (other.scheme, other.authority) and (
-            self.path in ("/", other.path) or other.path.startswith(self.path + "/")
+        return (
+            other.path.startswith(self.path)
+            and (self.path == "/" or other.path[len(self.path) : len(self.path) + 1] in ("", "/"))
+            and (self.scheme, self.authority) == (other.scheme, other.authority)
         )
 
 

@@ -9,7 +9,7 @@ places and, where no roots were written, the host's own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from calque.core.formats.layout import Place, place
 
@@ -31,16 +31,19 @@ class Roots:
     admitted: tuple[Place, ...] = ()
     private: tuple[Place, ...] = ()
     host: tuple[Place, ...] = ()
+    _ranked: tuple[tuple[Place, str], ...] = field(init=False, repr=False, compare=False)
+    """All places with why they are not read, the longest first."""
+
+    def __post_init__(self) -> None:
+        by_reason = (("", self.admitted), (PRIVATE, self.private), (OF_THE_HOST, self.host))
+        places = [(one, why) for why, places in by_reason for one in places]
+        object.__setattr__(self, "_ranked", tuple(sorted(places, key=lambda ranked: -len(ranked[0].path))))
 
     def why_not(self, location: Place) -> str:
         """Say why the location is not read; empty where it may be."""
         where = normal(location)
-        longest, refusal = -1, OUTSIDE if self.written else ""
-        for places, why in ((self.host, OF_THE_HOST), (self.private, PRIVATE), (self.admitted, "")):
-            for one in places:
-                if len(one.path) >= longest and one.contains(where):
-                    longest, refusal = len(one.path), why
-        return refusal
+        outside = OUTSIDE if self.written else ""
+        return next((why for one, why in self._ranked if one.contains(where)), outside)
 
 
 def roots_of(written: Iterable[str], private: Iterable[str], own: Iterable[str]) -> Roots:

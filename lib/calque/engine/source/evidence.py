@@ -48,13 +48,13 @@ class PendingListing:
 
 
 class EvidenceGatherer:
-    """The gatherer lists directories that events touched until a listing proves which files they have. `takes` says
-    which tables any target admits. `tell` is called when there are new events or new evidence."""
+    """The gatherer lists directories that events touched until a listing proves which files they have. `copies` says
+    of which tables any target copies the files. `tell` is called when there are new events or new evidence."""
 
     def __init__(
-        self, source: SourceSide, takes: Callable[[TableName], bool], tell: Callable[[], None] = lambda: None
+        self, source: SourceSide, copies: Callable[[TableName], bool], tell: Callable[[], None] = lambda: None
     ) -> None:
-        self.source, self.takes, self.tell = source, takes, tell
+        self.source, self.copies, self.tell = source, copies, tell
         self.pending: dict[ObjectKey, PendingListing] = {}
         self.proven: list[Evidence] = []
         """Evidence that is not recorded yet."""
@@ -122,7 +122,7 @@ class EvidenceGatherer:
         if keys.kind in FREES_PARTITION_NAMES:
             for partition in (*keys.partitions, *keys.others):
                 self.pending.pop((table, partition), None)
-        if keys.kind in ENDS_TABLE_OR_PARTITIONS or not (is_hidden(table) or self.takes(table)):
+        if keys.kind in ENDS_TABLE_OR_PARTITIONS or not (is_hidden(table) or self.copies(table)):
             return
         for partition, location in zip(keys.partitions or ("",), keys.locations, strict=False):
             if location:

@@ -26,6 +26,9 @@ from calque.ports import Storage
 NOT_FOLLOWED = (File("manifests that were not written for the target", 0, 0),)
 """A file that equals none of a source's. It stands for manifests that were not written for the target, and for rows of
 which it can't be told which are seen."""
+LookedTables = Mapping[TableName, Table | None]
+"""Tables as the target had them a moment ago, by their names at the source; None for one that did not exist."""
+NO_LOOKS: LookedTables = {}
 AT_ONCE = 2000
 """The number of partitions that one call asks for without asking for their names first."""
 
@@ -75,14 +78,15 @@ def observe(
     names: Iterable[TableName],
     partitions: Mapping[TableName, Iterable[str]],
     with_files: bool = True,
+    looked: LookedTables = NO_LOOKS,
 ) -> dict[TableName, ShownTable | None]:
     """Return the tables as the target has them, by their names at the source; None for one that does not exist.
     `partitions` are the names of partitions to read, by the names that their tables may have before or after renames.
-    Raises `NotOurReplica`."""
+    Tables that were `looked` at are not read again. Raises `NotOurReplica`."""
     shown: dict[TableName, ShownTable | None] = {}
     for name in names:
         at_target = side.admission.name_at_target(name)
-        table = side.catalog.table(at_target)
+        table = looked[name] if name in looked else side.catalog.table(at_target)
         if table is None:
             shown[name] = None
             continue

@@ -14,6 +14,7 @@ from calque.engine.apply.definitions import EventImages
 from calque.engine.apply.facet_sources import changes_of
 from calque.engine.files.copies import ContentLost, Lost
 from calque.engine.sides.sides import SourceSide, TargetSide
+from calque.engine.target.observe import NO_LOOKS, LookedTables
 from calque.engine.target.recovered_rows import recovered_rows
 from calque.engine.window.prepare import ATTEMPTS, Positions, PreparedGroup, ReadyPlan, Unreachable, prepare, ready_of
 from calque.errors import Broken
@@ -69,6 +70,7 @@ def advance(
     *,
     interpret: Interpreter,
     tried: bool = False,
+    looked: LookedTables = NO_LOOKS,
 ) -> GroupOutcome:
     """Take the group's tables from what the target shows to the state after `entries`, or to the last state before it
     whose files are known. After a `Conflict`, or when files turn out to be gone, prepare the group again, and give up
@@ -77,7 +79,7 @@ def advance(
     `applied` is what was done for the tables before, and gets what is done here. `accept` sees each plan before it is
     carried out, and may raise to leave all as it is. `lost` are files that are known to be gone at the source; files
     that turn out to be gone are added. `interpret` carries the plan out or explains it. `tried` says that an attempt
-    whose record was lost may have shown some of the states.
+    whose record was lost may have shown some of the states. `looked` are tables that were just read at the target.
 
     Raises `Unfoldable`, `Unreachable`, `NotOurReplica`, `TargetIsAhead`, `decode.Undecodable`, and what ports raise.
     """
@@ -86,7 +88,8 @@ def advance(
     cursor = positions.by_all(names_in(entries))
     conflicts = 0
     while conflicts < ATTEMPTS:
-        ready = ready_of(prepare(source, side, entries, positions, upto, column_changes, frozenset(lost)), cursor)
+        prepared = prepare(source, side, entries, positions, upto, column_changes, frozenset(lost), looked)
+        ready, looked = ready_of(prepared, cursor), NO_LOOKS
         accept(ready)
         try:
             return interpret(source, side, ready, applied, cursor if tried else None)

@@ -39,6 +39,7 @@ from calque.engine.window.prepare import Positions, ReadyPlan, TargetIsAhead
 from calque.engine.window.result import WindowResult
 from calque.engine.window.retries import RetrySchedule
 from calque.engine.window.scan_backlog import ScanBacklog
+from calque.engine.window.table_looks import TableLooks
 from calque.engine.window.unrecorded_progress import UnrecordedProgress
 from calque.engine.window.view_order import ViewWave, bases_of, is_of_views, upto_drop, wave_of
 from calque.errors import AlterationRefused, EventsForgotten, Refused, Unavailable
@@ -94,6 +95,7 @@ class WindowPlayer:
         """Files of a group, by its first table, that could not be copied since it last arrived at a window's end, and
         the group's last rename after which they were tried: the next one may bring them back."""
         self.fetched = prefetched_messages(source.journal, ())
+        self.looks = TableLooks(side, ())
         self.wholes: dict[EventId, list[Entry]] = {}
         """The groups of a spread window with all their entries, by their first events; empty until one of them is
         wanted whole."""
@@ -297,6 +299,7 @@ class WindowPlayer:
     def advance_groups(self, groups: Sequence[Group], upto: EventId, window: WindowResult) -> None:
         """Take all groups through the window to `upto`, wave by wave; groups of one wave go side by side. Raises
         `Unavailable`, `TargetIsAhead` or `EventsForgotten` after all groups had their turn, if one of them met it."""
+        self.looks = TableLooks(self.side, ())
         problem = self.drop_views(groups, upto, window)
         for wave in ViewWave:
             todo = [group for group in groups if wave_of(group.entries) is wave and not self.waits(group.entries)]
@@ -321,6 +324,7 @@ class WindowPlayer:
         ordered = sorted(range(len(groups)), key=lambda place: size_of(groups[place]))
         ordered = [*ordered[-1:], *ordered[:-1]]
         self.fetched = prefetched_messages(self.source.journal, [groups[place] for place in ordered])
+        self.looks = TableLooks(self.side, [groups[place] for place in ordered])
         futures = {place: self.pool.submit(inherited(self.advance), groups[place], upto) for place in ordered}
         return [futures[place] for place in range(len(groups))]
 
@@ -378,9 +382,9 @@ class WindowPlayer:
             self.databases.ensure(name)
         applied = AppliedChanges()
         tried, positions = entries[0].event_id <= self.unrecorded_progress.unrecorded, self.positions(entries, upto)
+        source = replace(self.source, journal=self.fetched.take(group.first))
         if group.ready is not None:
             self.accept(group.ready)
-            source = replace(self.source, journal=self.fetched.take(group.first))
             recorded = positions.by_all(names_in(entries)) if tried else None
             try:
                 advanced = self.interpret(source, self.side, group.ready, applied, recorded)
@@ -390,10 +394,10 @@ class WindowPlayer:
                 # The window may hold the group until its end.
                 group.ready.shown.clear()
                 return advanced
-        changes = cascaded(self.source, self.side, entries, positions.aside)
+        changes = cascaded(source, self.side, entries, positions.aside)
         lost = self.lost_of(self.admitted(entries), entries)
-        parts = (self.source, self.side, entries, positions, end, changes, applied, self.accept, lost)
-        return advance(*parts, interpret=self.interpret, tried=tried)
+        parts = (source, self.side, entries, positions, end, changes, applied, self.accept, lost)
+        return advance(*parts, interpret=self.interpret, tried=tried, looked=self.looks.take(group))
 
     def accept(self, ready: ReadyPlan) -> None:
         """Permit that a plan is carried out: raise `CopyTakesLong` where its copies take too long for a window, and

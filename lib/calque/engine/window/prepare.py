@@ -18,7 +18,7 @@ from calque.core.states.state import Content, departure
 from calque.engine.files.copies import Lost
 from calque.engine.sides.journal_reads import messages
 from calque.engine.sides.sides import SourceSide, TargetSide
-from calque.engine.target.observe import ShownTable, as_observed, observe
+from calque.engine.target.observe import NO_LOOKS, LookedTables, ShownTable, as_observed, observe
 from calque.engine.window.kept_contents import available, kept_listings, listings_by_checksum
 from calque.engine.window.recognise import recognise
 from calque.engine.window.unlisted_contents import infer_listings, object_runs, said_listings
@@ -109,9 +109,10 @@ def prepare(
     upto: EventId,
     column_changes: ColumnChanges | None = None,
     lost: frozenset[Lost] = frozenset(),
+    looked: LookedTables = NO_LOOKS,
 ) -> PreparedGroup:
     """Observe what the target shows, fold the `entries` and plan the group's way to event `upto`; change nothing.
-    `lost` are files of the source that could not be copied.
+    `lost` are files of the source that could not be copied; `looked` are tables that were just read at the target.
 
     Raises `Unfoldable`, `Unreachable`, `NotOurReplica`, `TargetIsAhead`, and what ports raise.
     """
@@ -135,7 +136,7 @@ def prepare(
     )
     names = [name for name in chain.tables if follows(name)]
     looked_for = touched_partitions(entries)
-    shown = observe(side, names, looked_for)
+    shown = observe(side, names, looked_for, looked=looked)
     for event_id, name, is_there in chain.arrivals:
         if not is_there or name not in shown:
             continue

@@ -77,7 +77,10 @@ class DeltaReplicaTables:
         """Return the definitions of these tables. A table whose log is gone has the metastore's, because the look at
         other tables must not fail for it."""
         headers = {}
-        for name, at_metastore in self._metastore.headers(database, names).items():
+        at_metastore_by_name = self._metastore.headers(database, names)
+        for name in names:
+            self._note(table_name(database, name), at_metastore_by_name.get(name))
+        for name, at_metastore in at_metastore_by_name.items():
             try:
                 headers[name] = self._shown(at_metastore)
             except Refused:
@@ -95,11 +98,15 @@ class DeltaReplicaTables:
 
     def at_metastore(self, name: TableName) -> Table | None:
         table = self._metastore.table(name)
-        if table is None:
+        self._note(name, table)
+        return table
+
+    def _note(self, name: TableName, at_metastore: Table | None) -> None:
+        """Note the root of the table's log, as it was seen just now."""
+        if at_metastore is None:
             self._roots.pop(name, None)
         else:
-            self._roots[name] = (location_of(table) or "") if is_delta_replica(table) else ""
-        return table
+            self._roots[name] = (location_of(at_metastore) or "") if is_delta_replica(at_metastore) else ""
 
     def _root(self, name: TableName) -> str:
         """Return the root of the table's log; empty for a table that is missing or not a Delta table."""
