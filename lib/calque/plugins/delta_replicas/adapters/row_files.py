@@ -77,11 +77,17 @@ class RowWriter:
     listing: Listing
     before: RowsBefore
     step: RowStep = field(init=False)
+    places: Mapping[str, str] = field(init=False)
+    """The full paths of the source's files."""
+    times: Mapping[str, int] = field(init=False)
+    """The times of those that are kept elsewhere."""
     kept: set[str] = field(default_factory=set)
     added: list[RowFile] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.step = RowStep(by_directory(self.before.sources), by_directory(self.listing.files))
+        self.places = full_paths(self.listing)
+        self.times = {kept.path: kept.modified_ns for kept in self.listing.kept}
         self.kept = {path for path, file in self.before.files.items() if write_ids_of(file.record) is not None}
 
     def rows(self, values: Mapping[str, str | None], *, moves: bool) -> NewRows:
@@ -184,10 +190,13 @@ class RowWriter:
         yield from files_read(chosen, lambda path: list(self.parts(files[path])))
 
     def parts(self, file: File) -> Iterator[pa.Table]:
-        path = full_paths(self.listing)[file.path]
+        """Yield the content of a file of the source part by part. Raises `FileGone` where another file lies there, also
+        one of a partition that has taken the place."""
+        path, modified_ns = self.places[file.path], self.times.get(file.path, file.modified_ns)
         content = self.storage.tails([path], max(file.size, 1)).get(path)
-        if content is None or len(content) != file.size:
-            raise FileGone(path, file.size, file.modified_ns)
+        there = self.storage.files([path]).get(path)
+        if content is None or there is None or (there.size, there.modified_ns) != (file.size, modified_ns):
+            raise FileGone(path, file.size, modified_ns)
         try:
             yield from batches_of(content, self.file_format)
         except Misshapen as misshapen:
