@@ -19,7 +19,7 @@ from calque.engine.apply.hidden_table import begin, clear, hidden_name
 from calque.engine.files.copies import ContentLost
 from calque.engine.files.iceberg_metadata import make_ready
 from calque.engine.files.stage import StagedFiles, StageRequest, stage_version
-from calque.engine.sides.calque_database import ensure_own_database
+from calque.engine.sides.calque_database import ensure_managed_place, ensure_own_database
 from calque.engine.target.armed_tables import disarmed, is_armed
 from calque.engine.target.observe import ShownTable, event_of, every_partition
 from calque.errors import Refused
@@ -45,6 +45,8 @@ def create_table(context: HopContext, operation: CreateTable) -> None:
         begin(context, table, hidden, definition)
         context.call(catalog.alter_table, hidden, definition)
     else:
+        if context.side.is_native(definition):
+            ensure_managed_place(catalog, context.side.policy.warehouse, definition.database)
         context.call(catalog.create_table, definition)
     created(context, table, operation.head, shown, placed)
 
