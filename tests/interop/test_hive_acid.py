@@ -30,6 +30,9 @@ from support.sources.acid_statements import (
     steps_of_round,
 )
 
+VANISHED = "No such file or directory"
+"""Hadoop fails to list a directory of this machine from which a file goes meanwhile, even a hidden one: calque's file
+that names an open transaction, but also what Hive's own writers need for a while. HDFS and object stores list them."""
 EXTERNAL = "external"
 TARGETS = ("native", EXTERNAL)
 
@@ -101,7 +104,7 @@ class HiveDeployment(AcidTables):
             now, at_target = time.time(), TableName(replica.reader.database, name)
             rows, problem = tried(session, select(at_target, is_full=is_full_acid(before.table)))
             after = replica.reader.tables().get(name)
-            if after is not None and shape(after) == shape(before):
+            if after is not None and shape(after) == shape(before) and VANISHED not in problem:
                 assert not problem, problem
                 self.by_hive[replica.target.name].see(now, TableName(self.database, name), tuple(sorted(rows)))
 

@@ -206,6 +206,17 @@ def test_why_commits_can_not_be_found_out_is_said_until_they_can() -> None:
     thread.join()
 
 
+def test_the_database_of_a_native_table_without_rows_takes_managed_tables_below_the_warehouse() -> None:
+    """Where it does not, a Hive 4 refuses the table."""
+    for seed in range(4):
+        world = World(seed, policy=NATIVE)
+        writers = AcidWriters.of(world, seed)
+        world.open()
+        writers.create()
+        world.settle()
+        assert world.target_store.the_database("d1").managed_location == NATIVE.warehouse
+
+
 def compact_and_clean(writers: AcidWriters, name: TableName, *, is_major: bool) -> None:
     writers.compact_one(name, major=is_major)
     writers.compacted()

@@ -46,7 +46,7 @@ def create_table(context: HopContext, operation: CreateTable) -> None:
         begin(context, table, hidden, definition)
         context.call(catalog.alter_table, hidden, definition)
     else:
-        if is_transactional(definition):
+        if context.side.is_native(definition):
             ensure_managed_place(catalog, context.side.policy.warehouse, definition.database)
         context.call(catalog.create_table, definition)
     created(context, table, operation.head, shown, placed)
