@@ -13,6 +13,7 @@ from calque.engine.target.observe import LookedTables
 from calque.engine.window.groups import Group
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Table
+from calque.model.journal import EventKind
 from calque.model.names import EventId, TableName
 
 AHEAD = 32
@@ -27,14 +28,14 @@ class TableLooks:
 
     def __init__(self, side: TargetSide, groups: Iterable[Group], ahead: int = AHEAD) -> None:
         self.side, self.ahead = side, ahead
-        self.waiting = [group for group in groups if group.ready is None]
+        self.waiting = [group for group in groups if group.ready is None and bears_delay(side, group)]
         """Groups whose tables were not read yet, the next one first."""
         self.looks: dict[EventId, LookedTables] = {}
         self.looking = threading.Lock()
 
     def take(self, group: Group) -> LookedTables:
-        """Return the group's tables. Each look is given once: who asks again finds out for itself, and so does a group
-        whose tables are missing here because they could not be read together, or have a log of commits."""
+        """Return the group's tables, each look once. A group whose tables are missing here reads them itself: it asks
+        again, bears no delay, or its tables could not be read with the others, or have a log of commits."""
         with self.looking:
             if any(one is group for one in self.waiting[: self.ahead]):
                 batch, self.waiting = self.waiting[: self.ahead], self.waiting[self.ahead :]
@@ -57,3 +58,11 @@ class TableLooks:
         plain = {name: table for name, table in tables.items() if table is None or not committed_format(table)}
         for first, own_names in names_by_group.items():
             self.looks[first] = {name: plain[name] for name in own_names if name in plain}
+
+
+def bears_delay(side: TargetSide, group: Group) -> bool:
+    """Tell whether the group's tables may be read somewhat before the work on it begins. Not where a table is dropped,
+    because another one may have got its name meanwhile, and not where files stay at the source, because a table that
+    somebody changed meanwhile could have calls reach them (`target.armed_tables`)."""
+    drops = any(entry.keys.kind is EventKind.DROP_TABLE for entry in group.entries)
+    return not drops and all(map(side.admission.copies, names_in(group.entries)))
