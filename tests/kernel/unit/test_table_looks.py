@@ -28,10 +28,11 @@ POLICY = Policy("dr", "hq", include=("d1.*", "d2.*"), rename={"d2": "d2_dr"}, wa
 
 
 class Looked:
-    """A target that notes how its catalog is asked, and answers no question about many tables while it is `down`."""
+    """A target that notes how its catalog is asked, and answers no question about many tables while it has `trouble`."""
 
     def __init__(self, policy: Policy = POLICY) -> None:
-        self.store, self.asked, self.down = MemoryMetastore(), list[str](), False
+        self.store, self.asked = MemoryMetastore(), list[str]()
+        self.trouble: Exception | None = None
         for database in ("d1", "d2_dr"):
             self.store.create_database(Database(database))
         catalog = ForwardingCatalog(MemoryCatalog(self.store), self.note)
@@ -39,8 +40,8 @@ class Looked:
 
     def note(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
         self.asked.append(method)
-        if self.down and method == "headers":
-            raise Unavailable("The target does not answer", "It is down", "Wait")
+        if self.trouble is not None and method == "headers":
+            raise self.trouble
         return call(*arguments, **named)
 
     def make(self, database: str, table: str, table_format: str = "") -> Table:
@@ -97,10 +98,11 @@ def test_a_look_is_used_once(target: Looked) -> None:
     assert looks.take(group(1, TableName("d1", "t"))) == {}
 
 
-def test_tables_that_cannot_be_read_together_are_left_to_their_groups(target: Looked) -> None:
+@pytest.mark.parametrize("trouble", [Unavailable("The target does not answer", "It is down", "Wait"), KeyError("name")])
+def test_tables_that_cannot_be_read_together_are_left_to_their_groups(target: Looked, trouble: Exception) -> None:
     groups = [group(1, TableName("d1", "t")), group(2, TableName("d1", "u"))]
     looks = TableLooks(target.side, groups)
-    target.down = True
+    target.trouble = trouble
     assert [dict(looks.take(each)) for each in groups] == [{}, {}]
     assert target.asked == ["headers"]
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
+from calque.core.defects import ObjectDefect, work_on
 from calque.core.images.table_layout import committed_format
 from calque.core.states.fold import names_in
 from calque.engine.sides.sides import TargetSide
@@ -51,8 +52,10 @@ class TableLooks:
         for database, names in by_database.items():
             at_target = {name: self.side.admission.name_at_target(name).table for name in sorted(names)}
             try:
-                headers = self.side.catalog.headers(database, list(at_target.values()))
-            except (Unavailable, Refused):
+                with work_on("tables of several groups"):
+                    headers = self.side.catalog.headers(database, list(at_target.values()))
+            except (Unavailable, Refused, ObjectDefect):
+                # The group whose table it was meets the same again.
                 continue
             tables |= {name: headers.get(table) for name, table in at_target.items()}
         plain = {name: table for name, table in tables.items() if table is None or not committed_format(table)}
