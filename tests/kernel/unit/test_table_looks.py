@@ -28,7 +28,7 @@ POLICY = Policy("dr", "hq", include=("d1.*", "d2.*"), rename={"d2": "d2_dr"}, wa
 
 
 class Looked:
-    """A target that notes how its catalog is asked, and answers no question about many tables while it has `trouble`."""
+    """A target that notes how its catalog is asked, and does not tell of many tables while it has `trouble`."""
 
     def __init__(self, policy: Policy = POLICY) -> None:
         self.store, self.asked = MemoryMetastore(), list[str]()
