@@ -8,11 +8,10 @@ from typing import cast
 
 import pytest
 
-from calque.engine.window.groups import Group
-from calque.engine.window.message_prefetch import FEW, PrefetchedMessages, prefetched_messages
+from calque.engine.window.message_prefetch import PrefetchedMessages
 from calque.errors import Unavailable
-from calque.model.journal import Entry, Event, EventKind, Keys
-from calque.model.names import EventId, TableName
+from calque.model.journal import Event
+from calque.model.names import EventId
 from calque.ports import Journal
 
 
@@ -97,17 +96,3 @@ def test_whatever_else_is_asked_is_the_journals_to_answer() -> None:
     at_hand = found.take(1)
     assert at_hand.last() == 8
     assert sorted(at_hand.events([1, 5])) == [1, 5]
-
-
-def test_groups_of_few_events_are_fetched_ahead_and_longer_ones_read_by_themselves() -> None:
-    journal = Counting([10] * 400)
-    short, long = (Group([entry(at) for at in ids]) for ids in (range(1, 9), range(100, 101 + FEW)))
-    fetched = prefetched_messages(cast(Journal, journal), [short, long, Group([entry(300)])])
-    assert sorted(fetched.take(1).events([2, 5])) == [2, 5]
-    assert journal.asked == [[*range(1, 9), 300]]
-    assert sorted(fetched.take(100).events([100])) == [100]
-    assert journal.asked[1:] == [[100]]
-
-
-def entry(event_id: EventId) -> Entry:
-    return Entry(event_id, 0, "", Keys(EventKind.INSERT, TableName("d", "t")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 import pytest
@@ -27,19 +28,20 @@ POLICY = Policy("dr", "hq", include=("d1.*", "d2.*"), rename={"d2": "d2_dr"}, wa
 
 
 class Looked:
-    """A target that notes how its catalog is asked, and answers no question about many tables while it is `down`."""
+    """A target that notes how its catalog is asked, and does not tell of many tables while it has `trouble`."""
 
-    def __init__(self) -> None:
-        self.store, self.asked, self.down = MemoryMetastore(), list[str](), False
+    def __init__(self, policy: Policy = POLICY) -> None:
+        self.store, self.asked = MemoryMetastore(), list[str]()
+        self.trouble: Exception | None = None
         for database in ("d1", "d2_dr"):
             self.store.create_database(Database(database))
         catalog = ForwardingCatalog(MemoryCatalog(self.store), self.note)
-        self.side = TargetSide.of(POLICY, catalog, MemoryLedger(), MemoryStorage())
+        self.side = TargetSide.of(policy, catalog, MemoryLedger(), MemoryStorage())
 
     def note(self, method: str, call: Callable[P, R], /, *arguments: P.args, **named: P.kwargs) -> R:
         self.asked.append(method)
-        if self.down and method == "headers":
-            raise Unavailable("The target does not answer", "It is down", "Wait")
+        if self.trouble is not None and method == "headers":
+            raise self.trouble
         return call(*arguments, **named)
 
     def make(self, database: str, table: str, table_format: str = "") -> Table:
@@ -56,8 +58,8 @@ def target() -> Looked:
     return Looked()
 
 
-def group(event_id: int, name: TableName, was: TableName | None = None) -> Group:
-    kind = EventKind.ALTER_TABLE if was is None else EventKind.RENAME_TABLE
+def group(event_id: int, name: TableName, was: TableName | None = None, kind: EventKind | None = None) -> Group:
+    kind = kind or (EventKind.ALTER_TABLE if was is None else EventKind.RENAME_TABLE)
     return Group([Entry(event_id, 0, "", Keys(kind, name, was))])
 
 
@@ -96,10 +98,11 @@ def test_a_look_is_used_once(target: Looked) -> None:
     assert looks.take(group(1, TableName("d1", "t"))) == {}
 
 
-def test_tables_that_cannot_be_read_together_are_left_to_their_groups(target: Looked) -> None:
+@pytest.mark.parametrize("trouble", [Unavailable("The target does not answer", "It is down", "Wait"), KeyError("name")])
+def test_tables_that_cannot_be_read_together_are_left_to_their_groups(target: Looked, trouble: Exception) -> None:
     groups = [group(1, TableName("d1", "t")), group(2, TableName("d1", "u"))]
     looks = TableLooks(target.side, groups)
-    target.down = True
+    target.trouble = trouble
     assert [dict(looks.take(each)) for each in groups] == [{}, {}]
     assert target.asked == ["headers"]
 
@@ -108,3 +111,12 @@ def test_a_table_with_a_log_is_left_to_its_group(target: Looked) -> None:
     target.make("d1", "t", "delta")
     first = group(1, TableName("d1", "t"))
     assert TableLooks(target.side, [first]).take(first) == {}
+
+
+def test_a_group_that_drops_a_table_or_leaves_files_at_the_source_reads_when_it_begins(target: Looked) -> None:
+    dropping = group(1, TableName("d1", "t"), kind=EventKind.DROP_TABLE)
+    assert TableLooks(target.side, [dropping]).take(dropping) == {}
+    alone = Looked(replace(POLICY, data="none"))
+    altering = group(1, TableName("d1", "t"))
+    assert TableLooks(alone.side, [altering]).take(altering) == {}
+    assert target.asked == alone.asked == []

@@ -22,9 +22,6 @@ TYPICAL = 8 << 10
 """Characters that a message is taken to have until one was seen."""
 MOST = 5000
 """Messages that are asked for at once."""
-FEW = 64
-"""Events of a group without a plan whose messages are fetched ahead, at most. The work on it reads of them several
-times, for renames, files, definitions and facets: of so few events each read costs more than what it reads."""
 
 
 def wanted_by(plan: GroupPlan) -> frozenset[EventId]:
@@ -33,15 +30,9 @@ def wanted_by(plan: GroupPlan) -> frozenset[EventId]:
 
 
 def prefetched_messages(journal: Journal, groups: Iterable[Group]) -> PrefetchedMessages:
-    """Return the prefetched messages for those of `groups` that have a plan or few events, each group by its first
-    event."""
-    wanted: dict[EventId, Collection[EventId]] = {}
-    for group in groups:
-        if group.ready is not None:
-            wanted[group.first] = wanted_by(group.ready.plan)
-        elif len(group.entries) <= FEW:
-            wanted[group.first] = frozenset(entry.event_id for entry in group.entries if not entry.scans)
-    return PrefetchedMessages(journal, wanted)
+    """Return the prefetched messages for those of `groups` that have a plan, each group by its first event."""
+    plans = {group.first: group.ready.plan for group in groups if group.ready is not None}
+    return PrefetchedMessages(journal, {first: wanted_by(plan) for first, plan in plans.items()})
 
 
 class PrefetchedMessages:
@@ -60,10 +51,8 @@ class PrefetchedMessages:
         self.fetching = threading.Lock()
 
     def take(self, key: EventId) -> Journal:
-        """Return the journal for the group of `key`, with the group's messages at hand if they are wanted. The messages
-        are freed with the journal that is returned. Raises what the journal raises."""
-        if key not in self.places:
-            return self.journal
+        """Return the journal for the group of `key`, with the group's messages at hand. The messages are freed with the
+        journal that is returned. Raises what the journal raises."""
         events = self.held.pop(key, None)
         if events is None:
             with self.fetching:

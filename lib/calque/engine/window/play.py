@@ -382,9 +382,9 @@ class WindowPlayer:
             self.databases.ensure(name)
         applied = AppliedChanges()
         tried, positions = entries[0].event_id <= self.unrecorded_progress.unrecorded, self.positions(entries, upto)
-        source = replace(self.source, journal=self.fetched.take(group.first))
         if group.ready is not None:
             self.accept(group.ready)
+            source = replace(self.source, journal=self.fetched.take(group.first))
             recorded = positions.by_all(names_in(entries)) if tried else None
             try:
                 advanced = self.interpret(source, self.side, group.ready, applied, recorded)
@@ -394,9 +394,9 @@ class WindowPlayer:
                 # The window may hold the group until its end.
                 group.ready.shown.clear()
                 return advanced
-        changes = cascaded(source, self.side, entries, positions.aside)
+        changes = cascaded(self.source, self.side, entries, positions.aside)
         lost = self.lost_of(self.admitted(entries), entries)
-        parts = (source, self.side, entries, positions, end, changes, applied, self.accept, lost)
+        parts = (self.source, self.side, entries, positions, end, changes, applied, self.accept, lost)
         return advance(*parts, interpret=self.interpret, tried=tried, looked=self.looks.take(group))
 
     def accept(self, ready: ReadyPlan) -> None:

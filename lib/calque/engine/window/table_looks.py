@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
+from calque.core.defects import ObjectDefect, work_on
 from calque.core.images.table_layout import committed_format
 from calque.core.states.fold import names_in
 from calque.engine.sides.sides import TargetSide
@@ -13,6 +14,7 @@ from calque.engine.target.observe import LookedTables
 from calque.engine.window.groups import Group
 from calque.errors import Refused, Unavailable
 from calque.model.hive import Table
+from calque.model.journal import EventKind
 from calque.model.names import EventId, TableName
 
 AHEAD = 32
@@ -27,14 +29,14 @@ class TableLooks:
 
     def __init__(self, side: TargetSide, groups: Iterable[Group], ahead: int = AHEAD) -> None:
         self.side, self.ahead = side, ahead
-        self.waiting = [group for group in groups if group.ready is None]
+        self.waiting = [group for group in groups if group.ready is None and bears_delay(side, group)]
         """Groups whose tables were not read yet, the next one first."""
         self.looks: dict[EventId, LookedTables] = {}
         self.looking = threading.Lock()
 
     def take(self, group: Group) -> LookedTables:
-        """Return the group's tables. Each look is given once: who asks again finds out for itself, and so does a group
-        whose tables are missing here because they could not be read together, or have a log of commits."""
+        """Return the group's tables, each look once. A group whose tables are missing here reads them itself: it asks
+        again, bears no delay, or its tables could not be read with the others, or have a log of commits."""
         with self.looking:
             if any(one is group for one in self.waiting[: self.ahead]):
                 batch, self.waiting = self.waiting[: self.ahead], self.waiting[self.ahead :]
@@ -50,10 +52,20 @@ class TableLooks:
         for database, names in by_database.items():
             at_target = {name: self.side.admission.name_at_target(name).table for name in sorted(names)}
             try:
-                headers = self.side.catalog.headers(database, list(at_target.values()))
-            except (Unavailable, Refused):
+                with work_on("tables of several groups"):
+                    headers = self.side.catalog.headers(database, list(at_target.values()))
+            except (Unavailable, Refused, ObjectDefect):
+                # The group whose table it was meets the same again.
                 continue
             tables |= {name: headers.get(table) for name, table in at_target.items()}
         plain = {name: table for name, table in tables.items() if table is None or not committed_format(table)}
         for first, own_names in names_by_group.items():
             self.looks[first] = {name: plain[name] for name in own_names if name in plain}
+
+
+def bears_delay(side: TargetSide, group: Group) -> bool:
+    """Tell whether the group's tables may be read somewhat before the work on it begins. Not where a table is dropped,
+    because another one may have got its name meanwhile, and not where files stay at the source, because a table that
+    somebody changed meanwhile could have calls reach them (`target.armed_tables`)."""
+    drops = any(entry.keys.kind is EventKind.DROP_TABLE for entry in group.entries)
+    return not drops and all(map(side.admission.copies, names_in(group.entries)))
