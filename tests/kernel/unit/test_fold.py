@@ -700,3 +700,15 @@ def test_what_one_look_finds_of_a_table_is_one_step_and_what_the_next_one_finds_
     assert not same_run(one, replace(two, keys=replace(added, table=TableName("d", "u"))))
     assert [step.events for step in fold([one, two]).steps] == [(1, 2)]
     assert [step.events for step in fold([one, replace(two, event_time=101)]).steps] == [(1,), (2,)]
+
+
+def test_what_one_commit_changed_is_one_step_and_one_group_where_it_is_bound() -> None:
+    def commit(event_id: int, table: str) -> Entry:
+        keys = Keys(EventKind.COMMIT, TableName("d1", table), locations=(f"file:/{table}",), transactional=True)
+        return Entry(event_id, 0, "COMMIT_TXN", keys)
+
+    entries = [commit(5, "a"), commit(5, "b"), commit(6, "b"), commit(7, "c")]
+    assert [step.events for step in fold(entries).steps] == [(5, 5), (6,), (7,)]
+    names = [[str(entry.keys.table) for entry in group] for group in groups(entries, lambda _: True)]
+    assert names == [["d1.a", "d1.b", "d1.b"], ["d1.c"]]
+    assert len(groups(entries)) == 3
