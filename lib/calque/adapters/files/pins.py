@@ -124,7 +124,7 @@ def linked(location: str, pin: str, file: File) -> bool:
 
 
 def link(source: str, target: str) -> None:
-    """Make a hard link in place of whatever file lies at `target`. Its directory is made where it is missing."""
+    """Make a hard link in place of any file at `target`. Its directory is made where it is missing."""
     try:
         os.link(source, target)
     except FileNotFoundError:

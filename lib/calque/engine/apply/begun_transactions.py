@@ -1,20 +1,28 @@
-"""Transactions of calque's at a target that may be open: a file in each
-table's directory names them."""
+"""Transactions of calque's at a target that may be open: a file for each table names them."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from secrets import randbits
 
-from calque.core.formats.layout import join
+from calque.core.formats.layout import join, natural_location
 from calque.engine.sides.sides import TargetSide, TargetTransactions
+from calque.model.names import OURS
 from calque.model.transactions import TransactionId
 
-BEGUN = "_calque_transaction"
-"""The file's name, which readers of the table pass over."""
+BEGUN = "transactions"
+"""The directory of these files, in that of calque's own database. They don't lie in the tables' directories, because a
+Hive that lists local files fails where one goes meanwhile."""
+
+
+def note_of(side: TargetSide, root: str) -> str:
+    """Return the place of the file that names the transaction of the table with the directory `root`."""
+    digest = hashlib.blake2b(root.encode(), digest_size=16).hexdigest()
+    return join(natural_location(side.policy.warehouse, OURS), f"{BEGUN}/{digest}.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +39,13 @@ class Begun:
 
 
 def begun_in(side: TargetSide, root: str) -> Begun | None:
-    """Return the transaction that was begun in the table's directory and, as far as is known, not ended."""
-    text = side.storage.read(join(root, BEGUN))
+    """Return the transaction that was begun for the table with the directory `root` and, as far as is known, not
+    ended."""
+    text = side.storage.read(note_of(side, root))
     if text is None:
         return None
     said = json.loads(text)
-    return Begun(said["number"], said.get("roots", [root]), said["directories"])
+    return Begun(said["number"], said["roots"], said["directories"])
 
 
 def begin(side: TargetSide, made: Mapping[str, Collection[str]]) -> tuple[int, TransactionId]:
@@ -55,7 +64,7 @@ def begin(side: TargetSide, made: Mapping[str, Collection[str]]) -> tuple[int, T
     # Each of the tables names the transaction, and all that it may have made, before its first call.
     text = Begun(number, made.keys(), wanted | left).text().encode()
     for root in made:
-        side.storage.write(join(root, BEGUN), text)
+        side.storage.write(note_of(side, root), text)
     transaction = transactions_of(side).writer.open(number)
     remove_directories(side, left, transaction)
     return number, transaction
@@ -72,8 +81,7 @@ def remove_directories(side: TargetSide, made: Iterable[str], transaction: Trans
 
 
 def end_begun(side: TargetSide, root: str) -> None:
-    """End the transaction, if there is one, that a process began in the table's directory, and that none goes on
-    with."""
+    """End the transaction, if there is one, that a process began for the table, and that none goes on with."""
     begun = begun_in(side, root)
     if begun is not None:
         end(side, root, begun)
@@ -92,7 +100,7 @@ def end(side: TargetSide, root: str, begun: Begun) -> None:
 
 def forget(side: TargetSide, roots: Iterable[str]) -> None:
     """Note that the transaction of these tables has ended."""
-    side.storage.remove([join(root, BEGUN) for root in roots])
+    side.storage.remove([note_of(side, root) for root in roots])
 
 
 def transactions_of(side: TargetSide) -> TargetTransactions:

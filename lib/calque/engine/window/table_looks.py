@@ -66,6 +66,6 @@ class TableLooks:
 def bears_delay(side: TargetSide, group: Group) -> bool:
     """Tell whether the group's tables may be read somewhat before the work on it begins. Not where a table is dropped,
     because another one may have got its name meanwhile, and not where files stay at the source, because a table that
-    somebody changed meanwhile could have calls reach them (`target.armed_tables`)."""
+    was changed meanwhile could have calls reach them (`target.armed_tables`)."""
     drops = any(entry.keys.kind is EventKind.DROP_TABLE for entry in group.entries)
     return not drops and all(map(side.admission.copies, names_in(group.entries)))
