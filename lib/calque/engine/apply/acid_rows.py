@@ -152,9 +152,9 @@ def copy(context: HopContext, changes: Mapping[str, Sequence[RowChange]]) -> Cop
 def commit(
     context: HopContext, tables: Mapping[TableName, ShownTable], rows: CopiedRows | None, event_id: EventId
 ) -> None:
-    """Commit the rows to the target's `tables`, by their names there. The transaction marks one of them alone
-    (`COMMIT_MARK`), the first. Raises `Conflict` where the transaction, which a process before has begun, can't have
-    them; it is ended then."""
+    """Commit the rows to the target's `tables`, by their names there. The transaction marks one of them alone, the
+    first that gets rows (`COMMIT_MARK`). Raises `Conflict` where the transaction, which a process before has begun,
+    can't have them; it is ended then."""
     if rows is None:
         return
     side, transactions = context.side, transactions_of(context.side)
@@ -173,7 +173,8 @@ def commit(
             raise
         except Refused as refused:
             raise not_able(name, f"{refused.what}: {refused.why}") from refused
-    marked, shown = next(iter(tables.items()))
+    marked = next(iter(wanted or tables))
+    shown = tables[marked]
     mark = CommitMark(table_id(context, marked, shown), COMMIT_MARK, str(event_id))
     context.call(transactions.writer.commit, rows.number, mark)
     context.ended_transactions.update(tables)
