@@ -153,13 +153,13 @@ def hop_of(hop: Hop, cost: Cost) -> dict[str, Any]:
         "to_event": hop.to_event,
         "operation": operation_of(hop),
         "table": str(hop.operation.table),
-        "tables": [str(name) for name in tables_of(hop)],
         "objects": hop.objects,
         "bridge": hop.bridge,
         "in_parts": hop.in_parts,
         "calls": cost.calls,
         "files": cost.files,
         "bytes": cost.bytes,
+        **({"tables": [str(name) for name in tables]} if len(tables := tables_of(hop)) > 1 else {}),
     }
 
 

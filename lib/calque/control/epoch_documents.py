@@ -46,20 +46,11 @@ GONE = frozenset({"drop_table", "drop_partition", "rename_away"})
 
 
 def rest_of(epoch: Epoch) -> dict[str, Any]:
-    """Return the fields of an epoch that lists leave out."""
-    names = (
-        "events",
-        "calls",
-        "in_parts",
-        "rebasing",
-        "set_aside",
-        "disarmed",
-        "together",
-        "digest",
-        "previous_digest",
-    )
+    """Return the fields of an epoch that lists leave out; `together` only where some tables moved so."""
+    names = ("events", "calls", "in_parts", "rebasing", "set_aside", "disarmed", "digest", "previous_digest")
     gap = {"from": epoch.gap[0], "to": epoch.gap[1]} if epoch.gap is not None else None
-    return {**{name: getattr(epoch, name) for name in names}, "gap": gap}
+    together = {"together": epoch.together} if epoch.together else {}
+    return {**{name: getattr(epoch, name) for name in names}, **together, "gap": gap}
 
 
 def object_of(row: ObjectRow, wiring: Wiring, target: str) -> dict[str, Any]:
