@@ -31,8 +31,8 @@ from support.sources.acid_statements import (
 )
 
 VANISHED = "No such file or directory"
-"""Hadoop fails to list a directory of this machine from which a file goes meanwhile, even a hidden one: calque's file
-that names an open transaction, but also what Hive's own writers need for a while. HDFS and object stores list them."""
+"""Hadoop fails to list a directory of this machine from which a file goes meanwhile, even a hidden one, such as a copy
+that is not complete yet. HDFS and object stores list them."""
 EXTERNAL = "external"
 TARGETS = ("native", EXTERNAL)
 
@@ -45,6 +45,8 @@ class HiveDeployment(AcidTables):
         super().__init__(root, source, dict.fromkeys(TARGETS, target))
         self.hive, self.at_target = writer, at_target
         self.by_hive = {name: Reads() for name in TARGETS}
+        self.vanished = 0
+        """Reads of Hive's that failed because a file went."""
         self.reading: Future[None] | None = None
 
     def policy(self, name: str, index: int) -> Policy:
@@ -104,7 +106,9 @@ class HiveDeployment(AcidTables):
             now, at_target = time.time(), TableName(replica.reader.database, name)
             rows, problem = tried(session, select(at_target, is_full=is_full_acid(before.table)))
             after = replica.reader.tables().get(name)
-            if after is not None and shape(after) == shape(before) and VANISHED not in problem:
+            if VANISHED in problem:
+                self.vanished += 1
+            elif after is not None and shape(after) == shape(before):
                 assert not problem, problem
                 self.by_hive[replica.target.name].see(now, TableName(self.database, name), tuple(sorted(rows)))
 
@@ -167,10 +171,10 @@ def test_hive_reads_at_replicas_only_what_it_wrote_at_the_source_and_writes_them
     deployment.settle()
     deployment.stop_watching()
     counts = deployment.reads(), sum(one.count for one in deployment.by_hive.values())
-    print(f"{counts[0]} reads, {counts[1]} by Hive")
+    print(f"{counts[0]} reads, {counts[1]} by Hive, {deployment.vanished} more of these failed as files went")
     assert not (problems := deployment.problems()), "\n".join(problems[:5])
     assert counts[0] >= reads
-    assert counts[1] >= by_hive
+    assert counts[1] >= by_hive + deployment.vanished
     deployment.check_rows()
     verified = deployment.calque("verify", "--data", "checksum", "--json")
     assert verified.returncode == 0, verified.stdout + verified.stderr
