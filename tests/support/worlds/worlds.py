@@ -215,7 +215,9 @@ def rows_of(contents: Iterable[bytes]) -> State:
 
 def rows_seen(storage: Any, location: str, valid: ValidWriteIds, states: OpenTransactions) -> State:
     """The rows in a directory of an insert-only table for a reader with these write ids and transactions. Each begins
-    with the write id of its insert."""
+    with the write id of its insert. Hive 4 sees none below a hidden directory."""
+    if any(name.startswith("_") for name in location.split("/")):
+        return ()
     named = [one for name in storage.children(location) if (one := directory_of(name)) is not None]
     seen = [one for one in named if one.visibility is None or states.is_committed(one.visibility)]
     bases = [one for one in seen if one.low == 0 and one.high <= valid.high]

@@ -19,6 +19,9 @@ from calque.model.names import OURS, EventId
 
 VERSIONS = OURS
 """The directory below a database's that holds its versioned directories."""
+ACID_VERSIONS = "calque.versions"
+"""The same of ACID tables: Hive 4 sees no rows of theirs below a directory whose name begins with an underscore
+(FileUtils.HIDDEN_FILES_FULL_PATH_FILTER). No table can have this name."""
 STAGE = f"{OURS}_stage"
 """The directory below an object's that holds files copied but not yet published."""
 COPYING = ".calque-copy-"
@@ -107,16 +110,24 @@ def directory_name(name: str) -> str:
 
 
 def versioned_location(
-    warehouse: str, database: str, table: str, incarnation: str, event_id: EventId, partition: str | None = None
+    warehouse: str,
+    database: str,
+    table: str,
+    incarnation: str,
+    event_id: EventId,
+    partition: str | None = None,
+    *,
+    is_acid: bool = False,
 ) -> str:
     """Return a directory that no other object, incarnation or event has:
-    `<warehouse>/<database>.db/_calque/<table>.<incarnation>/<partition, or "data">/<event id>`.
+    `<warehouse>/<database>.db/_calque/<table>.<incarnation>/<partition, or "data">/<event id>`, and below
+    `calque.versions` in place of `_calque` for an ACID table.
 
     No partition is called `data` (their names hold `=`), so tables and their partitions never meet. `table` is the name
     when the directory is made; a rename doesn't move it. `incarnation` is the table's.
     """
-    below = f"{VERSIONS}/{directory_name(table)}.{incarnation}/{partition or 'data'}/{event_id}"
-    return join(natural_location(warehouse, database), below)
+    below = f"{directory_name(table)}.{incarnation}/{partition or 'data'}/{event_id}"
+    return join(natural_location(warehouse, database), f"{ACID_VERSIONS if is_acid else VERSIONS}/{below}")
 
 
 def staged_name(directory: str, relative: str, event_id: EventId, scan: int = 0) -> str:

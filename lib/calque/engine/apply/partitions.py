@@ -118,6 +118,7 @@ def fresh(context: HopContext, table: TableName, shown: ShownTable, name: str, p
         grouped=small_files(context, table, shown.table, source, part),
         root=context.root(shown.table),
         symlinks=is_symlinks(source),
+        is_acid=context.side.is_native(shown.table),
     )
 
 

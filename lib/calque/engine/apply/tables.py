@@ -114,7 +114,16 @@ def root(context: HopContext, table: TableName, source: Table, head: Head) -> St
     symlinks = head.data is not None and is_symlinks(source)
     name = context.name_at_target(table)
     request = StageRequest(
-        listing, natural, name, "", head.incarnation, head.since, "", grows, shown, symlinks=symlinks
+        listing,
+        natural,
+        name,
+        "",
+        head.incarnation,
+        head.since,
+        grows=grows,
+        shown=shown,
+        symlinks=symlinks,
+        is_acid=is_native,
     )
     return context.staged(table, {"": request})[""]
 

@@ -46,6 +46,8 @@ class StageRequest:
     tables lie."""
     symlinks: bool = False
     """True for manifests of a symlink table, which name the files with the rows."""
+    is_acid: bool = False
+    """True for a table that is an ACID table at the target, or a partition of one."""
 
     @property
     def names_files(self) -> bool:
@@ -344,6 +346,7 @@ def candidate(side: TargetSide, request: StageRequest, attempt: int) -> str:
             request.incarnation,
             request.event_id,
             request.partition or None,
+            is_acid=request.is_acid,
         )
     )
     version += f".0.{scan}" if scan else ""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from calque.core.formats.layout import COPYING, STAGE, VERSIONS, join
+from calque.core.formats.layout import ACID_VERSIONS, COPYING, STAGE, VERSIONS, join
 from calque.core.policy.admit import Admission
 from calque.core.records.claims import ASIDE, OLD_MARK, is_mark
 from calque.engine.files.claims import chain
@@ -70,7 +70,7 @@ class WarehouseWalk:
             with own_trouble(self.troubles, entry_location):
                 if not entry.directory:
                     self.unfinished(entry_location, entry)
-                elif entry.name == VERSIONS:
+                elif entry.name in (VERSIONS, ACID_VERSIONS):
                     self.versions_of(database, entry_location)
                 elif entry.name.startswith(ASIDE):
                     self.aside(entry_location, entry)
@@ -166,7 +166,7 @@ class WarehouseWalk:
                     self.unfinished(child, entry)
                 elif entry.name == STAGE:
                     self.staged(child)
-                elif entry.name == VERSIONS:
+                elif entry.name in (VERSIONS, ACID_VERSIONS):
                     self.versions(child)
                 elif entry.name.startswith(ASIDE):
                     self.aside(child, entry)
