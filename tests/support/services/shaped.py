@@ -228,7 +228,8 @@ class Shaped(Deployment):
             assert reasons.keys() == expected.keys()
             for name, aside in expected.items():
                 assert aside.reason in reasons[name], f"{name}: {reasons[name]}"
-                assert target.catalog.table(target.admission.name_at_target(table_name(*name.split(".")))) is None
+                at_target = target.admission.name_at_target(table_name(*name.split(".")))
+                assert target.catalog.table(at_target) is None, f"{name} at {target.name}"
         for name, aside in self.aside():
             assert str(name) in said, f"{name} {said}"
             assert aside.reason in said, said
