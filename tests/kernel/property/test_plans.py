@@ -10,11 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from calque.core.plan.cost import calls_of
 from calque.core.plan.edges import EdgeRules
-from calque.core.plan.limits import pieces
 from calque.core.plan.problem import Problem, problem_of
-from calque.core.plan.search import CALL_BYTES, ChainSearch, Solution, kept_stops, solve, visitable_states
+from calque.core.plan.search import HOP_BYTES, ChainSearch, Solution, kept_stops, solve, visitable_states
 from calque.core.states.fold import Chain, ColumnChanges, fold, groups, same_run
 from calque.core.states.locate import ObservedPart, ObservedTable
 from calque.core.states.state import UNLISTED, HeadValue, PartValue
@@ -163,7 +161,7 @@ def test_no_chain_of_hops_is_cheaper(drawn: tuple[Draws, Draws], ground: EdgeRul
         solution = solve(problem)
         if not any(hop.bridge for hop in solution.plan.hops):
             reached, cost = cheapest(problem)
-            assert (solution.reached, cost_of(solution, ground.abilities.limits)) == (reached, cost)
+            assert (solution.reached, cost_of(solution)) == (reached, cost)
 
 
 @CASES
@@ -282,10 +280,9 @@ def test_tables_that_renames_link_are_together_and_all_others_apart(drawn: tuple
         assert (of[one.event_id] == of[other.event_id]) == bool(tables & more)
 
 
-def cost_of(solution: Solution, limits: Limits) -> tuple[int, int]:
+def cost_of(solution: Solution) -> tuple[int, int]:
     hops = solution.plan.hops
-    calls = sum(max(1, 4 if isinstance(hop.operation, Rebuild) else calls_of(hop.operation, limits)) for hop in hops)
-    return sum(hop.in_parts > 1 for hop in hops), CALL_BYTES * calls + sum(hop.bytes for hop in hops)
+    return sum(hop.in_parts > 1 for hop in hops), sum(HOP_BYTES + hop.bytes for hop in hops)
 
 
 def cheapest(problem: Problem) -> tuple[int, tuple[int, int]]:
@@ -364,13 +361,11 @@ def price_of(ground: EdgeRules, problem: Problem, states: list[Whole], earlier: 
         return None
     (lineage,) = differing
     if lineage not in now:
-        return 0, CALL_BYTES
+        return 0, HOP_BYTES
     name, head, parts, (cascade, alone) = now[lineage]
     if lineage not in was:
         total = head.size + sum(part.size for part in parts.values())
-        hidden = 2 + pieces(len(parts), ground.abilities.limits.add_partitions)
-        calls = hidden if parts and not ground.abilities.any_difference else 1
-        return (0, CALL_BYTES * calls + total) if lineage in problem.chain.complete else None
+        return (0, HOP_BYTES + total) if lineage in problem.chain.complete else None
     old_name, old_head, old_parts, (old_cascade, _) = was[lineage]
     changes = Changes(old_parts, parts)
     if old_cascade < cascade < alone or any(part.version == BASE for part in changes.added.values()):
@@ -379,18 +374,18 @@ def price_of(ground: EdgeRules, problem: Problem, states: list[Whole], earlier: 
     price: Price | None = None
     if ground.abilities.any_difference:
         if name == old_name:
-            return 0, CALL_BYTES + new_content + changes.bytes()
-        price = (0, CALL_BYTES) if head.content == old_head.content and not changes.count() else None
+            return 0, HOP_BYTES + new_content + changes.bytes()
+        price = (0, HOP_BYTES) if head.content == old_head.content and not changes.count() else None
     elif not changes.count():
         same_definition = (name, head.version) == (old_name, old_head.version)
-        price = 0, CALL_BYTES + new_content
+        price = 0, HOP_BYTES + new_content
         if same_definition and ground.in_place and extends(old_head.content, head.content):
-            price = 0, CALL_BYTES + head.size - old_head.size
+            price = 0, HOP_BYTES + head.size - old_head.size
     elif (name, head, cascade) == (old_name, old_head, old_cascade):
         price = price_of_partitions(ground, changes)
     rest = {key: value for key, value in was.items() if key != lineage}
     if price is None and rest in states[earlier + 1 : later]:
-        return 0, CALL_BYTES * 4 + changes.bytes()
+        return 0, HOP_BYTES + changes.bytes()
     return price
 
 
@@ -409,26 +404,18 @@ class Changes:
         new = [part for was, part in self.changed.values() if was.content != part.content]
         return sum(part.size for part in (*self.added.values(), *new))
 
-    def calls(self, limits: Limits) -> int:
-        """Of one list, or else of an early listing."""
-        calls = pieces(len(self.added), limits.add_partitions) + pieces(len(self.removed), limits.drop_partitions)
-        mixed = len([one for one in (self.added, self.removed, self.changed) if one]) > 1
-        flipped = self.count() if mixed else len(self.changed)
-        return calls + pieces(flipped, limits.alter_partitions)
-
 
 def price_of_partitions(ground: EdgeRules, changes: Changes) -> Price | None:
-    limits, count = ground.abilities.limits, changes.count()
-    work = CALL_BYTES * changes.calls(limits) + changes.bytes()
+    limits, count, work = ground.abilities.limits, changes.count(), HOP_BYTES + changes.bytes()
     if count == 1 and changes.changed:
         ((was, now),) = changes.changed.values()
         same_definition = (was.lineage, was.version) == (now.lineage, now.version)
         if same_definition and ground.in_place and extends(was.content, now.content):
-            return 0, CALL_BYTES + now.size - was.size
+            return 0, HOP_BYTES + now.size - was.size
     if not changes.changed and len(changes.added) == len(changes.removed) == 1:
         (now,), (was,) = changes.added.values(), changes.removed.values()
         if (was.lineage, was.content) == (now.lineage, now.content):
-            return 0, CALL_BYTES
+            return 0, HOP_BYTES
     if not changes.removed and not changes.changed:
         return in_parts(ground, count, limits.add_partitions), work
     if not changes.added and not changes.changed:

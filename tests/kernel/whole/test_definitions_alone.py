@@ -37,7 +37,6 @@ class Definitions:
         storage = Storage(columns(1))
         table = Table("days", "d1", storage=storage, partition_keys=KEYS, type="MANAGED_TABLE", parameters={})
         self.world.source.create_table(table)
-        self.world.note()
         self.add("1", "2", "3")
         self.world.settle()
         self.world.between = lambda _: self.look()

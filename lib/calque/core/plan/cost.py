@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from calque.core.plan.limits import of_hidden, pieces
+from calque.core.plan.limits import of_hidden
 from calque.model.files import File, Listing
 from calque.model.names import TableName
 from calque.model.plan import (
@@ -131,6 +131,10 @@ def adding_calls(partitions: Sequence[tuple[str, Part]], limits: Limits, places:
     if places.has_partition(part for _, part in partitions):
         calls += pieces(len(partitions), limits.alter_partitions)
     return calls
+
+
+def pieces(count: int, limit: int) -> int:
+    return -(-count // limit)
 
 
 def copied(operation: Operation, held: ShownFiles, listings: Mapping[Data, Listing]) -> list[File]:

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from calque.core.plan.limits import of_hidden, pieces
 from calque.core.plan.operations import (
     AddPartitionsEdge,
     AlterPartitionsEdge,
@@ -138,12 +137,8 @@ def appearing(ground: EdgeRules, lineage: LineageId, delta: Delta, totals: Linea
     has_rows = lineage in ground.transacted and has_content(delta.head_().content)
     if not count and not has_rows:
         return CreateTableEdge(lineage, delta.table, EdgeCost(1, size))
-    return HiddenBuildEdge(lineage, delta.table, EdgeCost(count, size, 2 + hidden_calls(ground, count)))
-
-
-def hidden_calls(ground: EdgeRules, count: int) -> int:
-    """Return the number of calls that add `count` partitions to a table under a hidden name."""
-    return pieces(count, of_hidden(ground.abilities.limits).add_partitions)
+    calls = 2 + pieces(count, ground.abilities.limits.add_partitions)
+    return HiddenBuildEdge(lineage, delta.table, EdgeCost(count, size, calls))
 
 
 def transacted_edge(ground: EdgeRules, lineage: LineageId, delta: Delta) -> Edge | None:
@@ -267,11 +262,9 @@ def flip_edge(ground: EdgeRules, lineage: LineageId, delta: Delta, *, bridge: bo
     """Return the edge whose operation is a `PrepareFlipSweep`: new partitions are listed before they have rows
     (prepare), one alter_partitions then changes the rows of all partitions (flip), and partitions without rows are
     dropped (sweep). A call for the table's own definition, where that changes, comes before."""
-    count, size, limits = objects_of(delta), delta.bytes_added + delta.bytes_changed, ground.abilities.limits
-    flip = listed(ground, count, size, limits.alter_partitions)
-    prepare = pieces(len(delta.added), limits.add_partitions)
-    sweep = pieces(len(delta.removed), limits.drop_partitions)
-    calls = flip.calls + prepare + sweep + delta.beside_partitions()
+    count, size = objects_of(delta), delta.bytes_added + delta.bytes_changed
+    flip = listed(ground, count, size, ground.abilities.limits.alter_partitions)
+    calls = flip.calls + bool(delta.added) + bool(delta.removed) + delta.beside_partitions()
     return PrepareFlipSweepEdge(lineage, delta, flip._replace(calls=calls, bridge=bridge))
 
 
@@ -309,3 +302,8 @@ def replacement(ground: EdgeRules, difference: StateDifference, totals: LineageT
     if edge is None:
         return None
     return ReplaceTableEdge(lineage, new.table, EdgeCost(edge.cost.objects, edge.cost.bytes, 4, bridge=True))
+
+
+def pieces(count: int, limit: int) -> int:
+    """Return the number of calls for `count` objects, of which one call takes `limit`; at least one."""
+    return max(1, -(-count // limit))

@@ -39,11 +39,6 @@ def of_hidden(limits: Limits) -> Limits:
     return Limits(**{operation: min(limit, HIDDEN_BATCH) for operation, limit in asdict(limits).items()})
 
 
-def pieces(count: int, limit: int) -> int:
-    """Return the number of calls for `count` objects, of which one call takes `limit`."""
-    return -(-count // limit)
-
-
 def check_commit(any_difference: bool) -> None:
     """Raise `Refused` unless `any_difference` is True: the catalog declares that one commit may hold every difference
     of a table (`TargetCapabilities.any_difference`)."""

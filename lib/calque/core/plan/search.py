@@ -1,9 +1,9 @@
 """Search for the cheapest chain of hops over a target's declared operations (docs/how-hops-work.md).
 
 Nodes are states, an edge is one operation that takes the replica from a state to a later one (`core.plan.edges`). The
-cheapest path is the least by (bridges, hops in parts, work, hops). Work is the bytes copied, and `CALL_BYTES` for each
-call, or hop without one: to save a call is worth copying that many bytes, but not a table. States whose files are not
-exactly known are no nodes. Bridges are edges only where no path exists without them.
+cheapest path is the least by (bridges, hops in parts, work, calls), where work is the bytes copied and `HOP_BYTES` for
+each hop: to save a hop is worth copying that many bytes, but not a table. States whose files are not exactly known are
+no nodes. Bridges are edges only where no path exists without them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from calque.model.names import EventId
 from calque.model.plan import GroupPlan, Hop
 
 Cost = tuple[int, int, int, int]
-"""The cost of a path: (bridges, hops in parts, work, hops)."""
+"""The cost of a path: (bridges, hops in parts, work, calls)."""
 FREE: Cost = (0, 0, 0, 0)
-CALL_BYTES = 16 * 2**20
+HOP_BYTES = 16 * 2**20
 
 PATIENCE, AT_LEAST = 2, 4000
 """A search follows all edges until it has looked at `PATIENCE` later states for each state of the chain, and at no
@@ -223,7 +223,7 @@ class ChainSearch:
                 self.offer(index, self.goal, ends[index])
             best = self.labels.get(self.goal)
             bridged, parts, work, _ = label.cost
-            if best is None or (bridged, parts, work + CALL_BYTES) < best.cost[:3]:
+            if best is None or (bridged, parts, work + HOP_BYTES) < best.cost[:3]:
                 self.look_ahead(index)
         return max(self.labels)
 
@@ -363,9 +363,9 @@ def presences(stages: list[Stage]) -> dict[LineageId, tuple[int, int]]:
 
 
 def add(cost: Cost, edge: EdgeCost) -> Cost:
-    bridges, parts, work, hops = cost
-    work += CALL_BYTES * max(edge.calls, 1) + edge.bytes
-    return (bridges + edge.bridge, parts + (edge.in_parts > 1), work, hops + 1)
+    bridges, parts, work, calls = cost
+    work += HOP_BYTES + edge.bytes
+    return (bridges + edge.bridge, parts + (edge.in_parts > 1), work, calls + edge.calls)
 
 
 def group_plan(problem: Problem, visitable: set[int], path: list[PlannedEdge], reached: int) -> GroupPlan:
